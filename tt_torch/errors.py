@@ -1,0 +1,94 @@
+"""Every exception that tt_torch raises on purpose. Each class builds its own message.
+
+Two families matter to a reader: "your program or input is not supported" (`UnsupportedOpError`,
+`ConfigError`, the input and binary errors) and "we broke" (`StageError`, `IRVerificationError`).
+"""
+
+from __future__ import annotations
+
+
+class TTTorchError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigError(TTTorchError, ValueError):
+    """An option or environment variable has a value outside what it accepts."""
+
+    def __init__(self, option: str, got: object, accepted: str) -> None:
+        super().__init__(f"{option}={got!r} is not accepted; it takes {accepted}")
+        self.option, self.got, self.accepted = option, got, accepted
+
+
+# --- compiling ------------------------------------------------------------------------------
+
+
+class CompileError(TTTorchError):
+    """The program could not be turned into a binary."""
+
+
+class UnsupportedOpError(CompileError):
+    """The program uses an op that a stage has no rule for."""
+
+    def __init__(self, op: str, stage: str, location: str, detail: str = "", hint: str = "") -> None:
+        lines = [f"{op} is not supported in stage {stage}", f"  at {location}"]
+        if detail:
+            lines.append(f"  {detail}")
+        lines.append(f"  {hint or 'rewrite the line with supported ops, or run it outside torch.compile'}")
+        super().__init__("\n".join(lines))
+        self.op, self.stage, self.location = op, stage, location
+
+
+class IRVerificationError(CompileError):
+    """An op breaks the rules of its level: a bug of the step that made it."""
+
+    def __init__(self, op: str, location: str, got: str, accepted: str) -> None:
+        super().__init__(f"{op}: got {got}, accepted is {accepted}\n  at {location}")
+        self.op, self.location, self.got, self.accepted = op, location, got, accepted
+
+
+class StageError(CompileError):
+    """A step of the pipeline failed on valid input: our bug, with a folder that repeats it."""
+
+    def __init__(self, step: str, cause: BaseException, repro: str | None) -> None:
+        where = f"\n  to repeat it: {repro}" if repro else ""
+        super().__init__(f"step {step} failed: {type(cause).__name__}: {cause}{where}")
+        self.step, self.cause, self.repro = step, cause, repro
+
+
+# --- running: raised by the C++ runtime under these names ------------------------------------
+
+
+class BinaryFormatError(TTTorchError, ValueError):
+    """The bytes are not a TTNN binary: truncated, damaged or of another format."""
+
+
+class SchemaError(BinaryFormatError):
+    """The binary was written for a schema hash that we have no wire table for."""
+
+
+class UnsupportedBinaryError(TTTorchError):
+    """The binary is sound but uses ops or data types without a kernel; it names all of them."""
+
+
+class InputCountError(TTTorchError, TypeError):
+    """A program was called with another number of inputs than it has."""
+
+
+class InputShapeError(TTTorchError, ValueError):
+    """An input's shape is not the program's."""
+
+
+class InputDtypeError(TTTorchError, TypeError):
+    """An input's dtype cannot be given to the program."""
+
+
+class DeviceError(TTTorchError):
+    """A device could not be opened, or was used after it was closed."""
+
+
+class DeviceMemoryError(TTTorchError, MemoryError):
+    """Device memory (DRAM or L1) is exhausted; the message lists the largest live buffers."""
+
+
+class KernelError(TTTorchError):
+    """An op failed while running; the message names the op, its location and the cause."""
