@@ -1,0 +1,287 @@
+"""Every option of the compiler: name, default, environment variable and meaning in one table.
+
+An option is declared once, as a field of `CompilerConfig` or `BackendOptions`. Validation, the reading
+of environment variables and `docs/controlling.md` all derive from that declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from tt_torch.errors import ConfigError
+
+
+class CompileDepth(IntEnum):
+    """How far a compilation goes. Below EXECUTE the graph itself runs on the CPU, so results stay right."""
+
+    TORCH_FX = 1
+    STABLEHLO = 2
+    TTNN_IR = 3
+    COMPILE_OP_BY_OP = 4
+    EXECUTE_OP_BY_OP = 5
+    EXECUTE = 6
+
+
+class OpByOpBackend(IntEnum):
+    """Which program the op-by-op depths split into single ops."""
+
+    TORCH = 1
+    STABLEHLO = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What an option accepts: `check` normalises a Python value, `parse` turns variable text into one.
+
+    Both raise ValueError, KeyError or TypeError on what they do not take; `accepts` says it in words.
+    """
+
+    accepts: str
+    check: Callable[[Any], Any]
+    parse: Callable[[str], Any] = str
+
+
+def _require(condition: bool, value: Any) -> Any:
+    if not condition:
+        raise ValueError(value)
+    return value
+
+
+def _boolean() -> Kind:
+    words = {
+        "1": True,
+        "true": True,
+        "on": True,
+        "yes": True,
+        "0": False,
+        "false": False,
+        "off": False,
+        "no": False,
+    }
+    return Kind(
+        "a boolean (in a variable: 1/0, true/false, on/off, yes/no)",
+        lambda value: _require(isinstance(value, bool), value),
+        lambda text: words[text.lower()],
+    )
+
+
+def _choice(*values: str | None) -> Kind:
+    named = {str(value).lower(): value for value in values}  # None is written "none" in a variable
+    accepts = " or ".join("None (in a variable: none)" if v is None else f'"{v}"' for v in values)
+    return Kind(accepts, lambda value: _require(value in values, value), lambda text: named[text.lower()])
+
+
+def _subset(*values: str) -> Kind:
+    def check(names: Any) -> tuple[str, ...]:
+        names = tuple(
+            dict.fromkeys(name.strip().upper() for name in _require(not isinstance(names, str), names))
+        )
+        return _require(set(names) <= set(values), names)
+
+    return Kind(
+        f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(",")
+    )
+
+
+def _depth() -> Kind:
+    works = [CompileDepth.TORCH_FX, CompileDepth.STABLEHLO, CompileDepth.TTNN_IR, CompileDepth.EXECUTE]
+    names = ", ".join(depth.name for depth in works)
+    return Kind(
+        f"{names} (the op-by-op depths come with the bring-up tools)",
+        lambda value: works[works.index(CompileDepth(value))],
+        lambda text: CompileDepth[text.upper()],
+    )
+
+
+def _mesh() -> Kind:
+    def check(shape: Any) -> tuple[int, int]:
+        rows, columns = shape
+        positive = all(type(extent) is int and extent > 0 for extent in (rows, columns))
+        return _require(positive, (rows, columns))
+
+    return Kind("two positive integers", check)
+
+
+def _schema() -> Kind:
+    def check(value: Any) -> str:
+        return _require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value)
+
+    return Kind("the first 8 or more hex digits of a schema hash", check)
+
+
+def _folder() -> Kind:
+    return Kind("a path", lambda value: _require(os.fspath(value) != "", os.fspath(value)))
+
+
+def _text() -> Kind:
+    return Kind("a string", lambda value: _require(isinstance(value, str), value))
+
+
+def _option(kind: Kind, default: Any, doc: str, env: str | None = None) -> Any:
+    return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
+
+
+def _checked(field: dataclasses.Field, value: Any) -> Any:
+    """The normalised value of an option; ConfigError where its kind does not take it."""
+    try:
+        return field.metadata["kind"].check(value)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
+
+
+def _read(field: dataclasses.Field, text: str) -> Any:
+    """The value that an environment variable gives; the error names the variable."""
+    kind = field.metadata["kind"]
+    try:
+        return kind.check(kind.parse(text))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(field.metadata["env"], text, kind.accepts) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class CompilerConfig:
+    """Options of one compilation. Immutable and hashable: `dataclasses.replace` makes a changed copy."""
+
+    compile_depth: CompileDepth = _option(
+        _depth(),
+        CompileDepth.EXECUTE,
+        "where to stop; below EXECUTE the graph runs on the CPU",
+        "TT_TORCH_COMPILE_DEPTH",
+    )
+    enable_consteval: bool = _option(
+        _boolean(), True, "compute once what depends only on parameters and constants", "TT_TORCH_CONSTEVAL"
+    )
+    enable_optimizer: bool = _option(
+        _boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
+    )
+    dtype: str | None = _option(
+        _choice(None, "bf16", "f32"),
+        None,
+        "compute type of float ops; None keeps the model's own",
+        "TT_TORCH_DTYPE",
+    )
+    weight_dtype: str | None = _option(
+        _choice(None, "bfp8_b"),
+        None,
+        "device type of matmul and convolution weights",
+        "TT_TORCH_WEIGHT_DTYPE",
+    )
+    typecast_inputs: bool = _option(
+        _boolean(),
+        True,
+        "cast on the host what the device has no type for: bool→bf16, int64→int32, float64→float32",
+    )
+    arch: str = _option(
+        _choice("wormhole_b0", "blackhole"),
+        "wormhole_b0",
+        "architecture to compile for and to emulate",
+        "TT_TORCH_ARCH",
+    )
+    mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
+    schema: str = _option(
+        _schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA"
+    )
+    verify_ir: bool = _option(
+        _boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
+    )
+    ir_log_level: str | None = _option(
+        _choice(None, "INFO", "DEBUG"),
+        None,
+        "print the IR to stderr: INFO after each level, DEBUG after each step",
+        "TT_TORCH_IR_LOG_LEVEL",
+    )
+    save_mlir: tuple[str, ...] = _option(
+        _subset("STABLEHLO", "TTIR", "TTNN"),
+        (),
+        "levels whose IR is written to `output_mlir_dir`",
+        "TT_TORCH_SAVE_MLIR",
+    )
+    save_binary: bool = _option(
+        _boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
+    )
+    output_mlir_dir: str = _option(_folder(), "model_mlir", "folder of the saved IR")
+    output_binary_dir: str = _option(_folder(), "model_flatbuffer", "folder of the saved binaries")
+    model_name: str = _option(_text(), "", "name of the model in saved files and reports")
+    repro_dir: str = _option(
+        _folder(),
+        "tt_torch_repro",
+        "folder where a failing step leaves what repeats it",
+        "TT_TORCH_REPRO_DIR",
+    )
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+
+    @classmethod
+    def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:
+        """`base` (or the defaults) with the environment's overrides."""
+        return (base or cls()).with_env()
+
+    def with_env(self, environ: Mapping[str, str] | None = None) -> CompilerConfig:
+        """A copy in which environment variables win; unset and empty ones change nothing."""
+        environ = os.environ if environ is None else environ
+        fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
+        return dataclasses.replace(self, **{f.name: _read(f, environ[f.metadata["env"]]) for f in fields})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON takes them: the depth by name, tuples as lists."""
+        values = dataclasses.asdict(self) | {"compile_depth": self.compile_depth.name}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @property
+    def dump_info(self) -> bool:
+        return self.ir_log_level is not None
+
+    @property
+    def dump_debug(self) -> bool:
+        return self.ir_log_level == "DEBUG"
+
+    @property
+    def file_stem(self) -> str:
+        """`model_name` as a file name: "org/model v2" becomes "org_model_v2"."""
+        return re.sub(r"[^\w.-]+", "_", self.model_name).strip("._") or "model"
+
+
+def _config() -> Kind:
+    return Kind("a CompilerConfig", lambda value: _require(isinstance(value, CompilerConfig), value))
+
+
+def _devices() -> Kind:
+    return Kind(
+        "a list of devices, None for the default one",
+        lambda value: _require(isinstance(value, list) and value, value),
+    )
+
+
+def _synchronous() -> Kind:
+    return Kind("False (asynchronous calls are not there yet)", lambda value: _require(value is False, value))
+
+
+@dataclasses.dataclass
+class BackendOptions:
+    """What `torch.compile(model, backend=tt_torch.backend, options=...)` takes.
+
+    Environment variables override `compiler_config` at every compile.
+    """
+
+    compiler_config: CompilerConfig = dataclasses.field(
+        default_factory=CompilerConfig, metadata={"kind": _config(), "doc": "options of the compiler"}
+    )
+    devices: list[Any] = dataclasses.field(
+        default_factory=lambda: [None],
+        metadata={
+            "kind": _devices(),
+            "doc": "one device per pipeline stage; None opens the default mesh on first use",
+        },
+    )
+    async_mode: bool = _option(_synchronous(), False, "return before the device has finished")
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, _checked(field, getattr(self, field.name)))
