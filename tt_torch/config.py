@@ -147,7 +147,7 @@ def _read(field: dataclasses.Field, text: str) -> Any:
 class CompilerConfig:
     """Options of one compilation. Immutable and hashable: `dataclasses.replace` makes a changed copy."""
 
-    compile_depth: CompileDepth = _option(
+    compile_depth: CompileDepth = _option(  # noqa: RUF009 - a field, as the others
         _depth(),
         CompileDepth.EXECUTE,
         "where to stop; below EXECUTE the graph runs on the CPU",
@@ -255,7 +255,7 @@ def _config() -> Kind:
 def _devices() -> Kind:
     return Kind(
         "a list of devices, None for the default one",
-        lambda value: _require(isinstance(value, list) and value, value),
+        lambda value: _require(isinstance(value, list) and len(value) > 0, value),
     )
 
 
