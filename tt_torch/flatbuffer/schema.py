@@ -1,0 +1,121 @@
+"""Wire tables, one per schema hash, read from `schemas/*.json` when first asked for.
+
+tt-mlir renumbers its op union and table fields from version to version, so a binary can only be read
+or written with the table of the very schema whose hash it carries.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tt_torch.errors import SchemaError
+
+# tt-mlir 19c86fca (0.0.4013); the table that we write unless told otherwise.
+DEFAULT = "f36068002aa895e8e8abb85f8ea0b818812a4ffa7f2c24f3ede1df3183dd6478"
+# System descriptor files, same in both tt-mlir versions that we know.
+SYSTEM_DESC = "92f6a8a87b72abd510d53425c6cd90ab2e8ba161928ee94c8bdd6680f51d9cdb"
+
+# `struct` letters of the scalar base types. A union's tag has its own base type, utype.
+FORMATS = {
+    "bool": "?", "byte": "b", "ubyte": "B", "utype": "B", "short": "h", "ushort": "H",
+    "int": "i", "uint": "I", "long": "q", "ulong": "Q", "float": "f", "double": "d",
+}  # fmt: skip
+
+_FOLDER = Path(__file__).with_name("schemas")
+_DIGITS = 8  # of the hash, in the file name
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a table (`id` counts) or of a struct (`offset` counts)."""
+
+    name: str
+    type: str  # base type: one of FORMATS, or string, vector, obj, union
+    id: int = -1
+    offset: int = -1
+    ref: str | None = None  # the table, struct or enum that the field or its elements are of
+    element: str | None = None  # base type of a vector's elements
+    default: int | float = 0
+    optional: bool = False  # a scalar whose absence is not its default
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    size: int
+    align: int
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    is_union: bool
+    values: dict[str, int]
+    names: dict[int, str]
+    refs: dict[str, str]  # union member -> table
+    flags: bool  # a set of bits: numbers without a name are legal
+
+
+class Schema:
+    """One version of the format. Compared by identity: `load` gives the same object each time."""
+
+    def __init__(self, raw: dict) -> None:
+        self.hash: str = raw["schema_hash"]
+        self.git_hash: str = raw["ttmlir_git_hash"]
+        self.version: tuple[int, int, int] = tuple(raw["version"])
+        self.file_ident: str = raw["file_ident"]
+        self.root: str = raw["root"]
+        self._tables, self._structs, self._enums = raw["tables"], raw["structs"], raw["enums"]
+        self._full_names = {name.rpartition(".")[2]: name for name in self._tables}
+        self.fields = cache(self._fields)
+        self.struct = cache(self._struct)
+        self.enum = cache(self._enum)
+
+    def __repr__(self) -> str:
+        return f"<Schema {self.file_ident} {self.hash[:_DIGITS]}>"
+
+    def tables(self) -> list[str]:
+        return list(self._tables)
+
+    def is_struct(self, name: str) -> bool:
+        return name in self._structs
+
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        """The fields of a table, which may be named in full or by its last part (`"MatmulOp"`)."""
+        full = table if table in self._tables else self._full_names.get(table)
+        if full is None:
+            raise SchemaError(f"schema {self.hash[:_DIGITS]} has no table {table!r}")
+        return tuple(Field(**field) for field in self._tables[full]["fields"])
+
+    def _struct(self, name: str) -> Struct:
+        raw = self._structs[name]
+        return Struct(raw["size"], raw["align"], tuple(Field(**field) for field in raw["fields"]))
+
+    def _enum(self, name: str) -> Enum:
+        raw = self._enums[name]
+        names = {value: key for key, value in raw["values"].items()}
+        return Enum(raw["is_union"], raw["values"], names, raw.get("refs", {}), raw.get("flags", False))
+
+
+def known() -> list[str]:
+    """What we have tables for, as `<format>_<first digits of the hash>`."""
+    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+
+
+@cache
+def load(schema_hash: str = DEFAULT) -> Schema:
+    """The table of a hash; an unambiguous beginning of the hash is enough."""
+    paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
+    if len(paths) == 1:
+        raw = json.loads(paths[0].read_text())
+        if raw["schema_hash"].startswith(schema_hash):
+            # A prefix and the full hash must give one object, since plans are cached per object.
+            return Schema(raw) if raw["schema_hash"] == schema_hash else load(raw["schema_hash"])
+    raise SchemaError(f"no wire table for schema hash {schema_hash!r}; known are {', '.join(known())}")
+
+
+def _matches(path: Path, schema_hash: str) -> bool:
+    digits = path.stem.rpartition("_")[2]
+    return bool(schema_hash) and (schema_hash.startswith(digits) or digits.startswith(schema_hash))
