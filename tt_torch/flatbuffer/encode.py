@@ -10,7 +10,6 @@ optional-with-null scalars are written whatever their value.
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from flatbuffers import Builder
 
 from tt_torch.errors import SchemaError, TTTorchError
+from tt_torch.flatbuffer import scalars
 from tt_torch.flatbuffer.schema import DEFAULT, FORMATS, Field, Schema, load
 
 _INITIAL_BYTES = 1 << 16
@@ -48,7 +48,9 @@ def encode(message: dict, schema: str | None = None) -> bytes:
     if named not in (None, table.hash):
         raise SchemaError(f"the message is for schema {named!r} and was to be written as {table.hash!r}")
     encoder = _Encoder()
-    root = encoder.table(_plan(table, table.root), message if named else message | {"schema_hash": table.hash})
+    root = encoder.table(
+        _plan(table, table.root), message if named else message | {"schema_hash": table.hash}
+    )
     encoder.builder.FinishSizePrefixed(root, table.file_ident.encode())
     return bytes(encoder.builder.Output())
 
@@ -125,7 +127,9 @@ class _TablePlan:
         if known != len(message):
             names = [name for name, _, _ in self.fields]
             unknown = next(key for key in message if key not in names)
-            raise EncodeError(f"{self.name}.{unknown}", message[unknown], f"one of the fields {', '.join(names)}")
+            raise EncodeError(
+                f"{self.name}.{unknown}", message[unknown], f"one of the fields {', '.join(names)}"
+            )
         return slots
 
     def _enter(self, encoder: _Encoder, name: str, accepted: str, put: _Put, value: Any, slots: dict) -> None:
@@ -145,7 +149,7 @@ def _plan(schema: Schema, table: str) -> _TablePlan:
         width, place = _place(schema, field)
         places.append((width, field.id, place))
         if "utype" not in (field.type, field.element):  # the union in the next slot enters its tag
-            puts.append((field.name, _accepted(schema, field), _put(schema, field)))
+            puts.append((field.name, scalars.accepted(schema, field), _put(schema, field)))
     # Wide fields first needs the least padding. Places are written from the end of the table to its front.
     places.sort(key=lambda entry: (entry[0], -entry[1]))
     return _TablePlan(
@@ -156,47 +160,10 @@ def _plan(schema: Schema, table: str) -> _TablePlan:
 def _place(schema: Schema, field: Field) -> tuple[int, Callable[[Builder, Any], None]]:
     """Alignment of a field in its table, and what puts its prepared value there."""
     if field.type in FORMATS:
-        return struct.calcsize("<" + FORMATS[field.type]), _PREPEND[field.type]
+        return struct.calcsize("<" + FORMATS[field.type]), scalars.PREPEND[field.type]
     if field.type == "obj" and schema.is_struct(field.ref):
-        return schema.struct(field.ref).align, _place_struct(schema, field.ref)
+        return schema.struct(field.ref).align, scalars.place_struct(schema, field.ref)
     return 4, Builder.PrependUOffsetTRelative
-
-
-# Floats travel as their bit patterns, so that equality of prepared values is equality of bytes
-# (0.0 == -0.0 and nan != nan would not do).
-_PREPEND = {
-    "bool": Builder.PrependBool, "byte": Builder.PrependInt8, "ubyte": Builder.PrependUint8,
-    "utype": Builder.PrependUint8, "short": Builder.PrependInt16, "ushort": Builder.PrependUint16,
-    "int": Builder.PrependInt32, "uint": Builder.PrependUint32, "long": Builder.PrependInt64,
-    "ulong": Builder.PrependUint64, "float": Builder.PrependUint32, "double": Builder.PrependUint64,
-}  # fmt: skip
-
-
-def _place_struct(schema: Schema, name: str) -> Callable[[Builder, tuple[int, ...]], None]:
-    layout = schema.struct(name)
-    leaves = _leaves(schema, name, 0)
-    ends = [offset for offset, _ in leaves[1:]] + [layout.size]
-    steps = [
-        (end - offset - struct.calcsize("<" + FORMATS[kind]), _PREPEND[kind])
-        for (offset, kind), end in zip(leaves, ends)
-    ][::-1]
-
-    def place(builder: Builder, values: tuple[int, ...]) -> None:
-        builder.Prep(layout.align, layout.size - layout.align)
-        for (padding, prepend), value in zip(steps, reversed(values)):
-            builder.Pad(padding)
-            prepend(builder, value)
-
-    return place
-
-
-def _leaves(schema: Schema, name: str, base: int) -> list[tuple[int, str]]:
-    """Offset and base type of each number in a struct, nested ones included."""
-    out = []
-    for field in schema.struct(name).fields:
-        nested = field.type == "obj"
-        out += _leaves(schema, field.ref, base + field.offset) if nested else [(base + field.offset, field.type)]
-    return out
 
 
 def _put(schema: Schema, field: Field) -> _Put:
@@ -208,14 +175,14 @@ def _put(schema: Schema, field: Field) -> _Put:
     if field.type in FORMATS:
         return _put_scalar(schema, field)
     if field.type == "obj" and schema.is_struct(field.ref):
-        flatten = _flattener(schema, field.ref)
+        flatten = scalars.flattener(schema, field.ref)
         return lambda encoder, value, slots: slots.__setitem__(slot, tuple(flatten(value)))
     write = _vector(schema, field) if field.type == "vector" else _writer(schema, field.type, field.ref)
     return lambda encoder, value, slots: slots.__setitem__(slot, write(encoder, value))
 
 
 def _put_scalar(schema: Schema, field: Field) -> _Put:
-    convert = _number(schema, field.type, field.ref)
+    convert = scalars.number(schema, field.type, field.ref)
     default = None if field.optional else convert(field.default)
     slot = field.id
 
@@ -227,36 +194,7 @@ def _put_scalar(schema: Schema, field: Field) -> _Put:
     return put
 
 
-def _number(schema: Schema, kind: str, ref: str | None) -> Callable[[Any], int]:
-    """Checked conversion of one scalar to the integer that is written."""
-    letter = FORMATS[kind]
-    if letter in "fd":
-        bits = struct.Struct("<I" if letter == "f" else "<Q")
-        return lambda value: bits.unpack(struct.pack("<" + letter, value))[0]
-    pack = struct.Struct("<" + letter).pack
-    if ref is None:
-
-        def integer(value: Any) -> int:
-            number = operator.index(value)
-            pack(number)
-            if letter == "?" and number not in (0, 1):
-                raise ValueError
-            return number
-
-        return integer
-    enum = schema.enum(ref)
-
-    def member(value: Any) -> int:
-        number = enum.values[value] if isinstance(value, str) else operator.index(value)
-        if number not in enum.names and not enum.flags:
-            raise ValueError
-        pack(number)
-        return number
-
-    return member
-
-
-def _writer(schema: Schema, kind: str, ref: str | None) -> _Write:
+def _writer(schema: Schema, kind: str, ref: str) -> _Write:
     """Writer of a string or a table."""
     if kind == "string":
         return _write_string
@@ -273,8 +211,8 @@ def _vector(schema: Schema, field: Field) -> _Write:
     if field.element in FORMATS:
         return _number_vector(schema, field)
     if field.element == "obj" and schema.is_struct(field.ref):
-        layout, place = schema.struct(field.ref), _place_struct(schema, field.ref)
-        flatten = _flattener(schema, field.ref)
+        layout, place = schema.struct(field.ref), scalars.place_struct(schema, field.ref)
+        flatten = scalars.flattener(schema, field.ref)
 
         def write_structs(encoder: _Encoder, value: Any) -> int:
             items = tuple(tuple(flatten(item)) for item in _sequence(value))
@@ -289,7 +227,7 @@ def _vector(schema: Schema, field: Field) -> _Write:
     return write_objects
 
 
-def _offsets(encoder: _Encoder, ref: str | None, items: tuple[int, ...]) -> int:
+def _offsets(encoder: _Encoder, ref: str, items: tuple[int, ...]) -> int:
     key = (ref, "offsets", items)
     return encoder.once(key, encoder.vector, 4, 4, Builder.PrependUOffsetTRelative, items)
 
@@ -303,7 +241,7 @@ def _sequence(value: Any) -> Any:
 def _number_vector(schema: Schema, field: Field) -> _Write:
     letter = FORMATS[field.element]
     dtype = np.dtype("<" + letter)
-    convert = _number(schema, field.element, field.ref) if field.ref else None
+    convert = scalars.number(schema, field.element, field.ref) if field.ref else None
 
     def write(encoder: _Encoder, value: Any) -> int:
         raw = _raw(value, dtype, letter, convert)
@@ -356,39 +294,7 @@ def _put_union_vector(schema: Schema, field: Field) -> _Put:
 def _member(schema: Schema, union: str, encoder: _Encoder, value: Any) -> tuple[int, int]:
     """Tag and offset of `{member: table}`."""
     enum = schema.enum(union)
-    ((name, table),) = value.items() if isinstance(value, dict) else ()
+    if not isinstance(value, dict):
+        raise TypeError
+    ((name, table),) = value.items()
     return enum.values[name], encoder.table(_plan(schema, enum.refs[name]), table)
-
-
-def _flattener(schema: Schema, name: str) -> Callable[[Any], list[int]]:
-    """Struct message to its numbers in order; each field must be given, since a struct has no defaults."""
-    steps = []
-    for field in schema.struct(name).fields:
-        nested = field.type == "obj"
-        convert = _flattener(schema, field.ref) if nested else _number(schema, field.type, field.ref)
-        steps.append((field.name, nested, convert))
-
-    def flatten(value: Any) -> list[int]:
-        if not isinstance(value, dict) or len(value) != len(steps):
-            raise TypeError
-        out: list[int] = []
-        for key, nested, convert in steps:
-            out.extend(convert(value[key]) if nested else (convert(value[key]),))
-        return out
-
-    return flatten
-
-
-def _accepted(schema: Schema, field: Field) -> str:
-    """What a field takes, for messages."""
-    kind, ref = field.element or field.type, field.ref
-    if kind == "union":
-        text = f"{{member: table}} with one of {', '.join(schema.enum(ref).refs)}"
-    elif kind in FORMATS:
-        text = f"one of {', '.join(schema.enum(ref).values)}" if ref else kind
-    elif kind == "obj":
-        names = ", ".join(f.name for f in schema.struct(ref).fields) if schema.is_struct(ref) else ref
-        text = f"a dict of {names}"
-    else:
-        text = kind
-    return f"a list, each {text}" if field.type == "vector" else text

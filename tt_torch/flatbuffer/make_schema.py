@@ -15,7 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-_SCALARS = frozenset("bool byte ubyte short ushort int uint long ulong float double utype".split())
+from tt_torch.flatbuffer.schema import FORMATS
+
 _PREFIX_OF_IDENT = {"TTNN": "ttnn", "TTSY": "system_desc"}
 
 
@@ -47,7 +48,7 @@ def _field(field: dict) -> dict:
     if default := field.get("default_integer") or field.get("default_real"):
         out["default"] = default
     # Reflection calls every offset optional; only for a scalar does it mean "absent is not the default".
-    if field["optional"] and field["base_type"] in _SCALARS:
+    if field["optional"] and field["base_type"] in FORMATS:
         out["optional"] = True
     return out
 

@@ -36,8 +36,8 @@ class Field:
     type: str  # base type: one of FORMATS, or string, vector, obj, union
     id: int = -1
     offset: int = -1
-    ref: str | None = None  # the table, struct or enum that the field or its elements are of
-    element: str | None = None  # base type of a vector's elements
+    ref: str = ""  # the table, struct or enum that the field or its elements are of
+    element: str = ""  # base type of a vector's elements
     default: int | float = 0
     optional: bool = False  # a scalar whose absence is not its default
 
