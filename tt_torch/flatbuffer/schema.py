@@ -104,16 +104,19 @@ def known() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
-@cache
 def load(schema_hash: str = DEFAULT) -> Schema:
     """The table of a hash; an unambiguous beginning of the hash is enough."""
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
-    if len(paths) == 1:
-        raw = json.loads(paths[0].read_text())
-        if raw["schema_hash"].startswith(schema_hash):
-            # A prefix and the full hash must give one object, since plans are cached per object.
-            return Schema(raw) if raw["schema_hash"] == schema_hash else load(raw["schema_hash"])
-    raise SchemaError(f"no wire table for schema hash {schema_hash!r}; known are {', '.join(known())}")
+    schema = _read(paths[0]) if len(paths) == 1 else None
+    if schema is None or not schema.hash.startswith(schema_hash):
+        raise SchemaError(f"no wire table for schema hash {schema_hash!r}; known are {', '.join(known())}")
+    return schema
+
+
+@cache
+def _read(path: Path) -> Schema:
+    """One object per file, since plans for encoding and decoding are cached per object."""
+    return Schema(json.loads(path.read_text()))
 
 
 def _matches(path: Path, schema_hash: str) -> bool:
