@@ -1,0 +1,217 @@
+"""env/activate in bash and zsh, on a stand-in for Python: what it runs, when, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
+
+# Makes real venvs, without pip; writes down each pip call; fails or dawdles on request.
+PYTHON = f"""#!/bin/sh
+case "$*" in
+"-m venv "*)
+  {sys.executable} -m venv --without-pip "$3"
+  cp --remove-destination "$0" "$3/bin/python" ;;
+*" pip "*)
+  echo "${{@##*/}}" | tail -c 40 >> "$CALLS"
+  sleep "${{SLOW:-0}}"
+  [ -z "$FAIL" ] || {{ echo "no such package"; exit 1; }} ;;
+--version) echo Python 3.11 ;;
+esac
+"""
+
+ECHO = 'echo "code=$? home=$TT_TORCH_HOME python=$(command -v python)"'
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """A repository with the real env folder, one C++ file, and the stand-in ahead in PATH."""
+    root = tmp_path / "a repo"
+    (root / "env").mkdir(parents=True)
+    for name in ("activate", "setup", "requirements.txt"):
+        shutil.copy(REPO / "env" / name, root / "env")
+    (root / "tt_torch").mkdir()
+    for name in ("CMakeLists.txt", "pyproject.toml", "tt_torch/runtime.cpp", "tt_torch/config.py"):
+        (root / name).write_text("first")
+    for name in ("python3.11", "c++"):
+        tool(tmp_path / "bin", name, PYTHON)
+    tool(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 1\n")  # nothing may be missing
+    return root
+
+
+def tool(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def environment(repo, **extra):
+    path = f"{repo.parent / 'bin'}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(repo.parent), "CALLS": str(repo.parent / "calls"), **extra}
+
+
+def start(repo, shell="bash", then=ECHO, **extra):
+    """Sources activate from a folder elsewhere, in a shell that reads nothing of the user's."""
+    script = f". '{repo}/env/activate'; {then}"
+    options = ["-f"] if shell == "zsh" else ["--norc"]
+    return subprocess.Popen(
+        [shell, *options, "-c", script],
+        cwd="/",
+        env=environment(repo, **extra),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def source(repo, shell="bash", **options):
+    process = start(repo, shell, **options)
+    out, err = process.communicate(timeout=60)
+    return out.strip(), err.strip()
+
+
+def pip_calls(repo):
+    """The number of pip calls since the last question."""
+    calls = repo.parent / "calls"
+    count = len(calls.read_text().splitlines()) if calls.exists() else 0
+    calls.unlink(missing_ok=True)
+    return count
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sets_up_once_then_only_activates(repo, shell):
+    expected = f"code=0 home={repo} python={repo}/env/venv/bin/python"
+    out, err = source(repo, shell)
+    assert out == expected and "ready" in err
+    assert pip_calls(repo) == 3  # torch by itself, the others, the C++ build
+    begin = time.perf_counter()
+    assert source(repo, shell) == (expected, "")
+    assert time.perf_counter() - begin < 1  # 0.05 s on an idle machine
+    assert pip_calls(repo) == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sourced_twice_in_one_shell_and_deactivated(repo, shell):
+    again = f'p=$PATH; . \'{repo}/env/activate\'; [ "$p" = "$PATH" ] && deactivate && {ECHO}'
+    out, _ = source(repo, shell, then=again)
+    assert out.startswith("code=0") and "venv" not in out
+
+
+@pytest.mark.parametrize(
+    ("changed", "calls"),
+    [
+        ("tt_torch/config.py", 0),
+        ("tt_torch/runtime.cpp", 1),
+        ("CMakeLists.txt", 1),
+        ("env/requirements.txt", 3),
+    ],
+)
+def test_a_change_redoes_only_its_part(repo, changed, calls):
+    source(repo)
+    pip_calls(repo)
+    with (repo / changed).open("a") as file:
+        file.write("\n# changed")
+    assert source(repo)[0].startswith("code=0")
+    assert pip_calls(repo) == calls
+
+
+def test_a_moved_repository_gets_a_new_venv(repo):
+    source(repo)
+    moved = repo.rename(repo.parent / "moved")
+    out, _ = source(moved)
+    assert out == f"code=0 home={moved} python={moved}/env/venv/bin/python"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_failure_is_told_and_leaves_nothing(repo, shell):
+    out, err = source(repo, shell, FAIL="1")
+    assert out.startswith("code=1 home= ")
+    assert "no such package" in err
+    assert err.splitlines()[-1].startswith("tt-torch: failed: installing PyTorch")
+    assert not (repo / "env/venv").exists()
+    assert source(repo, shell)[0].startswith("code=0")
+
+
+def test_failed_build_keeps_the_dependencies(repo):
+    source(repo)
+    (repo / "tt_torch/runtime.cpp").write_text("second")
+    assert source(repo, FAIL="1")[0].startswith("code=1")
+    pip_calls(repo)
+    assert source(repo)[0].startswith("code=0")
+    assert pip_calls(repo) == 1
+
+
+def wait_for_pip(repo):
+    deadline = time.monotonic() + 30
+    while not (repo.parent / "calls").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_interruption_leaves_no_venv_and_no_process(repo, name):
+    process = start(repo, SLOW="60")
+    wait_for_pip(repo)
+    os.killpg(process.pid, signal.Signals[name])
+    process.communicate(timeout=10)
+    deadline = time.monotonic() + 10
+    while (repo / "env/venv").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not (repo / "env/venv").exists()
+    assert source(repo)[0].startswith("code=0")  # would wait a minute for a process that holds the lock
+
+
+def test_a_venv_without_its_stamp_is_made_again(repo):
+    half_made = repo / "env/venv/lib/half-made"
+    half_made.mkdir(parents=True)
+    assert source(repo)[0].startswith("code=0")
+    assert not half_made.exists()
+
+
+NEEDED = "python3.11 python3.11-venv python3.11-dev g++ libflatbuffers-dev"
+NAKED_TOOLS = (
+    "bash cat chmod cp dirname env find grep head mv rm sed sh sha256sum sleep sort tail tr uname xargs"
+)
+
+
+def naked_machine(repo):
+    """A PATH with neither Python nor compiler nor package manager; the user is root."""
+    tools = repo.parent / "tools"
+    tool(tools, "id", "#!/bin/sh\necho 0\n")
+    for name in NAKED_TOOLS.split():
+        (tools / name).symlink_to(shutil.which(name))
+    return tools
+
+
+def test_missing_system_packages_are_named(repo):
+    out, err = source(repo, then='echo "code=$?"', PATH=str(naked_machine(repo)))
+    assert out == "code=1"
+    assert (
+        err == f"tt-torch: these packages are missing (by their Debian names), install them first: {NEEDED}"
+    )
+
+
+def test_missing_system_packages_are_installed(repo):
+    tools = naked_machine(repo)
+    tool(tools, "apt-get", f'#!/bin/sh\necho "$*" >> {tools}/apt\ncp {repo.parent}/bin/[pc]* {tools}\n')
+    out, err = source(repo, PATH=str(tools))
+    assert out.startswith("code=0"), err
+    assert (tools / "apt").read_text().splitlines()[-1] == f"install -y --no-install-recommends {NEEDED}"
+
+
+def test_requirements_agree_with_pyproject():
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    locked = (REPO / "env/requirements.txt").read_text().replace("_", "-").lower().splitlines()
+    wanted = [line for line in project["dependencies"] + extras["dev"] + extras["demos"] if "==" in line]
+    assert set(wanted) <= set(locked)
