@@ -70,9 +70,14 @@ def test_cost_counts_what_a_call_does():
 
 @pytest.mark.parametrize(
     ("dtype", "tile", "size"),
-    [("Float32", 1, 3 * 33 * 40 * 4), ("BFloat16", 32, 3 * 2 * 2 * 2048), ("BFP_BFloat8", 32, 3 * 2 * 2 * 1088),
-     ("BFP_BFloat4", 32, 3 * 2 * 2 * 576), ("UInt8", 32, 3 * 2 * 2 * 1024)],
-)  # fmt: skip
+    [
+        ("Float32", 1, 3 * 33 * 40 * 4),
+        ("BFloat16", 32, 3 * 2 * 2 * 2048),
+        ("BFP_BFloat8", 32, 3 * 2 * 2 * 1088),
+        ("BFP_BFloat4", 32, 3 * 2 * 2 * 576),
+        ("UInt8", 32, 3 * 2 * 2 * 1024),
+    ],
+)
 def test_physical_bytes(dtype, tile, size):
     memory = {"data_type": dtype, "tile_shape": {"y": tile, "x": tile}}
     ref = {"global_id": 1, "desc": {"shape": [3, 33, 40], "layout": {"memory_desc": memory}}}
