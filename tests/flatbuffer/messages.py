@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tt_torch.flatbuffer.schema import FORMATS, load
 
-REFERENCES = sorted((Path(__file__).parents[1] / "data" / "flatbuffer").glob("*.ttnn"))
+DATA = Path(__file__).parents[1] / "data" / "flatbuffer"
+REFERENCES = sorted(DATA.glob("*.ttnn"))
 TEXTS = ("", "a", "ttnn.matmul", "Tensor → Gerät", "x" * 300)
 
 

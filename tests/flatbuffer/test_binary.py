@@ -1,8 +1,10 @@
 """Headers, device descriptors and costs, against the reference compiler's own."""
 
+import gzip
+
 import pytest
 
-from flatbuffer.messages import REFERENCES
+from flatbuffer.messages import DATA, REFERENCES
 from tt_torch.errors import ConfigError
 from tt_torch.flatbuffer.binary import (
     Cost,
@@ -66,6 +68,21 @@ def test_cost_counts_what_a_call_does():
     layouts = 10 * 64 * 4 + 2 * tile + 32 * 64 * 4 + 2 * tile + 32 * 4 + tile
     tiles = 4 + 5 + 3 + 3 + 2 + 3 + 2  # permute, matmul, multiply, multiply, reshape, add, relu
     assert cost(message) == Cost(device_ops=10, data_movement=5, bytes_moved=layouts + tiles * tile)
+
+
+@pytest.mark.parametrize(
+    ("model", "ops", "moves", "megabytes"),
+    [
+        ("resnet50_b1", 392, 56, 845),
+        ("bert_base_b1_s128", 1168, 218, 2536),
+        ("llama_2l_2048_b1_s128", 150, 63, 1224),
+    ],
+)
+def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
+    """Its binaries with texts, private programs and deallocations taken out, and the published figures."""
+    counted = cost(decode(gzip.decompress((DATA / f"{model}.ttnn.gz").read_bytes())))
+    assert (counted.device_ops, counted.data_movement) == (ops, moves)
+    assert round(counted.bytes_moved / 1e6) == megabytes
 
 
 @pytest.mark.parametrize(
