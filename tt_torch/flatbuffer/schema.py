@@ -76,9 +76,6 @@ class Schema:
     def __repr__(self) -> str:
         return f"<Schema {self.file_ident} {self.hash[:_DIGITS]}>"
 
-    def tables(self) -> list[str]:
-        return list(self._tables)
-
     def is_struct(self, name: str) -> bool:
         return name in self._structs
 
