@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from flatbuffer.wire_reader import WIRE
-
 from tt_torch.flatbuffer import make_schema
 from tt_torch.flatbuffer.schema import load
 
