@@ -1,0 +1,81 @@
+"""DeviceManager's registry, on stand-ins for devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from tt_torch.tools import device_manager
+from tt_torch.tools.device_manager import DeviceManager
+
+
+class Device:
+    def __init__(self, shape, **options):
+        self.shape, self.options, self.is_open = shape, options, True
+
+    def submesh(self, shape, offset):
+        return Device(shape, offset=offset)
+
+    def close(self):
+        self.is_open = False
+
+
+@pytest.fixture(autouse=True)
+def four_chips(monkeypatch):
+    monkeypatch.setattr(device_manager, "EMULATED_CHIPS", 4)
+    monkeypatch.setattr(device_manager, "_open", Device)
+    monkeypatch.setattr(DeviceManager, "_meshes", {})
+
+
+def fails(text):
+    return pytest.raises(AssertionError, match=f"^{text}")
+
+
+def test_parent_meshes():
+    parent = DeviceManager.create_parent_mesh_device((2, 2), l1_small_size=1024)
+    assert parent.options["l1_small_size"] == 1024
+    assert list(DeviceManager.get_parent_devices()) == [parent]
+    with fails("Mesh shape must be a list of two integers."):
+        DeviceManager.create_parent_mesh_device((1, 1, 1))
+    with fails("Mesh shape exceeds available devices."):
+        DeviceManager.create_parent_mesh_device((2, 3))
+    DeviceManager.release_parent_device(parent)
+    assert not parent.is_open and not DeviceManager.get_parent_devices()
+
+
+def test_sub_meshes():
+    parent = DeviceManager.create_parent_mesh_device((2, 2))
+    subs = {DeviceManager.create_sub_mesh_device(parent, (0, i), (2, 1)) for i in range(2)}
+    assert DeviceManager.get_sub_mesh_devices(parent) == subs
+    with fails("Sub mesh shape is too big."):
+        DeviceManager.create_sub_mesh_device(parent, (0, 0))
+    for call in (
+        DeviceManager.get_sub_mesh_devices,
+        lambda p: DeviceManager.create_sub_mesh_device(p, (0, 0)),
+    ):
+        with fails("Parent mesh not found."):
+            call(Device([1, 1]))
+
+
+def test_releasing_sub_meshes():
+    parent, (first, second) = DeviceManager.acquire_available_devices(2)
+    with fails("Parent mesh not found in the list of managed devices."):
+        DeviceManager.release_sub_mesh_device(first, parent=Device([1, 1]))
+    with fails("Sub device not found in the specified parent mesh."):
+        DeviceManager.release_sub_mesh_device(Device([1, 1]), parent=parent)
+    with fails("Sub device not found in any parent mesh."):
+        DeviceManager.release_sub_mesh_device(Device([1, 1]))
+    DeviceManager.release_sub_mesh_device(first, cleanup_parent=True)
+    assert not first.is_open and parent.is_open
+    DeviceManager.release_sub_mesh_device(second, cleanup_parent=True)
+    assert not parent.is_open and not DeviceManager.get_parent_devices()
+
+
+def test_releasing_parents():
+    parent, subs = DeviceManager.acquire_available_devices()
+    assert len(subs) == 4 and [sub.options["offset"] for sub in subs] == [[0, i] for i in range(4)]
+    with fails("Parent Device not found."):
+        DeviceManager.release_parent_device(subs[0])
+    with fails("Sub devices still exist under this parent mesh."):
+        DeviceManager.release_parent_device(parent)
+    DeviceManager.release_parent_device(parent, cleanup_sub_devices=True)
+    assert not any(device.is_open for device in (parent, *subs))

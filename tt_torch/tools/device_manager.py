@@ -1,0 +1,130 @@
+"""Opening meshes of chips and handing out parts of them, with one registry per process.
+
+The failed assertions' texts are part of the interface: programs written for tt-torch match on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import KeysView, Sequence
+from typing import Any
+
+from tt_torch.config import CompilerConfig
+
+EMULATED_CHIPS = 8  # a machine as people have it on their desk: four boards of two chips
+
+
+@dataclasses.dataclass
+class _Mesh:
+    shape: Sequence[int]
+    subs: dict[Any, Sequence[int]] = dataclasses.field(default_factory=dict)  # sub-device: its shape
+
+    def has_room(self, shape: Sequence[int]) -> bool:
+        used = sum(math.prod(sub) for sub in self.subs.values())
+        return used + math.prod(shape) <= math.prod(self.shape)
+
+
+def _open(mesh_shape: Sequence[int], **options: Any) -> Any:
+    from tt_torch.runtime import Device
+
+    given = {name: value for name, value in options.items() if value is not None}
+    return Device.open(arch=CompilerConfig.from_env().arch, mesh_shape=list(mesh_shape), **given)
+
+
+class DeviceManager:
+    """Parent meshes that this process has open, and the sub-meshes cut from each.
+
+    `enable_program_cache` and `dispatch_core_type` are taken for compatibility: an emulated chip
+    always keeps its programs, and has no cores set apart for dispatch.
+    """
+
+    _meshes: dict[Any, _Mesh] = {}  # noqa: RUF012 - one per process is the point
+
+    @classmethod
+    def get_num_available_devices(cls) -> int:
+        return EMULATED_CHIPS
+
+    @classmethod
+    def create_parent_mesh_device(
+        cls,
+        mesh_shape: Sequence[int],
+        device_ids: Sequence[int] | None = None,
+        num_hw_cqs: int | None = None,
+        enable_program_cache: bool | None = None,
+        l1_small_size: int | None = None,
+        dispatch_core_type: Any = None,
+    ) -> Any:
+        """Opens a mesh, to run programs on or to cut into sub-meshes."""
+        assert len(mesh_shape) == 2, "Mesh shape must be a list of two integers."
+        assert math.prod(mesh_shape) <= cls.get_num_available_devices(), (
+            "Mesh shape exceeds available devices."
+        )
+        parent = _open(mesh_shape, device_ids=device_ids, num_hw_cqs=num_hw_cqs, l1_small_size=l1_small_size)
+        cls._meshes[parent] = _Mesh(mesh_shape)
+        return parent
+
+    @classmethod
+    def get_parent_devices(cls) -> KeysView[Any]:
+        return cls._meshes.keys()
+
+    @classmethod
+    def create_sub_mesh_device(
+        cls, parent_mesh: Any, mesh_offset: Sequence[int], mesh_shape: Sequence[int] = (1, 1)
+    ) -> Any:
+        """Cuts a sub-mesh out of an open mesh."""
+        assert parent_mesh in cls._meshes, "Parent mesh not found."
+        mesh = cls._meshes[parent_mesh]
+        assert mesh.has_room(mesh_shape), "Sub mesh shape is too big."
+        sub_device = parent_mesh.submesh(list(mesh_shape), list(mesh_offset))
+        mesh.subs[sub_device] = mesh_shape
+        return sub_device
+
+    @classmethod
+    def get_sub_mesh_devices(cls, parent_mesh: Any) -> set[Any]:
+        assert parent_mesh in cls._meshes, "Parent mesh not found."
+        return set(cls._meshes[parent_mesh].subs)
+
+    @classmethod
+    def release_sub_mesh_device(
+        cls, sub_device: Any, cleanup_parent: bool = False, parent: Any = None
+    ) -> None:
+        """Closes a sub-mesh; with `cleanup_parent` also its parent, if this was the last one."""
+        parent = cls._parent_of(sub_device, parent)
+        subs = cls._meshes[parent].subs
+        del subs[sub_device]
+        sub_device.close()
+        if cleanup_parent and not subs:
+            cls.release_parent_device(parent)
+
+    @classmethod
+    def _parent_of(cls, sub_device: Any, parent: Any) -> Any:
+        if parent is not None:
+            assert parent in cls._meshes, "Parent mesh not found in the list of managed devices."
+            assert sub_device in cls._meshes[parent].subs, (
+                "Sub device not found in the specified parent mesh."
+            )
+            return parent
+        found = [candidate for candidate, mesh in cls._meshes.items() if sub_device in mesh.subs]
+        assert found, "Sub device not found in any parent mesh."
+        return found[0]
+
+    @classmethod
+    def release_parent_device(cls, parent_device: Any, cleanup_sub_devices: bool = False) -> None:
+        """Closes a mesh; with `cleanup_sub_devices` also what was cut from it."""
+        assert parent_device in cls._meshes, "Parent Device not found."
+        subs = cls._meshes[parent_device].subs
+        assert not subs or cleanup_sub_devices, "Sub devices still exist under this parent mesh."
+        for sub_device in list(subs):
+            cls.release_sub_mesh_device(sub_device, parent=parent_device)
+        del cls._meshes[parent_device]
+        parent_device.close()
+
+    @classmethod
+    def acquire_available_devices(
+        cls, num_devices: int | None = None, **options: Any
+    ) -> tuple[Any, list[Any]]:
+        """Opens one row of chips (all of them by default): the mesh, and each chip as a sub-mesh in order."""
+        num_devices = cls.get_num_available_devices() if num_devices is None else num_devices
+        parent = cls.create_parent_mesh_device([1, num_devices], **options)
+        return parent, [cls.create_sub_mesh_device(parent, (0, i)) for i in range(num_devices)]
