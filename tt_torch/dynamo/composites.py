@@ -1,0 +1,123 @@
+"""Ops that TTNN computes whole, as custom ops of the namespace `tenstorrent`.
+
+Each is defined by a plain PyTorch function: it runs on the CPU, and its trace is the decomposition that goes
+into StableHLO beside the composite. Names and operands are those that tt-mlir legalizes
+(`tenstorrent.layer_norm`, ...), so that its compiler can take our StableHLO too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+NAMESPACE = "tenstorrent"
+LIBRARY = torch.library.Library(NAMESPACE, "DEF")
+FUNCTIONS: dict[torch._ops.OpOverload, Callable[..., Any]] = {}
+
+
+def composite(signature: str) -> Callable[[Callable[..., Any]], torch._ops.OpOverload]:
+    """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op."""
+
+    def register(function: Callable[..., Any]) -> torch._ops.OpOverload:
+        name = function.__name__
+        LIBRARY.define(f"{name}{signature}")
+        LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+        op = getattr(getattr(torch.ops, NAMESPACE), name).default
+        FUNCTIONS[op] = function
+        return op
+
+    return register
+
+
+@composite("(Tensor input) -> Tensor")
+def gelu(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
+@composite("(Tensor input) -> Tensor")
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+@composite("(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor")
+def layer_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    *,
+    normalized_shape: list[int],
+    epsilon: float,
+) -> torch.Tensor:
+    dims = list(range(-len(normalized_shape), 0))
+    centred = x - x.mean(dims, keepdim=True)
+    y = centred * torch.rsqrt((centred * centred).mean(dims, keepdim=True) + epsilon)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@composite(
+    "(Tensor query, Tensor key, Tensor value, Tensor? attention_mask, *, bool is_causal, float scale) -> Tensor"
+)
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    is_causal: bool,
+    scale: float,
+) -> torch.Tensor:
+    """The mask is additive; heads of key and value are as many as those of the query."""
+    scores = torch.matmul(query * scale, key.transpose(-2, -1))
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        hidden = torch.arange(columns).unsqueeze(0) > torch.arange(rows).unsqueeze(1)
+        scores = torch.where(hidden, float("-inf"), scores)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    return torch.matmul(torch.softmax(scores, -1), value)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One composite with its tensor types and attributes: what one decomposition function serves."""
+
+    symbol: str
+    name: str
+    attributes: dict[str, Any]
+    body: torch.fx.GraphModule
+
+
+def forms(graph: torch.fx.Graph) -> list[Form]:
+    """The form of each composite node, in graph order; equal nodes share one."""
+    known: dict[Any, Form] = {}
+    result = []
+    for node in graph.nodes:
+        if node.target in FUNCTIONS:
+            values = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
+            types = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in values]
+            key = (node.target, str(types), str(node.kwargs))
+            if key not in known:
+                known[key] = _form(node, values, len(known))
+            result.append(known[key])
+    return result
+
+
+def _form(node: torch.fx.Node, values: list[Any], number: int) -> Form:
+    name = node.target._schema.name.replace("::", ".")
+    mode = next(v.fake_mode for v in values if v is not None)
+    with mode:  # new tensors: an operand used twice must still be two arguments
+        present = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype) for v in values if v is not None]
+
+    def call(*tensors: torch.Tensor) -> torch.Tensor:
+        given = iter(tensors)
+        return FUNCTIONS[node.target](*(None if v is None else next(given) for v in values), **node.kwargs)
+
+    with mode, torch.no_grad():
+        body = make_fx(call, tracing_mode="real")(*present)
+    return Form(f"{name}_{number}", name, dict(node.kwargs), body)

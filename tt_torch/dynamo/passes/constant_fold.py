@@ -1,0 +1,52 @@
+"""What depends on no input is computed while compiling: aranges, masks, scalars, position ids.
+
+Parameters are inputs: what depends only on them is folded on the device, by TTNN's const-eval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+# A folded tensor travels as an argument of the program, so a large one is better computed on the device.
+LARGEST = 1 << 24  # bytes
+RANDOM = torch.Tag.nondeterministic_seeded
+
+
+def constant_fold(gm: GraphModule) -> dict[str, torch.Tensor]:
+    """Evaluates constant subgraphs on the CPU. Returns the constants that other nodes still read, by the
+    name of the placeholder that now stands for each; placeholders are added after the existing ones."""
+    graph, values = gm.graph, {}
+    for node in list(graph.nodes):
+        if node.op == "get_attr":
+            values[node] = getattr(gm, node.target)
+        elif _foldable(node, values):
+            values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+    constants = {}
+    last = [n for n in graph.nodes if n.op == "placeholder"]
+    for node, value in values.items():
+        if all(user in values for user in node.users):
+            continue
+        with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
+            stand_in = graph.placeholder(f"constant_{len(constants)}")
+        stand_in.meta = dict(node.meta)
+        last.append(stand_in)
+        constants[stand_in.name] = value.contiguous()
+        node.replace_all_uses_with(stand_in)
+    graph.eliminate_dead_code()
+    return constants
+
+
+def _foldable(node: Node, values: dict[Node, Any]) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    if RANDOM in node.target.tags or any(n not in values for n in node.all_input_nodes):
+        return False
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() <= LARGEST
+
+
+def _concrete(argument: Any, values: dict[Node, Any]) -> Any:
+    return torch.fx.node.map_arg(argument, lambda n: values[n])

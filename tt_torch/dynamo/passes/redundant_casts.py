@@ -1,0 +1,27 @@
+"""Casts to the type a value already has, copies that nobody can observe, and run-time asserts go away."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Graph, Node
+
+aten, prims = torch.ops.aten, torch.ops.prims
+IDENTITIES = {aten.clone.default, aten.alias.default, aten.lift_fresh_copy.default, aten.detach.default}
+CASTS = {aten._to_copy.default, prims.convert_element_type.default}
+# Dynamo has established these facts already; on a functional graph they have no other effect.
+ASSERTS = {aten._assert_tensor_metadata.default}
+
+
+def remove_redundant_casts(graph: Graph) -> None:
+    for node in list(graph.nodes):
+        if node.target in ASSERTS:
+            graph.erase_node(node)
+        elif _is_identity(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _is_identity(node: Node) -> bool:
+    if node.target in IDENTITIES:
+        return True
+    return node.target in CASTS and node.args[0].meta["val"].dtype == node.meta["val"].dtype

@@ -1,0 +1,61 @@
+"""The one door to torch_mlir: contexts with our dialects, locations, native pass pipelines."""
+
+from __future__ import annotations
+
+import re
+
+from torch_mlir import ir
+from torch_mlir._mlir_libs import _stablehlo
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.passmanager import PassManager
+
+from tt_torch.mlir.ttir.dialect import TTIR
+from tt_torch.mlir.ttnn.dialect import TTNN
+
+
+_stablehlo.register_stablehlo_passes()
+
+
+def make_context() -> ir.Context:
+    """A context with the torch, StableHLO, TTIR and TTNN dialects. Diagnostics become exceptions."""
+    context = ir.Context()
+    context.emit_error_diagnostics = False
+    torch_dialect.register_dialect(context)
+    _stablehlo.register_dialect(context, True)
+    with context:
+        TTIR.load()
+        TTNN.load()
+        # The wheel has no call that loads CHLO; a pass that produces its ops loads it even with nothing to do.
+        run_native(ir.Module.parse("module {}"), "func.func(convert-torch-to-stablehlo)")
+    return context
+
+
+def run_native(module: ir.Module, *passes: str) -> None:
+    """Runs passes that MLIR or torch-mlir bring along, e.g. `run_native(module, "canonicalize", "cse")`."""
+    with module.context:
+        PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
+
+
+_FILE = re.compile(r'"([^"]+\.py)":(\d+)')
+_NODE = re.compile(r'^loc\("([\w.]+): ([\w.]+)"')
+
+
+def describe(location: ir.Location) -> str:
+    """The user's source line of a location, as `file.py:12`, or the location's text when it names no file.
+
+    A location lists frames from the innermost out: the first one outside of installed packages is the user's,
+    and if all are inside, the first one outside of torch itself.
+    """
+    text = str(location)
+    frames = _FILE.findall(text)
+    for inside in ("/site-packages/", "/site-packages/torch/"):
+        for path, line in frames:
+            if inside not in path:
+                return f"{path}:{line}"
+    return text
+
+
+def node_of(location: ir.Location) -> tuple[str, str]:
+    """Name and target of the FX node of a location, ("", "") when it names none."""
+    match = _NODE.match(str(location))
+    return match.groups() if match else ("", "")  # type: ignore[return-value]

@@ -1,0 +1,190 @@
+"""Declaring ops: one `OpDef` per op, from which its IRDL definition, builder, readers, verifier,
+serialization and documentation are derived.
+
+A declaration is a row, `declare(Dialect, "conv2d", operands="input weight bias?", attrs={...}, infer=rule)`:
+operands are names, `?` marks an optional one and `*` a variadic one; attributes map a name to its kind, or to
+`(kind, default)`, where a default of None means that the attribute may be absent.
+"""
+
+from __future__ import annotations
+
+import keyword
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.dialects import ext
+
+REQUIRED = object()
+
+
+def _int(width: int) -> Callable[[int], ir.Attribute]:
+    return lambda value: ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
+
+
+def _dict(value: dict[str, Any]) -> ir.DictAttr:
+    return ir.DictAttr.get({k: to_attr("any", v) for k, v in value.items() if v is not None})
+
+
+def _any(value: Any) -> ir.Attribute:
+    """The attribute of a plain Python value, for nested records whose wire table knows the exact types."""
+    if isinstance(value, ir.Attribute):
+        return value
+    kinds = {bool: "bool", int: "i64", float: "f64", str: "str", dict: "dict"}
+    if type(value) in kinds:
+        return to_attr(kinds[type(value)], value)
+    if isinstance(value, Sequence) and all(type(v) is int for v in value):
+        return to_attr("i64s", value)
+    return ir.ArrayAttr.get([_any(v) for v in value])
+
+
+# kind -> how a Python value becomes an attribute. `from_attr` is the other direction.
+TO_ATTR: dict[str, Callable[[Any], ir.Attribute]] = {
+    "bool": lambda v: ir.BoolAttr.get(bool(v)),
+    "i32": _int(32),
+    "i64": _int(64),
+    "f32": lambda v: ir.FloatAttr.get(ir.F32Type.get(), v),
+    "f64": lambda v: ir.FloatAttr.get(ir.F64Type.get(), v),
+    "i64s": lambda v: ir.DenseI64ArrayAttr.get(list(v)),
+    "str": lambda v: ir.StringAttr.get(v),
+    "type": lambda v: ir.TypeAttr.get(v),
+    "symbol": lambda v: ir.FlatSymbolRefAttr.get(v),
+    "dict": _dict,
+    "any": _any,
+}
+
+
+def to_attr(kind: str, value: Any) -> ir.Attribute:
+    """The MLIR attribute of `kind` for a Python value; attributes pass through."""
+    return value if isinstance(value, ir.Attribute) else TO_ATTR[kind](value)
+
+
+def from_attr(attribute: ir.Attribute) -> Any:
+    """The Python value of an attribute that `to_attr` makes. Elements attributes are returned as they are."""
+    if isinstance(attribute, ir.DictAttr):
+        return {named.name: from_attr(named.attr) for named in attribute}
+    if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr):
+        return list(attribute)
+    if isinstance(attribute, ir.ArrayAttr):
+        return [from_attr(a) for a in attribute]
+    if isinstance(attribute, ir.DenseElementsAttr | ir.DenseResourceElementsAttr):
+        return attribute
+    return attribute.value if hasattr(attribute, "value") else attribute
+
+
+@dataclass(frozen=True)
+class OperandDef:
+    name: str
+    variadicity: str  # "", "?" optional, "*" variadic
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """What there is to know about an op. `facts` is what a level adds (the wire table, layout needs, ...)."""
+
+    name: str
+    operands: tuple[OperandDef, ...]
+    attrs: dict[str, tuple[str, Any]]
+    results: tuple[str, ...]
+    infer: Callable[..., Any] | None
+    doc: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def segmented(self) -> bool:
+        return any(o.variadicity for o in self.operands)
+
+
+OPS: dict[str, OpDef] = {}
+
+
+def _operand(spec: str) -> OperandDef:
+    return OperandDef(spec.rstrip("?*"), spec[-1] if spec[-1] in "?*" else "")
+
+
+def declare(
+    dialect: type[ext.Dialect],
+    name: str,
+    operands: str = "",
+    attrs: dict[str, Any] | None = None,
+    results: str = "result",
+    infer: Callable[..., Any] | None = None,
+    doc: str = "",
+    pure: bool = True,
+    **facts: Any,
+) -> OpDef:
+    """Declares `<dialect>.<name>`: registers its `OpDef` and its IRDL class."""
+    kinds = {k: v if isinstance(v, tuple) else (v, REQUIRED) for k, v in (attrs or {}).items()}
+    full = f"{dialect.DIALECT_NAMESPACE}.{name}"
+    op = OpDef(full, tuple(map(_operand, operands.split())), kinds, tuple(results.split()), infer, doc, facts)
+    annotation = {"": ext.Operand[Any], "?": ext.Operand[Any] | None, "*": Sequence[ext.Operand[Any]]}
+    returned = {r.rstrip("*"): Sequence[ext.Result[Any]] if r.endswith("*") else ext.Result[Any] for r in op.results}
+    # "in", a frequent name of the wire format, cannot be a parameter of the class's constructor.
+    python_name = {o.name: f"{o.name}_" if keyword.iskeyword(o.name) else o.name for o in op.operands}
+    fields: dict[str, Any] = {python_name[o.name]: annotation[o.variadicity] for o in op.operands}
+    # An attribute that may be absent is not declared to IRDL, which has no optional attributes.
+    fields |= {a: Any for a, (_, default) in kinds.items() if default is not None}
+    fields |= returned
+    traits = [ext.Pure] if pure else []
+    types.new_class(name, (dialect.Operation,), {"name": name, "traits": traits}, lambda ns: ns.update(__annotations__=fields))
+    OPS[full] = op
+    return op
+
+
+def build(name: str, operands: Sequence[Any], attrs: dict[str, Any], result_types: Sequence[ir.Type]) -> ir.Operation:
+    """Creates the declared op `name` at the current insertion point and location.
+
+    `operands` follow the declaration: None for an absent optional one, a list for a variadic one.
+    """
+    op = OPS[name]
+    encoded = {}
+    for key, (kind, default) in op.attrs.items():
+        value = attrs.get(key, default)
+        if value is REQUIRED:
+            raise TypeError(f"{name} needs attribute {key}")
+        if value is not None:
+            encoded[key] = to_attr(kind, value)
+    if unknown := attrs.keys() - op.attrs.keys():
+        raise TypeError(f"{name} has no attribute {', '.join(sorted(unknown))}")
+    values: list[ir.Value] = []
+    segments = []
+    for spec, given in zip(op.operands, [*operands, *[None] * (len(op.operands) - len(operands))], strict=True):
+        group = list(given) if spec.variadicity == "*" else [] if given is None else [given]
+        if not spec.variadicity and not group:
+            raise TypeError(f"{name} needs operand {spec.name}")
+        segments.append(len(group))
+        values += group
+    if op.segmented:
+        encoded["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+    return ir.Operation.create(name, list(result_types), values, encoded)
+
+
+def attr(op: Any, name: str) -> Any:
+    """The Python value of an attribute, None when it is absent."""
+    attributes = op.operation.attributes
+    return from_attr(attributes[name]) if name in attributes else None
+
+
+def attrs_of(op: Any) -> dict[str, Any]:
+    """All declared attributes of an op as Python values; absent ones are None."""
+    return {name: attr(op, name) for name in OPS[op.operation.name].attrs}
+
+
+def operands_of(op: Any) -> dict[str, Any]:
+    """Operands by declared name: a value, None when absent, a list for a variadic one."""
+    declaration, values = OPS[op.operation.name], list(op.operation.operands)
+    if not declaration.segmented:
+        return dict(zip((o.name for o in declaration.operands), values, strict=True))
+    named, start = {}, 0
+    for spec, size in zip(declaration.operands, op.operation.attributes["operandSegmentSizes"], strict=True):
+        group = values[start : start + size]
+        named[spec.name] = group if spec.variadicity == "*" else group[0] if group else None
+        start += size
+    return named
+
+
+def operand(op: Any, name: str) -> Any:
+    """One operand by its declared name."""
+    return operands_of(op)[name]

@@ -1,0 +1,133 @@
+"""Rewrite rules: small functions from an op to the values that replace it, registered where they are written.
+
+    rules = RuleSet("stablehlo-to-ttir")
+
+    @rules.rewrites("stablehlo.add")
+    def add(op, b):
+        return b("ttir.add", *op.operands)
+
+A rule gets the op and a `Builder` that inserts before it at its location, so that no rule can lose the user's
+source line. It returns the replacing value (or values), or None when it does not match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch_mlir import ir, rewrite
+
+from tt_torch.mlir import ods
+
+Rule = Callable[[Any, "Builder"], Any]
+
+
+class Builder:
+    """Creates declared ops; result types are inferred from the declaration unless given."""
+
+    def __call__(self, name: str, *operands: Any, type: Any = None, **attrs: Any) -> Any:
+        types = [type] if isinstance(type, ir.Type) else type or infer(name, operands, attrs)
+        op = ods.build(name, operands, attrs, types)
+        results = list(op.results)
+        return results[0] if len(results) == 1 else results
+
+
+def infer(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> list[ir.Type]:
+    """Result types by the declaration's rule: a function of operand values and attributes."""
+    rule = ods.OPS[name].infer
+    if rule is None:
+        raise TypeError(f"{name} has no inference rule: give the result type")
+    defaults = {k: d for k, (_, d) in ods.OPS[name].attrs.items() if d is not ods.REQUIRED}
+    types = rule(*operands, **(defaults | attrs))
+    return list(types) if isinstance(types, (list, tuple)) else [types]
+
+
+class RuleSet:
+    """Rules of one conversion or pass, by the name of the op they start from."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rules: list[tuple[str, Rule]] = []
+
+    def rewrites(self, *names: str) -> Callable[[Rule], Rule]:
+        def register(rule: Rule) -> Rule:
+            self.rules += [(name, rule) for name in names]
+            return rule
+
+        return register
+
+    def rows(self, family: Callable[..., Rule], table: dict[str, Any]) -> None:
+        """One family for many ops: `family(argument)` makes the rule of each row."""
+        self.rules += [(name, family(argument)) for name, argument in table.items()]
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        both = RuleSet(self.name)
+        both.rules = self.rules + other.rules
+        return both
+
+    def _patterns(self) -> rewrite.FrozenRewritePatternSet:
+        patterns = rewrite.RewritePatternSet()
+        for name, rule in self.rules:
+            patterns.add(name, _callback(rule))
+        return patterns.freeze()
+
+    def convert(self, module: ir.Module) -> None:
+        """Applies the rules once to each op, in order."""
+        with module.context:
+            rewrite.walk_and_apply_patterns(module.operation, self._patterns())
+
+    def simplify(self, module: ir.Module) -> None:
+        """Applies the rules until none matches; unused pure ops disappear on the way."""
+        with module.context:
+            config = rewrite.GreedyRewriteConfig()
+            config.max_iterations = 50
+            rewrite.apply_patterns_and_fold_greedily(module.operation, self._patterns(), config)
+
+
+def _callback(rule: Rule) -> Callable[[Any, Any], bool | None]:
+    builder = Builder()
+
+    def apply(op: Any, rewriter: rewrite.PatternRewriter) -> bool | None:
+        if op.operation.parent.name != "func.func":
+            return True  # the body of a reduce or the like: its owner reads it
+        with rewriter.ip, op.location:
+            values = rule(op, builder)
+        if values is None:
+            return True
+        rewriter.replace_op(op, list(values) if isinstance(values, (list, tuple)) else [values])
+        return None
+
+    return apply
+
+
+# --- reading the IR -----------------------------------------------------------------------------
+
+
+def producer(value: ir.Value, *names: str) -> ir.Operation | None:
+    """The op that makes `value` if it has one of `names` (any name when none is given)."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    op = owner.operation
+    return op if not names or op.name in names else None
+
+
+def users(value: ir.Value) -> list[ir.Operation]:
+    return [use.owner.operation for use in value.uses]
+
+
+def single_use(value: ir.Value) -> bool:
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None
+
+
+def shape(value: ir.Value) -> list[int]:
+    return list(value.type.shape)
+
+
+def dtype(value: ir.Value) -> ir.Type:
+    return value.type.element_type
+
+
+def tensor(dims: Sequence[int], element: ir.Type, encoding: ir.Attribute | None = None) -> ir.RankedTensorType:
+    return ir.RankedTensorType.get(list(dims), element, encoding)

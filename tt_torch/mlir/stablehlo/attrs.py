@@ -1,0 +1,82 @@
+"""Typed readers of StableHLO and arith attributes. torch-mlir has no Python classes for StableHLO's ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch_mlir import ir
+from torch_mlir._mlir_libs import _stablehlo
+
+
+def ints(op: Any, name: str) -> list[int] | None:
+    """An array or dense attribute of integers, flattened; None when absent."""
+    attributes = op.operation.attributes
+    if name not in attributes:
+        return None
+    value = attributes[name]
+    if isinstance(value, ir.DenseIntElementsAttr):
+        return elements(value).reshape(-1).tolist()
+    return list(value)
+
+
+def integer(op: Any, name: str) -> int:
+    return op.operation.attributes[name].value
+
+
+def number(op: Any, name: str) -> float:
+    return op.operation.attributes[name].value
+
+
+def direction(op: Any) -> str:
+    """EQ, NE, GE, GT, LE or LT of a compare."""
+    return _stablehlo.ComparisonDirectionAttr(op.operation.attributes["comparison_direction"]).value
+
+
+def convolution(op: Any) -> _stablehlo.ConvDimensionNumbers:
+    return _stablehlo.ConvDimensionNumbers(op.operation.attributes["dimension_numbers"])
+
+
+def dot(op: Any) -> _stablehlo.DotDimensionNumbers:
+    return _stablehlo.DotDimensionNumbers(op.operation.attributes["dot_dimension_numbers"])
+
+
+def gather(op: Any) -> _stablehlo.GatherDimensionNumbers:
+    return _stablehlo.GatherDimensionNumbers(op.operation.attributes["dimension_numbers"])
+
+
+def scatter(op: Any) -> _stablehlo.ScatterDimensionNumbers:
+    return _stablehlo.ScatterDimensionNumbers(op.operation.attributes["scatter_dimension_numbers"])
+
+
+def elements(value: Any) -> np.ndarray:
+    """The elements of a constant in C order. bf16, which NumPy lacks, comes as float32."""
+    if isinstance(value, ir.DenseResourceElementsAttr):
+        return _resource(value)
+    if isinstance(value.type.element_type, ir.BF16Type):
+        return _bf16(value)
+    return np.array(value).reshape(value.type.shape)
+
+
+def _bf16(value: Any) -> np.ndarray:
+    if value.is_splat:
+        return np.full(value.type.shape, value.get_splat_value().value, np.float32)
+    values = [float(v) for v in value]
+    return np.array(values, np.float32).reshape(value.type.shape)
+
+
+_RESOURCE_DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i1": np.bool_, "ui8": np.uint8}
+
+
+def _resource(value: Any) -> np.ndarray:
+    """Elements that torch-mlir keeps as a `dense_resource` blob: its index constants."""
+    dtype = _RESOURCE_DTYPES[str(value.type.element_type)]
+    blob = np.frombuffer(bytes(memoryview(value)), dtype)
+    return blob.reshape(value.type.shape)
+
+
+def splat(value: Any) -> int | float | None:
+    """The single value of a splat constant, else None."""
+    if isinstance(value, ir.DenseResourceElementsAttr) or not value.is_splat:
+        return None
+    return value.get_splat_value().value

@@ -1,0 +1,52 @@
+"""Element types of PyTorch programs to those that a device has, before StableHLO becomes TTIR.
+
+i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8 and i16 -> i32. The runtime converts the
+caller's tensors at upload and download, so that users keep PyTorch's dtypes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
+
+
+def normal_type(kind: Any) -> Any:
+    """The device type of a tensor type; other types pass."""
+    name = NORMAL.get(str(kind.element_type)) if isinstance(kind, ir.RankedTensorType) else None
+    return ir.RankedTensorType.get(kind.shape, ir.Type.parse(name)) if name else kind
+
+
+def normalize(module: ir.Module) -> None:
+    """Retypes every value of the module. Constants keep their attribute; their rule converts it."""
+    with module.context, ir.Location.unknown():
+        for function in module.body.operations:
+            for block in function.regions[0].blocks:
+                _retype(block.arguments)
+                for op in block.operations:
+                    _mark_boolean(op.operation)
+                    _retype(op.operation.results)
+            retype_function(function)
+
+
+def _mark_boolean(op: ir.Operation) -> None:
+    """Notes that a convert means "is nonzero", which the device's type no longer shows."""
+    if op.name == "stablehlo.convert" and str(op.results[0].type.element_type) == "i1":
+        op.attributes["tt.to_bool"] = ir.UnitAttr.get()
+
+
+def _retype(values: Any) -> None:
+    for value in values:
+        new = normal_type(value.type)
+        if new is not value.type:
+            value.set_type(new)
+
+
+def retype_function(function: Any) -> None:
+    """Makes a function's signature that of its arguments and its return op."""
+    block = function.regions[0].blocks[0]
+    returned = [v.type for v in list(block.operations)[-1].operation.operands]
+    signature = ir.FunctionType.get([a.type for a in block.arguments], returned)
+    function.attributes["function_type"] = ir.TypeAttr.get(signature)

@@ -1,0 +1,147 @@
+"""TTIR: device-independent tensor ops. Names, operands and attributes follow tt-mlir's TTIR dialect.
+
+Element types are those that a device has (see `stablehlo.normalize`): booleans are bf16 zeros and ones,
+64-bit types are 32-bit ones. Element-wise ops broadcast as NumPy does. Convolution and pooling take NHWC
+flattened to (1, 1, N*H*W, C), the form that TTNN computes on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch_mlir.dialects import ext
+
+from tt_torch.mlir import infer
+from tt_torch.mlir.ods import declare
+
+
+class TTIR(ext.Dialect, name="ttir"):
+    pass
+
+
+op = partial(declare, TTIR)
+
+UNARY = (
+    "abs acos asin asinh atan cbrt ceil cos erf erfc exp expm1 floor gelu hardsigmoid log log1p mish neg reciprocal "
+    "relu relu6 rsqrt sigmoid sign silu sin sqrt tan tanh bitwise_not"
+).split()
+UNARY_PREDICATES = ["isfinite", "logical_not"]
+BINARY = (
+    "add subtract multiply divide maximum minimum remainder pow atan2 "
+    "bitwise_and bitwise_or bitwise_xor logical_left_shift logical_right_shift"
+).split()
+COMPARISONS = "eq ne ge gt le lt".split()
+LOGICAL = ["logical_and", "logical_or", "logical_xor"]
+REDUCTIONS = "sum mean max min prod".split()
+
+for name in UNARY:
+    op(name, "input", infer=infer.same)
+for name in UNARY_PREDICATES:
+    op(name, "input", infer=infer.predicate)
+for name in BINARY:
+    op(name, "lhs rhs", infer=infer.elementwise)
+for name in [*COMPARISONS, *LOGICAL]:
+    op(name, "lhs rhs", infer=infer.predicate)
+for name in REDUCTIONS:
+    op(name, "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.reduction)
+
+op("leaky_relu", "input", {"parameter": "f32"}, infer=infer.same)
+op("clamp_scalar", "input", {"min": "f32", "max": "f32"}, infer=infer.same)
+op("where", "condition true false", infer=infer.where)
+op("typecast", "input", {"dtype": "type"}, infer=infer.typecast, doc="Converts values: 1 becomes 1.0.")
+op("argmax", "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.argmax)
+op("cumsum", "input", {"dim": "i64"}, infer=infer.same)
+
+op("matmul", "a b", {"transpose_a": ("bool", False), "transpose_b": ("bool", False)}, infer=infer.matmul)
+op(
+    "linear",
+    "a b bias?",
+    {"transpose_a": ("bool", False), "transpose_b": ("bool", False), "activation": ("str", None)},
+    infer=infer.matmul,
+    doc="activation(a @ b + bias)",
+)
+
+SLIDING = {"batch_size": "i64", "input_height": "i64", "input_width": "i64"}
+op(
+    "conv2d",
+    "input weight bias?",
+    {
+        **SLIDING,
+        "in_channels": "i64",
+        "out_channels": "i64",
+        "kernel_size": "i64s",
+        "stride": "i64s",
+        "padding": "i64s",
+        "dilation": "i64s",
+        "groups": "i64",
+        "activation": ("str", None),
+    },
+    infer=infer.conv2d,
+    doc="Padding is top, bottom, left, right.",
+)
+POOL = {"channels": "i64", "kernel_size": "i64s", "stride": "i64s", "padding": "i64s", "dilation": "i64s"}
+op("max_pool2d", "input", {**SLIDING, **POOL, "ceil_mode": ("bool", False)}, infer=infer.pool2d)
+op(
+    "avg_pool2d",
+    "input",
+    {**SLIDING, **POOL, "ceil_mode": ("bool", False), "count_include_pad": ("bool", True)},
+    infer=infer.pool2d,
+)
+
+op("reshape", "input", {"shape": "i64s"}, infer=infer.reshape)
+op("permute", "input", {"permutation": "i64s"}, infer=infer.permute)
+op("broadcast", "input", {"broadcast_dimensions": "i64s"}, infer=infer.broadcast)
+op("slice_static", "input", {"begins": "i64s", "ends": "i64s", "step": "i64s"}, infer=infer.slice_static)
+op("concat", "inputs*", {"dim": "i64"}, infer=infer.concat)
+op("pad", "input", {"padding": "i64s", "value": "f32"}, infer=infer.pad)
+op("embedding", "input weight", infer=infer.embedding)
+op("gather", "input index", {"dim": "i64"}, infer=infer.gather, doc="torch.gather")
+op(
+    "scatter",
+    "input index source",
+    {"dim": "i64", "scatter_reduce_type": ("str", "Invalid")},
+    infer=infer.same,
+    doc="torch.scatter; Invalid overwrites.",
+)
+
+op("full", "", {"shape": "i64s", "fill_value": "any"}, doc="One value everywhere.")
+op("constant", "", {"value": "any"}, doc="Elements of the result's type, held by the op.")
+op("arange", "", {"start": "i64", "end": "i64", "step": "i64", "arange_dimension": "i64"})
+
+op("softmax", "input", {"dimension": "i64", "numeric_stable": ("bool", True)}, infer=infer.same)
+op("layer_norm", "input weight? bias?", {"epsilon": "f32"}, infer=infer.same, doc="Over the last dimension.")
+op("rms_norm", "input weight?", {"epsilon": "f32"}, infer=infer.same, doc="Over the last dimension.")
+op(
+    "batch_norm_inference",
+    "input scale offset mean variance",
+    {"dimension": "i64", "epsilon": "f32"},
+    infer=infer.same,
+)
+op(
+    "batch_norm_training",
+    "input scale offset",
+    {"dimension": "i64", "epsilon": "f32"},
+    results="result batch_mean batch_variance",
+)
+op(
+    "scaled_dot_product_attention",
+    "query key value attention_mask?",
+    {"is_causal": ("bool", False), "scale": "f32"},
+    infer=infer.attention,
+    doc="The mask is added to the scaled scores.",
+)
+op(
+    "split_query_key_value_and_split_heads",
+    "input_tensor kv_input_tensor?",
+    {"num_heads": "i64", "num_kv_heads": ("i64", None), "transpose_key": ("bool", False)},
+    results="query key value",
+    infer=infer.split_heads,
+)
+op("concatenate_heads", "input", infer=infer.concat_heads)
+op(
+    "load_cached",
+    "inputs*",
+    {"callee": "symbol"},
+    results="outputs*",
+    doc="Results of a const-eval function, computed once per set of inputs.",
+)

@@ -1,0 +1,45 @@
+"""StableHLO (and CHLO) to TTIR: one file per family of ops, all registered in `RULES`."""
+
+from __future__ import annotations
+
+from torch_mlir import ir
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.context import describe, node_of
+from tt_torch.mlir.stablehlo.normalize import retype_function
+from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing registers the rules)
+    composites,
+    convolution,
+    creation,
+    data_movement,
+    elementwise,
+    indexing,
+    matmul,
+    pooling,
+    reduction,
+)
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
+
+
+def convert(module: ir.Module) -> None:
+    """Converts `main`; the decompositions of composites are dropped. Names the first op without a rule."""
+    for function in list(module.body.operations):
+        if function.name.value != "main":
+            function.operation.erase()
+    RULES.convert(module)
+    (function,) = module.body.operations
+    for op in function.regions[0].blocks[0].operations:
+        if op.operation.name.startswith(SOURCE):
+            raise unsupported(op)
+    with module.context, ir.Location.unknown():
+        retype_function(function)
+
+
+def unsupported(op: ir.OpView) -> UnsupportedOpError:
+    """The error of an op without a rule, by its ATen name where the location has it."""
+    name, target = node_of(op.location)
+    signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
+    detail = f"node {name} needs {signature}" if name else signature
+    return UnsupportedOpError(target or op.operation.name, "stablehlo-to-ttir", describe(op.location), detail)

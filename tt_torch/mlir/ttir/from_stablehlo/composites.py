@@ -1,0 +1,50 @@
+"""Ops that arrive whole: our composites by name, and StableHLO's batch norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.rules import dtype
+
+Expand = Callable[[Builder, list[Any], dict[str, Any]], Any]
+
+
+def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
+    """TTNN's gelu is the exact one, so the approximation is computed as written."""
+    (x,) = operands
+
+    def scalar(value: float) -> Any:
+        return full(b, [1], dtype(x), value)
+
+    cube = b("ttir.multiply", b("ttir.multiply", x, x), x)
+    inner = b("ttir.add", x, b("ttir.multiply", cube, scalar(0.044715)))
+    tanh = b("ttir.tanh", b("ttir.multiply", inner, scalar(0.7978845608028654)))  # sqrt(2 / pi)
+    return b("ttir.multiply", b("ttir.multiply", x, scalar(0.5)), b("ttir.add", tanh, scalar(1.0)))
+
+
+COMPOSITES: dict[str, Expand] = {
+    "tenstorrent.gelu": lambda b, operands, _: b("ttir.gelu", *operands),
+    "tenstorrent.gelu_tanh": gelu_tanh,
+    "tenstorrent.layer_norm": lambda b, operands, a: b("ttir.layer_norm", *operands, epsilon=a["epsilon"]),
+    "tenstorrent.scaled_dot_product_attention": lambda b, operands, a: b(
+        "ttir.scaled_dot_product_attention", *operands, is_causal=a["is_causal"], scale=a["scale"]
+    ),
+}
+
+
+@RULES.rewrites("stablehlo.composite")
+def composite(op: Any, b: Builder) -> Any:
+    expand = COMPOSITES.get(ods.attr(op, "name"))
+    return expand and expand(b, list(op.operands), ods.attr(op, "composite_attributes") or {})
+
+
+@RULES.rewrites("stablehlo.batch_norm_inference")
+def batch_norm_inference(op: Any, b: Builder) -> Any:
+    dimension, epsilon = attrs.integer(op, "feature_index"), attrs.number(op, "epsilon")
+    return b("ttir.batch_norm_inference", *op.operands, dimension=dimension, epsilon=epsilon)

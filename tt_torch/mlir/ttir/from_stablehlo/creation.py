@@ -1,0 +1,70 @@
+"""Constants and sequences. A constant of one value is a `ttir.full`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+
+def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Any:
+    """A `ttir.full` whose attribute has the element type's kind: an integer or a float."""
+    is_int = isinstance(element, ir.IntegerType)
+    return b("ttir.full", type=tensor(dims, element), shape=list(dims), fill_value=int(value) if is_int else float(value))
+
+
+def splat_of(value: Any) -> float | int | None:
+    """The value of a constant or full of one value, whichever dialect it is in; None for others."""
+    op = producer(value, "ttir.full", "stablehlo.constant", "arith.constant", "ttir.broadcast", "ttir.reshape")
+    if op is None:
+        return None
+    if op.name == "ttir.full":
+        return op.attributes["fill_value"].value
+    if op.name in ("ttir.broadcast", "ttir.reshape"):
+        return splat_of(op.operands[0])
+    return attrs.splat(op.attributes["value"])
+
+
+@RULES.rewrites("stablehlo.constant", "arith.constant")
+def constant(op: Any, b: Builder) -> Any:
+    result, value = op.results[0], op.operation.attributes["value"]
+    if not isinstance(result.type, ir.RankedTensorType) or isinstance(dtype(result), ir.IndexType):
+        return None  # a size of the shape computations that torch-mlir leaves behind
+    single = attrs.splat(value)
+    if single is not None:
+        return full(b, shape(result), dtype(result), _fits(single, dtype(result)))
+    return b("ttir.constant", type=result.type, value=_elements(attrs.elements(value), result.type))
+
+
+def _fits(value: float | int, element: ir.Type) -> float | int:
+    """64-bit integers as the device's 32-bit ones; PyTorch uses the extremes as "to the end"."""
+    if str(element) == "i32":
+        return max(-(2**31), min(2**31 - 1, int(value)))
+    return value
+
+
+def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
+    """A dense attribute of the device's element type; booleans and bf16 go through float text."""
+    name = str(kind.element_type)
+    if name == "bf16":
+        text = np.array2string(values.astype(np.float32), separator=",", threshold=values.size + 1, floatmode="unique")
+        return ir.Attribute.parse(f"dense<{text}> : {kind}")
+    if name in ("i32", "ui32"):
+        info = np.iinfo(np.int32 if name == "i32" else np.uint32)
+        values = np.clip(values, info.min, info.max)
+    target = {"f32": np.float32, "i32": np.int32, "ui32": np.uint32, "ui8": np.uint8}[name]
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(values.astype(target)), type=kind)
+
+
+@RULES.rewrites("stablehlo.iota", "stablehlo.dynamic_iota")
+def iota(op: Any, b: Builder) -> Any:
+    """torch-mlir writes a static arange as dynamic_iota; the result type has the shape either way."""
+    result, dim = op.results[0], attrs.integer(op, "iota_dimension")
+    end = shape(result)[dim]
+    return b("ttir.arange", type=result.type, start=0, end=end, step=1, arange_dimension=dim)

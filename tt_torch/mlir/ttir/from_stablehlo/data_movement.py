@@ -1,0 +1,67 @@
+"""Reshapes, transposes, slices and their kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, dtype, shape
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+
+@RULES.rewrites("stablehlo.reshape", "tensor.cast")
+def reshape(op: Any, b: Builder) -> Any:
+    return b("ttir.reshape", op.operands[0], shape=shape(op.results[0]))
+
+
+@RULES.rewrites("stablehlo.transpose")
+def transpose(op: Any, b: Builder) -> Any:
+    return b("ttir.permute", op.operands[0], permutation=attrs.ints(op, "permutation"))
+
+
+@RULES.rewrites("stablehlo.broadcast_in_dim")
+def broadcast_in_dim(op: Any, b: Builder) -> Any:
+    """Orders the operand's dimensions, gives it the result's rank, then repeats its size-1 dimensions."""
+    (x,), target = op.operands, shape(op.results[0])
+    value = splat_of(x)
+    if value is not None:
+        return full(b, target, dtype(x), value)
+    dims = attrs.ints(op, "broadcast_dimensions")
+    order = sorted(range(len(dims)), key=lambda i: dims[i])
+    if order != list(range(len(dims))):
+        x = b("ttir.permute", x, permutation=order)
+    spread = [1] * len(target)
+    for i in order:
+        spread[dims[i]] = shape(op.operands[0])[i]
+    x = b("ttir.reshape", x, shape=spread)
+    return b("ttir.broadcast", x, broadcast_dimensions=[t // s if s else 1 for t, s in zip(target, spread, strict=True)])
+
+
+@RULES.rewrites("stablehlo.slice")
+def slice_(op: Any, b: Builder) -> Any:
+    begins, ends, step = (attrs.ints(op, n) for n in ("start_indices", "limit_indices", "strides"))
+    return b("ttir.slice_static", op.operands[0], begins=begins, ends=ends, step=step)
+
+
+@RULES.rewrites("stablehlo.concatenate")
+def concatenate(op: Any, b: Builder) -> Any:
+    return b("ttir.concat", list(op.operands), dim=attrs.integer(op, "dimension"))
+
+
+@RULES.rewrites("stablehlo.pad")
+def pad(op: Any, b: Builder) -> Any:
+    """Negative padding crops; interior padding has no TTNN op."""
+    x, value = op.operands[0], splat_of(op.operands[1])
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    low, high, interior = (attrs.ints(op, name) or [] for name in names)
+    if value is None or any(interior):
+        return None
+    if min(low + high) < 0:
+        begins = [max(0, -p) for p in low]
+        ends = [s - max(0, -p) for s, p in zip(shape(x), high, strict=True)]
+        x = b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(low))
+    if max(low + high) <= 0:
+        return x
+    pairs = [max(0, p) for both in zip(low, high, strict=True) for p in both]
+    return b("ttir.pad", x, padding=pairs, value=float(value))

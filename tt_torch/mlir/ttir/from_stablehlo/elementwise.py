@@ -1,0 +1,141 @@
+"""Element-wise ops: rows of one unary and one binary family, and the few that a row cannot say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, Rule, dtype, shape
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+UNARY = {
+    "stablehlo.abs": "abs",
+    "stablehlo.cbrt": "cbrt",
+    "stablehlo.ceil": "ceil",
+    "stablehlo.cosine": "cos",
+    "stablehlo.exponential": "exp",
+    "stablehlo.exponential_minus_one": "expm1",
+    "stablehlo.floor": "floor",
+    "stablehlo.is_finite": "isfinite",
+    "stablehlo.log": "log",
+    "stablehlo.log_plus_one": "log1p",
+    "stablehlo.logistic": "sigmoid",
+    "stablehlo.negate": "neg",
+    "stablehlo.rsqrt": "rsqrt",
+    "stablehlo.sign": "sign",
+    "stablehlo.sine": "sin",
+    "stablehlo.sqrt": "sqrt",
+    "stablehlo.tan": "tan",
+    "stablehlo.tanh": "tanh",
+    "chlo.acos": "acos",
+    "chlo.asin": "asin",
+    "chlo.asinh": "asinh",
+    "chlo.atan": "atan",
+    "chlo.erf": "erf",
+    "chlo.erfc": "erfc",
+    "chlo.tan": "tan",
+}
+BINARY = {
+    "stablehlo.add": "add",
+    "stablehlo.atan2": "atan2",
+    "stablehlo.divide": "divide",
+    "stablehlo.maximum": "maximum",
+    "stablehlo.minimum": "minimum",
+    "stablehlo.multiply": "multiply",
+    "stablehlo.power": "pow",
+    "stablehlo.shift_left": "logical_left_shift",
+    "stablehlo.shift_right_logical": "logical_right_shift",
+    "stablehlo.subtract": "subtract",
+}
+# CHLO's forms of the same ops, which broadcast.
+BINARY |= {f"chlo.broadcast_{name.split('.')[1]}": target for name, target in BINARY.items()}
+# A boolean is a bf16 zero or one by now, so the element type tells logical ops from bitwise ones.
+LOGICAL = {"and": "and", "or": "or", "xor": "xor"}
+
+
+def unary(target: str) -> Rule:
+    return lambda op, b: b(f"ttir.{target}", op.operands[0])
+
+
+def binary(target: str) -> Rule:
+    def rule(op: Any, b: Builder) -> Any:
+        lhs, rhs = _aligned(op, b)
+        return b(f"ttir.{target}", lhs, rhs)
+
+    return rule
+
+
+def logical(target: str) -> Rule:
+    def rule(op: Any, b: Builder) -> Any:
+        lhs, rhs = _aligned(op, b)
+        family = "logical" if isinstance(dtype(lhs), ir.BF16Type) else "bitwise"
+        return b(f"ttir.{family}_{target}", lhs, rhs)
+
+    return rule
+
+
+def _aligned(op: Any, b: Builder) -> list[Any]:
+    """Operands of equal rank: CHLO may map a lower rank to given dimensions of the result."""
+    given = attrs.ints(op, "broadcast_dimensions")
+    rank = len(shape(op.results[0]))
+    aligned = []
+    for operand in op.operands:
+        sizes = shape(operand)
+        if given is not None and len(sizes) < rank and given != list(range(rank - len(sizes), rank)):
+            spread = [1] * rank
+            for size, dim in zip(sizes, given, strict=True):
+                spread[dim] = size
+            operand = b("ttir.reshape", operand, shape=spread)
+        aligned.append(operand)
+    return aligned
+
+
+RULES.rows(unary, UNARY)
+RULES.rows(binary, BINARY)
+RULES.rows(logical, {f"stablehlo.{name}": target for name, target in LOGICAL.items()})
+RULES.rows(logical, {f"chlo.broadcast_{name}": target for name, target in LOGICAL.items()})
+
+
+@RULES.rewrites("stablehlo.not")
+def invert(op: Any, b: Builder) -> Any:
+    (x,) = op.operands
+    return b("ttir.logical_not" if isinstance(dtype(x), ir.BF16Type) else "ttir.bitwise_not", x)
+
+
+@RULES.rewrites("stablehlo.compare", "chlo.broadcast_compare")
+def compare(op: Any, b: Builder) -> Any:
+    lhs, rhs = _aligned(op, b)
+    return b(f"ttir.{attrs.direction(op).lower()}", lhs, rhs)
+
+
+@RULES.rewrites("stablehlo.select", "chlo.broadcast_select")
+def select(op: Any, b: Builder) -> Any:
+    return b("ttir.where", *op.operands)
+
+
+@RULES.rewrites("stablehlo.convert")
+def convert(op: Any, b: Builder) -> Any:
+    (x,), target = op.operands, dtype(op.results[0])
+    if "tt.to_bool" in op.operation.attributes:  # see normalize: any nonzero is true
+        return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
+    return x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
+
+
+@RULES.rewrites("stablehlo.clamp")
+def clamp(op: Any, b: Builder) -> Any:
+    low, x, high = op.operands
+    bounds = splat_of(low), splat_of(high)
+    if None not in bounds:
+        return b("ttir.clamp_scalar", x, min=float(bounds[0]), max=float(bounds[1]))
+    return b("ttir.minimum", b("ttir.maximum", x, low), high)
+
+
+@RULES.rewrites("stablehlo.remainder", "chlo.broadcast_remainder")
+def remainder(op: Any, b: Builder) -> Any:
+    """StableHLO's takes the sign of the dividend, TTIR's that of the divisor."""
+    lhs, rhs = _aligned(op, b)
+    magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
+    return b("ttir.multiply", b("ttir.sign", lhs), magnitude)

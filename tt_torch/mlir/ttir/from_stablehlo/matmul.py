@@ -1,0 +1,50 @@
+"""dot_general to ttir.matmul: batch dimensions first, then one row and one contracted dimension each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+
+@RULES.rewrites("stablehlo.dot_general")
+def dot_general(op: Any, b: Builder) -> Any:
+    lhs, rhs = op.operands
+    dims = attrs.dot(op)
+    batch, contracted = list(dims.lhs_batching_dimensions), list(dims.lhs_contracting_dimensions)
+    batch_b, contracted_b = list(dims.rhs_batching_dimensions), list(dims.rhs_contracting_dimensions)
+    free, free_b = _free(lhs, batch + contracted), _free(rhs, batch_b + contracted_b)
+    # (batch..., rows, inner) @ (batch..., inner, columns)
+    a = _arrange(b, lhs, batch, free, contracted)
+    c = _arrange(b, rhs, batch_b, contracted_b, free_b)
+    product = b("ttir.matmul", a, c)
+    return b("ttir.reshape", product, shape=shape(op.results[0]))
+
+
+@RULES.rewrites("stablehlo.dot")
+def dot(op: Any, b: Builder) -> Any:
+    """Matrices or vectors: the last dimension of one with the first of the other."""
+    lhs, rhs = op.operands
+    rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
+    columns = [*shape(rhs), 1] if len(shape(rhs)) == 1 else shape(rhs)
+    product = b("ttir.matmul", b("ttir.reshape", lhs, shape=rows), b("ttir.reshape", rhs, shape=columns))
+    return b("ttir.reshape", product, shape=shape(op.results[0]))
+
+
+def _free(value: Any, taken: Sequence[int]) -> list[int]:
+    return [d for d in range(len(shape(value))) if d not in taken]
+
+
+def _arrange(b: Builder, x: Any, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Any:
+    """`x` with the dimensions in that order, rows and columns collapsed to one dimension each.
+
+    Identity permutes and reshapes are left to canonicalization.
+    """
+    size = shape(x)
+    x = b("ttir.permute", x, permutation=[*batch, *rows, *columns])
+    collapsed = [math.prod(size[d] for d in group) for group in (rows, columns)]
+    return b("ttir.reshape", x, shape=[*(size[d] for d in batch), *collapsed])

@@ -1,0 +1,20 @@
+"""The form in which TTNN takes images: NHWC, flattened to (1, 1, N*H*W, C)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, shape
+
+
+def flatten(b: Builder, x: Any, order: Sequence[int]) -> Any:
+    """`x` to (1, 1, N*H*W, C); `order` names its N, H, W and C dimensions."""
+    n, h, w, c = (shape(x)[d] for d in order)
+    return b("ttir.reshape", b("ttir.permute", x, permutation=list(order)), shape=[1, 1, n * h * w, c])
+
+
+def unflatten(b: Builder, x: Any, nhwc: Sequence[int], order: Sequence[int]) -> Any:
+    """The inverse: from (1, 1, N*H*W, C) to the dimension order of which `order` names N, H, W and C."""
+    inverse = [list(order).index(d) for d in range(4)]
+    return b("ttir.permute", b("ttir.reshape", x, shape=list(nhwc)), permutation=inverse)

@@ -1,0 +1,168 @@
+"""Removes what torch-mlir leaves behind: identities, chains of reshapes, transposes and casts, broadcasts
+that element-wise ops do by themselves, arithmetic on splats."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir import infer, ods
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape
+from tt_torch.mlir.ttir import dialect
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+
+RULES = RuleSet("canonicalize")
+BROADCASTING = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL, "where"]]
+
+
+def splat(value: Any) -> float | int | None:
+    """The value of a `ttir.full`, else None."""
+    op = producer(value, "ttir.full")
+    return None if op is None else op.attributes["fill_value"].value
+
+
+@RULES.rewrites("ttir.reshape")
+def reshape(op: Any, b: Builder) -> Any:
+    (x,), target = op.operands, shape(op.results[0])
+    if shape(x) == target:
+        return x
+    if splat(x) is not None:
+        return full(b, target, dtype(x), splat(x))
+    inner = producer(x, "ttir.reshape")
+    return None if inner is None else b("ttir.reshape", inner.operands[0], shape=target)
+
+
+@RULES.rewrites("ttir.permute")
+def permute(op: Any, b: Builder) -> Any:
+    (x,), permutation = op.operands, ods.attr(op, "permutation")
+    if permutation == sorted(permutation):
+        return x
+    if splat(x) is not None:
+        return full(b, shape(op.results[0]), dtype(x), splat(x))
+    if inner := producer(x, "ttir.permute"):
+        first = ods.attr(inner, "permutation")
+        return b("ttir.permute", inner.operands[0], permutation=[first[p] for p in permutation])
+    moved = [p for p in permutation if shape(x)[p] != 1]
+    if moved == sorted(moved):  # only dimensions of size 1 move
+        return b("ttir.reshape", x, shape=shape(op.results[0]))
+    return None
+
+
+@RULES.rewrites("ttir.broadcast")
+def broadcast(op: Any, b: Builder) -> Any:
+    (x,) = op.operands
+    if splat(x) is not None:
+        return full(b, shape(op.results[0]), dtype(x), splat(x))
+    return x if shape(x) == shape(op.results[0]) else None
+
+
+@RULES.rewrites("ttir.slice_static", "ttir.pad")
+def whole(op: Any, b: Builder) -> Any:
+    return op.operands[0] if shape(op.operands[0]) == shape(op.results[0]) else None
+
+
+@RULES.rewrites("ttir.concat")
+def concat_of_one(op: Any, b: Builder) -> Any:
+    return op.operands[0] if len(op.operands) == 1 else None
+
+
+@RULES.rewrites("ttir.typecast")
+def typecast(op: Any, b: Builder) -> Any:
+    (x,), target = op.operands, dtype(op.results[0])
+    if dtype(x) == target:
+        return x
+    value = splat(x)
+    if value is None or (isinstance(target, ir.IntegerType) and not math.isfinite(value)):
+        return None
+    return full(b, shape(x), target, math.trunc(value) if isinstance(target, ir.IntegerType) else value)
+
+
+@RULES.rewrites(*BROADCASTING)
+def implicit_broadcast(op: Any, b: Builder) -> Any:
+    """Element-wise ops broadcast by themselves, as long as one operand still has the result's shape."""
+    target = shape(op.results[0])
+    for i, operand in enumerate(op.operands):
+        smaller = _without_broadcast(operand, b)
+        if smaller is None:
+            continue
+        operands = list(op.operands)
+        operands[i] = smaller
+        if infer.broadcast_shapes(*map(shape, operands)) == target:
+            return b(op.operation.name, *operands, type=op.results[0].type)
+    return None
+
+
+def _without_broadcast(operand: Any, b: Builder) -> Any:
+    if inner := producer(operand, "ttir.broadcast"):
+        return inner.operands[0]
+    value = splat(operand)
+    if value is not None and math.prod(shape(operand)) > 1:
+        return full(b, [1], dtype(operand), value)
+    return None
+
+
+FOLDS = {
+    "ttir.add": lambda a, c: a + c,
+    "ttir.subtract": lambda a, c: a - c,
+    "ttir.multiply": lambda a, c: a * c,
+    "ttir.divide": lambda a, c: a / c,
+    "ttir.maximum": max,
+    "ttir.minimum": min,
+    "ttir.pow": lambda a, c: a**c,
+}
+UNARY_FOLDS = {
+    "ttir.sqrt": math.sqrt,
+    "ttir.rsqrt": lambda a: 1 / math.sqrt(a),
+    "ttir.neg": lambda a: -a,
+    "ttir.reciprocal": lambda a: 1 / a,
+}
+
+
+def fold(compute: Any) -> Rule:
+    """Arithmetic on splats. Only finite floats: what is exceptional is left to the device."""
+
+    def rule(op: Any, b: Builder) -> Any:
+        values = [splat(v) for v in op.operands]
+        if any(type(v) is not float for v in values):
+            return None
+        try:
+            value = compute(*values)
+        except (ArithmeticError, ValueError):
+            return None
+        return full(b, shape(op.results[0]), dtype(op.results[0]), value) if math.isfinite(value) else None
+
+    return rule
+
+
+RULES.rows(fold, FOLDS)
+RULES.rows(fold, UNARY_FOLDS)
+NEUTRAL = {"ttir.multiply": 1, "ttir.divide": 1, "ttir.subtract": 0, "ttir.pow": 1}
+
+
+@RULES.rewrites(*NEUTRAL)
+def neutral(op: Any, b: Builder) -> Any:
+    """x * 1, x / 1, x - 0 and x ** 1. Not x + 0, which turns -0.0 into 0.0."""
+    x, value = op.operands
+    if op.operation.name == "ttir.multiply" and splat(x) == 1:
+        x, value = value, x
+    same = shape(x) == shape(op.results[0])
+    return x if same and splat(value) == NEUTRAL[op.operation.name] else None
+
+
+@RULES.rewrites("ttir.maximum")
+def relu(op: Any, b: Builder) -> Any:
+    for x, bound in (op.operands, list(op.operands)[::-1]):
+        if splat(bound) == 0 and shape(x) == shape(op.results[0]) and splat(x) is None:
+            return b("ttir.relu", x)
+    return None
+
+
+@RULES.rewrites("ttir.divide")
+def undo_multiply(op: Any, b: Builder) -> Any:
+    """x * c / c, as an average pool written as a sum of the window divided by its size."""
+    product, divisor = producer(op.operands[0], "ttir.multiply"), splat(op.operands[1])
+    if product is None or not divisor or splat(product.operands[1]) != divisor:
+        return None
+    return product.operands[0] if shape(product.operands[0]) == shape(op.results[0]) else None

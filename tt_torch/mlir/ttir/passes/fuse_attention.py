@@ -1,0 +1,92 @@
+"""Attention: the product-softmax-product chain, one projection for query, key and value, heads joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
+from tt_torch.mlir.ttir.constness import is_constant
+from tt_torch.mlir.ttir.passes.canonicalize import splat
+
+RULES = RuleSet("fuse-attention")
+SPLIT = [0, 2, 1, 3]  # (B, S, H, D) <-> (B, H, S, D)
+
+
+@RULES.rewrites("ttir.matmul")
+def attention(op: Any, b: Builder) -> Any:
+    """softmax(query @ key^T * scale + mask) @ value, on (B, H, S, D)."""
+    weights = producer(op.operands[0], "ttir.softmax")
+    if weights is None or len(shape(op.results[0])) != 4 or any(map(bool, ods.attrs_of(op).values())):
+        return None
+    scores, mask = _mask(weights.operands[0])
+    scores, scale = _scale(scores)
+    product = producer(scores, "ttir.matmul")
+    if product is None or ods.attr(weights, "dimension") != 3 or not ods.attr(product, "transpose_b"):
+        return None
+    query, key = product.operands
+    query, factor = _scale(query)
+    if ods.attr(product, "transpose_a") or shape(query)[1] != shape(key)[1]:
+        return None
+    return b("ttir.scaled_dot_product_attention", query, key, op.operands[1], mask, scale=scale * factor)
+
+
+def _mask(scores: Any) -> tuple[Any, Any]:
+    total = producer(scores, "ttir.add")
+    if total is None or splat(total.operands[1]) is not None or shape(total.operands[0]) != shape(scores):
+        return scores, None
+    mask = total.operands[1]
+    rank4 = len(shape(mask)) == 4 and shape(mask)[2:] == shape(scores)[2:]
+    return (total.operands[0], mask) if rank4 else (scores, None)
+
+
+def _scale(value: Any) -> tuple[Any, float]:
+    """x and c of x * c or x / (1 / c), c a splat."""
+    op = producer(value, "ttir.multiply", "ttir.divide")
+    factor = splat(op.operands[1]) if op is not None else None
+    if not factor:
+        return value, 1.0
+    return op.operands[0], factor if op.name == "ttir.multiply" else 1 / factor
+
+
+@RULES.rewrites("ttir.reshape")
+def concatenate_heads(op: Any, b: Builder) -> Any:
+    """(B, H, S, D) permuted to (B, S, H, D), then flattened to (B, S, H * D)."""
+    move = producer(op.operands[0], "ttir.permute")
+    if move is None or len(shape(move.operands[0])) != 4 or ods.attr(move, "permutation") != SPLIT:
+        return None
+    batch, heads, length, size = shape(move.operands[0])
+    if shape(op.results[0]) != [batch, length, heads * size] or is_constant(op.operands[0]):
+        return None
+    return b("ttir.concatenate_heads", move.operands[0])
+
+
+def _projection(value: Any) -> Any:
+    """The linear op whose result, split into heads, is `value`."""
+    move = producer(value, "ttir.permute")
+    split = producer(move.operands[0], "ttir.reshape") if move is not None and ods.attr(move, "permutation") == SPLIT else None
+    linear = producer(split.operands[0], "ttir.linear") if split is not None else None
+    rank3 = linear is not None and len(shape(linear.results[0])) == 3
+    heads = rank3 and [*shape(linear.results[0])[:2], shape(split.results[0])[2] * shape(split.results[0])[3]]
+    return linear if heads == (rank3 and shape(linear.results[0])) and rank3 and single_use(linear.results[0]) else None
+
+
+@RULES.rewrites("ttir.scaled_dot_product_attention")
+def joint_projection(op: Any, b: Builder) -> Any:
+    """Query, key and value projected from one input: one product with the weights side by side."""
+    values = list(op.operands)[:3]
+    linears = [_projection(v) for v in values]
+    if any(linear is None for linear in linears) or len({shape(v)[1] for v in values}) != 1:
+        return None
+    operands = [ods.operands_of(linear) for linear in linears]
+    attributes = [ods.attrs_of(linear) for linear in linears]
+    alike = all(o["a"] == operands[0]["a"] and o["bias"] is not None for o in operands)
+    constant = all(is_constant(o["b"]) and is_constant(o["bias"]) for o in operands)
+    if not alike or not constant or any(a != attributes[0] for a in attributes) or attributes[0]["activation"]:
+        return None
+    columns = 0 if attributes[0]["transpose_b"] else 1
+    weight = b("ttir.concat", [o["b"] for o in operands], dim=columns)
+    bias = b("ttir.concat", [o["bias"] for o in operands], dim=0)
+    joint = b("ttir.linear", operands[0]["a"], weight, bias, **attributes[0])
+    heads = b("ttir.split_query_key_value_and_split_heads", joint, num_heads=shape(values[0])[1])
+    return b("ttir.scaled_dot_product_attention", *heads, ods.operand(op, "attention_mask"), **ods.attrs_of(op))

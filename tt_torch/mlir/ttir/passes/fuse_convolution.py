@@ -1,0 +1,76 @@
+"""Convolutions take up what follows them channel by channel: batch norm, scales, biases, ReLU.
+
+Batch norm becomes a scale and a shift; both reach the convolution through `sink_data_movement`, and as they
+depend on parameters only, the folded weights are computed once, by const-eval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
+from tt_torch.mlir.ttir.constness import is_constant
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+
+RULES = RuleSet("fuse-convolution")
+
+
+@RULES.rewrites("ttir.batch_norm_inference")
+def batch_norm(op: Any, b: Builder) -> Any:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset as x * factor + shift."""
+    x, scale, offset, mean, variance = op.operands
+    epsilon = full(b, [1], dtype(variance), ods.attr(op, "epsilon"))
+    factor = b("ttir.multiply", scale, b("ttir.rsqrt", b("ttir.add", variance, epsilon)))
+    shift = b("ttir.subtract", offset, b("ttir.multiply", mean, factor))
+    sizes = [1] * len(shape(x))
+    sizes[ods.attr(op, "dimension")] = shape(scale)[0]
+    factor, shift = (b("ttir.reshape", v, shape=sizes) for v in (factor, shift))
+    return b("ttir.add", b("ttir.multiply", x, factor), shift)
+
+
+def _conv_and_vector(op: Any) -> tuple[Any, Any]:
+    """The convolution that only `op` reads, and the other operand if it is a constant per output channel."""
+    for product, vector in (op.operands, list(op.operands)[::-1]):
+        conv = producer(product, "ttir.conv2d")
+        if conv is None or not single_use(product) or ods.attr(conv, "activation"):
+            continue
+        if shape(vector) == [1, 1, 1, shape(product)[-1]] and is_constant(vector):
+            return conv, vector
+    return None, None
+
+
+def _rebuilt(b: Builder, conv: Any, **changes: Any) -> Any:
+    operands = ods.operands_of(conv)
+    operands |= {k: v for k, v in changes.items() if k in operands}
+    attributes = ods.attrs_of(conv) | {k: v for k, v in changes.items() if k not in operands}
+    return b("ttir.conv2d", *operands.values(), **attributes)
+
+
+@RULES.rewrites("ttir.multiply")
+def scale(op: Any, b: Builder) -> Any:
+    conv, factor = _conv_and_vector(op)
+    if conv is None or not is_constant(ods.operand(conv, "weight")):
+        return None
+    weight, bias = ods.operand(conv, "weight"), ods.operand(conv, "bias")
+    per_filter = b("ttir.reshape", factor, shape=[shape(weight)[0], 1, 1, 1])
+    scaled = b("ttir.multiply", weight, per_filter)
+    return _rebuilt(b, conv, weight=scaled, bias=bias and b("ttir.multiply", bias, factor))
+
+
+@RULES.rewrites("ttir.add")
+def add_bias(op: Any, b: Builder) -> Any:
+    conv, vector = _conv_and_vector(op)
+    if conv is None:
+        return None
+    bias = ods.operand(conv, "bias")
+    return _rebuilt(b, conv, bias=vector if bias is None else b("ttir.add", bias, vector))
+
+
+@RULES.rewrites("ttir.relu")
+def relu(op: Any, b: Builder) -> Any:
+    product = op.operands[0]
+    conv = producer(product, "ttir.conv2d")
+    if conv is None or not single_use(product) or ods.attr(conv, "activation"):
+        return None
+    return _rebuilt(b, conv, activation="relu")

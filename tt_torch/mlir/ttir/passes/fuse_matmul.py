@@ -1,0 +1,60 @@
+"""Matrix products take up what surrounds them: transposes, a bias, an activation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, producer, shape, single_use
+
+RULES = RuleSet("fuse-matmul")
+MATMULS = ("ttir.matmul", "ttir.linear")
+
+
+@RULES.rewrites(*MATMULS)
+def transposed_operand(op: Any, b: Builder) -> Any:
+    operands, attributes = ods.operands_of(op), ods.attrs_of(op)
+    for name in ("a", "b"):
+        move = producer(operands[name], "ttir.permute")
+        if move is None:
+            continue
+        rank = len(shape(operands[name]))
+        if ods.attr(move, "permutation") == [*range(rank - 2), rank - 1, rank - 2]:
+            operands[name] = move.operands[0]
+            attributes[f"transpose_{name}"] = not attributes[f"transpose_{name}"]
+            return b(op.operation.name, *operands.values(), **attributes)
+    return None
+
+
+@RULES.rewrites("ttir.add")
+def bias(op: Any, b: Builder) -> Any:
+    """matmul + a vector along the columns."""
+    for product, vector in (op.operands, list(op.operands)[::-1]):
+        matmul = producer(product, "ttir.matmul")
+        if matmul is None or not single_use(product) or shape(product) != shape(op.results[0]):
+            continue
+        sizes = shape(vector)
+        if math.prod(sizes) == sizes[-1] == shape(product)[-1]:
+            vector = b("ttir.reshape", vector, shape=sizes[-1:])
+            return b("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
+    return None
+
+
+# Activations that TTNN's matmul computes on its way out.
+ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "silu", "sigmoid", "tanh")}
+
+
+def activation(name: str) -> Rule:
+    def rule(op: Any, b: Builder) -> Any:
+        product = op.operands[0]
+        linear = producer(product, "ttir.linear")
+        if linear is None or not single_use(product) or ods.attr(linear, "activation"):
+            return None
+        operands, attributes = ods.operands_of(linear), ods.attrs_of(linear)
+        return b("ttir.linear", *operands.values(), **(attributes | {"activation": name}))
+
+    return rule
+
+
+RULES.rows(activation, ACTIVATIONS)

@@ -1,0 +1,155 @@
+"""Reductions written out in primitives back to the ops that TTNN has: mean, softmax, layer norm, GELU."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape
+from tt_torch.mlir.ttir.passes.canonicalize import splat
+
+RULES = RuleSet("fuse-normalization")
+
+
+def through_reshape(value: Any) -> Any:
+    """The op behind reshapes and broadcasts that only restore reduced dimensions."""
+    op = producer(value)
+    while op is not None and op.name in ("ttir.reshape", "ttir.broadcast"):
+        op = producer(op.operands[0])
+    return op
+
+
+@RULES.rewrites("ttir.divide", "ttir.multiply")
+def mean(op: Any, b: Builder) -> Any:
+    """sum / n, or sum * (1 / n), n being the number of summed elements."""
+    total, value = producer(op.operands[0], "ttir.sum"), splat(op.operands[1])
+    if total is None or not value:
+        return None
+    sizes = shape(total.operands[0])
+    count = math.prod(sizes[d] for d in ods.attr(total, "dim_arg"))
+    divisor = value if op.operation.name == "ttir.divide" else 1 / value
+    if not math.isclose(divisor, count, rel_tol=1e-6) or shape(op.results[0]) != shape(total.results[0]):
+        return None
+    return b("ttir.mean", total.operands[0], **ods.attrs_of(total))
+
+
+@RULES.rewrites("ttir.divide", "ttir.multiply")
+def mean_of_reshaped(op: Any, b: Builder) -> Any:
+    """The same with the reduced dimensions restored before the division."""
+    move, value = producer(op.operands[0], "ttir.reshape"), op.operands[1]
+    if move is None or splat(value) is None or producer(move.operands[0], "ttir.sum") is None:
+        return None
+    one = b("ttir.reshape", value, shape=[1])
+    inner = b(op.operation.name, move.operands[0], one)
+    return b("ttir.reshape", inner, shape=shape(op.results[0]))
+
+
+def _same_axis(reduced: Any, x: Any) -> int | None:
+    """The one dimension of `x` that `reduced` (max or sum of x) reduces."""
+    dims = ods.attr(reduced, "dim_arg") if reduced is not None else []
+    return dims[0] % len(shape(x)) if len(dims) == 1 and reduced.operands[0] == x else None
+
+
+@RULES.rewrites("ttir.divide")
+def softmax(op: Any, b: Builder) -> Any:
+    """exp(x - max(x)) / sum(exp(x - max(x)))"""
+    exponential = producer(op.operands[0], "ttir.exp")
+    total = through_reshape(op.operands[1])
+    if exponential is None or total is None or total.name != "ttir.sum":
+        return None
+    axis = _same_axis(total, exponential.results[0])
+    shifted = producer(exponential.operands[0], "ttir.subtract")
+    if axis is None or shifted is None:
+        return None
+    x, highest = shifted.operands[0], through_reshape(shifted.operands[1])
+    if highest is None or highest.name != "ttir.max" or _same_axis(highest, x) != axis:
+        return None
+    return b("ttir.softmax", x, dimension=axis)
+
+
+@RULES.rewrites("ttir.multiply")
+def layer_norm(op: Any, b: Builder) -> Any:
+    """(x - mean) * rsqrt(mean((x - mean) ** 2) + epsilon), over the last dimension."""
+    for first, second in (op.operands, list(op.operands)[::-1]):
+        centred, deviation = producer(first, "ttir.subtract"), through_reshape(second)
+        if centred is None or deviation is None or deviation.name != "ttir.rsqrt":
+            continue
+        found = _variance(deviation, centred.results[0])
+        x, average = centred.operands[0], through_reshape(centred.operands[1])
+        last = len(shape(x)) - 1
+        if found is None or average is None or average.name != "ttir.mean" or _same_axis(average, x) != last:
+            continue
+        return b("ttir.layer_norm", x, epsilon=found)
+    return None
+
+
+def _variance(deviation: Any, centred: Any) -> float | None:
+    """epsilon of rsqrt(mean(centred ** 2) + epsilon), None when it is something else."""
+    total = through_reshape(deviation.operands[0])
+    if total is None or total.name != "ttir.add" or splat(total.operands[1]) is None:
+        return None
+    average = through_reshape(total.operands[0])
+    square = producer(average.operands[0], "ttir.multiply") if average is not None and average.name == "ttir.mean" else None
+    if square is None or any(v != centred for v in square.operands):
+        return None
+    return splat(total.operands[1])
+
+
+@RULES.rewrites("ttir.multiply", "ttir.add")
+def layer_norm_affine(op: Any, b: Builder) -> Any:
+    """The weight, then the bias, of a layer norm."""
+    for normed, vector in (op.operands, list(op.operands)[::-1]):
+        norm = producer(normed, "ttir.layer_norm")
+        if norm is None or shape(vector)[-1:] != shape(normed)[-1:] or math.prod(shape(vector)) != shape(vector)[-1]:
+            continue
+        operands = ods.operands_of(norm)
+        field = "weight" if op.operation.name == "ttir.multiply" else "bias"
+        if operands["bias"] is not None or operands[field] is not None:
+            continue
+        operands[field] = b("ttir.reshape", vector, shape=shape(vector)[-1:])
+        return b("ttir.layer_norm", *operands.values(), **ods.attrs_of(norm))
+    return None
+
+
+@RULES.rewrites("ttir.multiply")
+def gelu(op: Any, b: Builder) -> Any:
+    """x * 0.5 * (1 + erf(x / sqrt(2))), in any order of the factors."""
+    factors = _factors(op)
+    outer = next((f for f in factors if _erf_plus_one(f) is not None), None)
+    if outer is None or len(factors) != 3:
+        return None
+    x = _erf_plus_one(outer)
+    rest = [f for f in factors if f != outer]
+    halves = [f for f in rest if splat(f) == 0.5]
+    return b("ttir.gelu", x) if len(halves) == 1 and any(f == x for f in rest) else None
+
+
+def _factors(op: Any) -> list[Any]:
+    """Operands of a product, those of inner products spelled out."""
+    flat = []
+    for value in op.operands:
+        inner = producer(value, "ttir.multiply")
+        flat += _factors(inner) if inner is not None else [value]
+    return flat
+
+
+def _erf_plus_one(value: Any) -> Any:
+    """x of 1 + erf(x * sqrt(0.5))."""
+    total = producer(value, "ttir.add")
+    if total is None or splat(total.operands[1]) != 1:
+        return None
+    erf = producer(total.operands[0], "ttir.erf")
+    product = producer(erf.operands[0], "ttir.multiply", "ttir.divide") if erf is not None else None
+    factor = splat(product.operands[1]) if product is not None else None
+    expected = math.sqrt(0.5) if product is not None and product.name == "ttir.multiply" else math.sqrt(2)
+    return product.operands[0] if factor and math.isclose(factor, expected, rel_tol=1e-5) else None
+
+
+@RULES.rewrites("ttir.multiply")
+def silu(op: Any, b: Builder) -> Any:
+    for x, gate in (op.operands, list(op.operands)[::-1]):
+        sigmoid = producer(gate, "ttir.sigmoid")
+        if sigmoid is not None and sigmoid.operands[0] == x:
+            return b("ttir.silu", x)
+    return None

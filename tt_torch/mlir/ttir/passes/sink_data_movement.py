@@ -1,0 +1,127 @@
+"""Moves permutes and reshapes towards their users, where they meet their inverses and cancel.
+
+Convolutions come wrapped in NCHW <-> flattened NHWC; what stands between two of them is element-wise, so the
+wrappings travel through it. A movement only sinks from a value that nobody else reads, so that no op is made
+twice; what merges with a movement further down frees such values on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
+from tt_torch.mlir.ttir import dialect
+from tt_torch.mlir.ttir.constness import is_constant
+
+RULES = RuleSet("sink-data-movement")
+UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, "leaky_relu", "clamp_scalar", "typecast"]]
+BINARY = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL]]
+MOVES = ("ttir.permute", "ttir.reshape")
+
+
+def movement(value: Any) -> Any:
+    """The permute or reshape that makes `value` for one reader only."""
+    op = producer(value, *MOVES)
+    return op if op is not None and single_use(value) else None
+
+
+def again(b: Builder, move: Any, x: Any, result: Any) -> Any:
+    """The same movement on `x`, to the shape of `result`."""
+    if move.name == "ttir.permute":
+        return b("ttir.permute", x, permutation=ods.attr(move, "permutation"))
+    return b("ttir.reshape", x, shape=shape(result))
+
+
+@RULES.rewrites(*UNARY)
+def through_unary(op: Any, b: Builder) -> Any:
+    move = movement(op.operands[0])
+    if move is None or is_constant(op.operands[0]):
+        return None
+    inner = b(op.operation.name, move.operands[0], **ods.attrs_of(op))
+    return again(b, move, inner, op.results[0])
+
+
+@RULES.rewrites(*BINARY)
+def through_binary(op: Any, b: Builder) -> Any:
+    result = op.results[0]
+    for i in (0, 1):
+        moved, other = op.operands[i], op.operands[1 - i]
+        move = movement(moved)
+        if move is None or shape(moved) != shape(result) or is_constant(moved):
+            continue
+        source = move.operands[0]
+        other = _moved_back(b, move, other, shape(source))
+        if other is None:
+            continue
+        pair = (source, other) if i == 0 else (other, source)
+        return again(b, move, b(op.operation.name, *pair), result)
+    return None
+
+
+def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
+    """`other` as it must be to meet the unmoved operand: by the same movement undone, or as a broadcast."""
+    twin = movement(other)
+    if twin is not None and twin.name == move.name and shape(twin.operands[0]) == source:
+        same = move.name == "ttir.reshape" or ods.attr(twin, "permutation") == ods.attr(move, "permutation")
+        return twin.operands[0] if same else None
+    sizes = shape(other)
+    if math.prod(sizes) == 1:
+        return b("ttir.reshape", other, shape=[1] * len(source))
+    target = shape(move.results[0])
+    sizes = [1] * (len(target) - len(sizes)) + sizes
+    if move.name == "ttir.permute":
+        if not is_constant(other) and sizes == target:
+            return None  # moving a second large value gains nothing
+        permutation = ods.attr(move, "permutation")
+        inverse = [permutation.index(d) for d in range(len(permutation))]
+        return b("ttir.permute", b("ttir.reshape", other, shape=sizes), permutation=inverse)
+    # A reshape that keeps the last dimension lets a vector along it pass.
+    if math.prod(sizes) == sizes[-1] == source[-1] == target[-1]:
+        return b("ttir.reshape", other, shape=[1] * (len(source) - 1) + sizes[-1:])
+    return None
+
+
+@RULES.rewrites(*(f"ttir.{n}" for n in dialect.REDUCTIONS))
+def through_reduction(op: Any, b: Builder) -> Any:
+    """A reduction over permuted dimensions is one over the dimensions they came from."""
+    move = producer(op.operands[0], "ttir.permute")
+    if move is None or ods.attr(op, "dim_arg") is None:
+        return None
+    permutation, keep = ods.attr(move, "permutation"), ods.attr(op, "keep_dim")
+    rank = len(permutation)
+    dims = {permutation[d % rank] for d in ods.attr(op, "dim_arg")}
+    reduced = b(op.operation.name, move.operands[0], dim_arg=sorted(dims), keep_dim=keep)
+    if keep:
+        return b("ttir.permute", reduced, permutation=permutation)
+    left = [d for d in permutation if d not in dims]
+    return b("ttir.permute", reduced, permutation=[sorted(left).index(d) for d in left])
+
+
+@RULES.rewrites("ttir.layer_norm", "ttir.rms_norm")
+def through_norm(op: Any, b: Builder) -> Any:
+    """Normalization works on the last dimension; a reshape that keeps it can wait."""
+    move = movement(op.operands[0])
+    if move is None or move.name != "ttir.reshape" or shape(move.operands[0])[-1:] != shape(op.results[0])[-1:]:
+        return None
+    operands = ods.operands_of(op)
+    operands["input"] = move.operands[0]
+    return again(b, move, b(op.operation.name, *operands.values(), **ods.attrs_of(op)), op.results[0])
+
+
+@RULES.rewrites("ttir.matmul", "ttir.linear")
+def through_matmul_rows(op: Any, b: Builder) -> Any:
+    """Rows may have several dimensions: (B, S, K) @ (K, N) needs no reshape to (B*S, K)."""
+    a, c = op.operands[0], op.operands[1]
+    move = producer(a, "ttir.reshape")
+    if move is None or len(shape(c)) != 2 or ods.attr(op, "transpose_a"):
+        return None
+    source = shape(move.operands[0])
+    if len(source) <= len(shape(a)) or source[-1] != shape(a)[-1]:
+        return None
+    bias = ods.operands_of(op).get("bias")
+    if bias is not None and math.prod(shape(bias)) != shape(bias)[-1]:
+        return None
+    operands = [move.operands[0], *list(op.operands)[1:]]
+    return b("ttir.reshape", b(op.operation.name, *operands, **ods.attrs_of(op)), shape=shape(op.results[0]))

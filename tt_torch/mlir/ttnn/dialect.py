@@ -1,0 +1,198 @@
+"""TTNN: the ops of the binary, one row each. A row names the wire table and its operand and result fields;
+the attributes' kinds come from the table itself, so that printing, encoding and verifying need no more.
+
+Fields of placement and type (`memcfg`, `dtype`, `layout`, `device`, ...) are not attributes: they follow from
+the result's `#ttnn.layout` when the program is written (see `flatbuffer.from_ttnn`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.dialects import ext
+
+from tt_torch.flatbuffer import schema
+from tt_torch.mlir import infer
+from tt_torch.mlir.ods import REQUIRED, OpDef, declare
+from tt_torch.mlir.ttir import dialect as ttir
+
+
+class TTNN(ext.Dialect, name="ttnn"):
+    pass
+
+
+# Parameters of `#ttnn.layout`; their meaning and Python face are in layout.py.
+LAYOUT = {k: ir.StringAttr for k in ("dtype", "page_layout", "buffer", "memory_layout")} | {"grid": Any}
+types.new_class("LayoutAttr", (TTNN.Attribute,), {"name": "layout"}, lambda ns: ns.update(__annotations__=LAYOUT))
+
+
+KINDS = {"float": "f32", "double": "f64", "bool": "bool", "string": "str", "obj": "dict", "union": "dict"}
+
+
+@cache
+def wire_fields(table: str) -> dict[str, schema.Field]:
+    """Fields of a wire table by name, e.g. `wire_fields("Conv2dOp")["groups"]`."""
+    return {field.name: field for field in schema.load().fields(table)}
+
+
+def _kind(field: schema.Field) -> str:
+    if field.type == "vector":
+        return "i64s" if field.element in ("int", "uint", "long", "ulong") else "any"
+    is_enum = field.ref and field.type not in ("obj", "union")
+    return "str" if is_enum else KINDS.get(field.type, "i64")
+
+
+def op(
+    name: str,
+    table: str,
+    operands: str = "",
+    attrs: str = "",
+    results: str = "out",
+    fixed: dict[str, Any] | None = None,
+    infer: Callable[..., Any] | None = None,
+    **facts: Any,
+) -> OpDef:
+    """Declares `ttnn.<name>`, stored as `table`; operands and results in the order of use, named as its fields.
+
+    `attrs` lists fields given per op (`?` when they may be absent); `fixed` those with one value for this op.
+    `needs` maps operands to the layout they must have (see passes/layouts.py).
+    """
+    fields = wire_fields(table)
+    kinds = {a.rstrip("?"): (_kind(fields[a.rstrip("?")]), None if a[-1] == "?" else REQUIRED) for a in attrs.split()}
+    facts |= {"table": table, "fixed": fixed or {}}
+    return declare(TTNN, name, operands, kinds, results, infer, pure=facts.pop("pure", True), **facts)
+
+
+def camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+WIRE_COMPARISONS = {
+    "eq": "Equal",
+    "ne": "NotEqual",
+    "ge": "GreaterEqual",
+    "gt": "GreaterThan",
+    "le": "LessEqual",
+    "lt": "LessThan",
+}
+COMPOSITE_BINARY = {"maximum", "minimum", "remainder", "pow", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor"}
+COMPOSITE_BINARY |= {"logical_left_shift"}
+
+# --- element-wise
+for name in [*ttir.UNARY, *ttir.UNARY_PREDICATES]:
+    composite = name in ("cbrt", "log1p")
+    table = "EltwiseUnaryCompositeOp" if composite else "EltwiseUnaryOp"
+    member = {"isfinite": "IsFinite"}.get(name, camel(name))
+    rule = infer.predicate if name in ttir.UNARY_PREDICATES else infer.same
+    op(name, table, "in", fixed={"type": member}, infer=rule)
+for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
+    table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
+    rule = infer.elementwise if name in ttir.BINARY else infer.predicate
+    op(name, table, "lhs rhs", fixed={"type": WIRE_COMPARISONS.get(name, camel(name))}, infer=rule)
+op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
+op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
+op("where", "EltwiseTernaryWhereOp", "first second third", infer=infer.where)
+op("typecast", "TypecastOp", "in", derived=("dtype",))
+
+# --- reductions
+for name in ("sum", "mean", "max", "min"):
+    op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)}, infer=infer.reduction)
+op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
+op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim")
+op("cumsum", "CumSumOp", "in", "dim", infer=infer.same)
+
+# --- matrix products
+op("matmul", "MatmulOp", "a b", "transpose_a transpose_b", infer=infer.matmul)
+op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?", infer=infer.matmul)
+
+# --- convolution and pooling
+SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
+CONV = f"in_channels out_channels {SLIDING} groups"
+HOST_ROW_MAJOR = {"buffer": "SystemMemory", "tiled": False}
+PREPARED = {"derived": ("device", "input_dtype", "input_tensor_layout", "input_memory_config")}
+op("conv2d", "Conv2dOp", "input weight bias?", f"{CONV} conv2d_config?", infer=infer.conv2d, derived=("device", "output_dtype"))
+op(
+    "prepare_conv2d_weights",
+    "PrepareConv2dWeightsOp",
+    "weight_tensor",
+    f"{CONV} has_bias conv2d_config?",
+    fixed={"weights_format": "OIHW"},
+    needs={"weight_tensor": HOST_ROW_MAJOR},
+    **PREPARED,
+)
+op(
+    "prepare_conv2d_bias",
+    "PrepareConv2dBiasOp",
+    "bias_tensor",
+    f"{CONV} conv2d_config?",
+    infer=infer.same,
+    needs={"bias_tensor": HOST_ROW_MAJOR},
+    **PREPARED,
+)
+POOL = f"channels {SLIDING} ceil_mode extra_params"
+op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
+op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
+
+# --- data movement
+op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape)
+op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
+op("transpose", "TransposeOp", "in", "dim0 dim1")
+op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)
+op("slice_static", "SliceOp", "in", "step params", fixed={"type": "StaticSlice"})
+op("pad", "PadOp", "in", "padding value", infer=infer.pad)
+op("repeat", "RepeatOp", "in", "repeat_dims", infer=infer.repeat)
+op(
+    "embedding",
+    "EmbeddingOp",
+    "input weight",
+    infer=infer.embedding,
+    needs={"input": {"tiled": False, "dtype": "UInt32"}, "weight": {"tiled": False}},
+)
+op("gather", "GatherOp", "input index", "dim", infer=infer.gather, needs={"index": {"dtype": "UInt32"}})
+op(
+    "scatter",
+    "ScatterOp",
+    "input index source",
+    "dim scatter_reduce_type",
+    infer=infer.same,
+    needs={"index": {"dtype": "UInt32"}},
+)
+
+# --- creation
+op("full", "FullOp", "", "fill_value", derived=("device", "dtype", "layout", "shape"))
+op("arange", "ArangeOp", "", "start end step", derived=("device", "dtype", "layout"), makes={"tiled": False})
+op("constant", "ConstantOp", "", "input", derived=("input_dtype", "dtype"), makes=HOST_ROW_MAJOR)
+
+# --- normalization and attention
+op("softmax", "SoftmaxOp", "in", "dimension numeric_stable", infer=infer.same)
+op("layer_norm", "LayerNormOp", "input weight? bias?", "epsilon", infer=infer.same)
+op("rms_norm", "RMSNormOp", "input weight?", "epsilon", infer=infer.same)
+op(
+    "scaled_dot_product_attention",
+    "ScaledDotProductAttentionOp",
+    "query key value attention_mask?",
+    "is_causal scale",
+    infer=infer.attention,
+)
+op(
+    "split_query_key_value_and_split_heads",
+    "SplitQueryKeyValueAndSplitHeadsOp",
+    "in kv_input?",
+    "num_heads num_kv_heads? transpose_key",
+    results="q_out k_out v_out",
+    infer=infer.split_heads,
+)
+op("concatenate_heads", "ConcatenateHeadsOp", "in", infer=infer.concat_heads)
+
+# --- layout, placement, program structure
+op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))
+op("to_memory_config", "ToMemoryConfigOp", "in")
+op("to_device", "ToDeviceOp", "in", derived=("device",))
+op("from_device", "FromDeviceOp", "in")
+op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)
+op("get_device", "GetDeviceOp", results="", pure=False)
+op("load_cached", "LoadCachedOp", "inputs*", "callee_name", results="outputs*")
