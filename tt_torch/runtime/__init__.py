@@ -1,0 +1,252 @@
+"""Stage 7: running TTNN binaries on the emulated device.
+
+The work is done by the C++ library `tt_runtime`; here tensors become (pointer, shape, strides, type)
+descriptions, and results get their memory. Importing this needs neither torch-mlir nor the compiler.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tt_torch.errors import ConfigError, InputCountError, InputDtypeError, InputShapeError
+from tt_torch.runtime import _runtime
+from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
+
+__all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device"]
+
+_TYPES = {
+    torch.float32: DataType.Float32, torch.float16: DataType.Float16, torch.bfloat16: DataType.BFloat16,
+    torch.float64: DataType.Float64, torch.int64: DataType.Int64, torch.int32: DataType.Int32,
+    torch.int16: DataType.Int16, torch.int8: DataType.Int8, torch.uint8: DataType.UInt8,
+    torch.uint16: DataType.UInt16, torch.uint32: DataType.UInt32, torch.uint64: DataType.UInt64,
+    torch.bool: DataType.Bool,
+}  # fmt: skip
+_TORCH_TYPES = {wire: dtype for dtype, wire in _TYPES.items()}
+
+# What a result is given as when the caller asks for nothing else. PyTorch hardly computes in unsigned types.
+_RESULT_TYPES = _TORCH_TYPES | {
+    DataType.BFP_BFloat8: torch.bfloat16, DataType.BFP_BFloat4: torch.bfloat16,
+    DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
+}  # fmt: skip
+
+
+class Binary:
+    """A verified TTNN binary: `programs`, `schema_hash`, `version`."""
+
+    def __init__(self, data: bytes) -> None:
+        self._impl = _runtime.Binary(data)
+        self.programs: list[ProgramInfo] = self._impl.programs
+
+    @classmethod
+    def load(cls, path: str | Path) -> Binary:
+        return cls(Path(path).read_bytes())
+
+    @property
+    def schema_hash(self) -> str:
+        return self._impl.schema_hash
+
+    @property
+    def version(self) -> str:
+        return self._impl.version
+
+
+class Device:
+    """An emulated device: a mesh of chips of one architecture ("wormhole_b0" or "blackhole").
+
+    `dram_bank_size` and `l1_bank_size` (bytes per bank) override the architecture's memory, for tests.
+    """
+
+    def __init__(
+        self,
+        arch: str = "wormhole_b0",
+        mesh_shape: Sequence[int] = (1, 1),
+        device_ids: Sequence[int] = (),
+        num_hw_cqs: int = 1,
+        l1_small_size: int = 0,
+        dram_bank_size: int = 0,
+        l1_bank_size: int = 0,
+    ) -> None:
+        options = _runtime.DeviceOptions()
+        options.arch = _arch(arch)
+        options.mesh_shape, options.device_ids = list(mesh_shape), list(device_ids)
+        options.num_hw_cqs, options.l1_small_size = num_hw_cqs, l1_small_size
+        options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
+        self._adopt(_runtime.Device(options))
+
+    def _adopt(self, impl: Any) -> None:
+        self._impl = impl
+        self._residents = _Residents(impl)
+
+    @property
+    def arch(self) -> str:
+        return self._impl.options.arch.name
+
+    @property
+    def mesh_shape(self) -> tuple[int, ...]:
+        return tuple(self._impl.options.mesh_shape)
+
+    @property
+    def device_ids(self) -> tuple[int, ...]:
+        return tuple(self._impl.options.device_ids)
+
+    @property
+    def is_open(self) -> bool:
+        return self._impl.is_open
+
+    def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> Device:
+        """Part of this mesh as a device of its own."""
+        part = Device.__new__(Device)
+        part._adopt(self._impl.submesh(list(shape), list(offset)))
+        return part
+
+    def memory_stats(self) -> dict[str, dict[str, Any]]:
+        """Per space ("dram", "l1"): total, allocated, peak, largest_free, banks, live [(name, bytes)]."""
+        return {space.name: self._impl.memory(space) for space in (_runtime.BufferType.dram, _runtime.BufferType.l1)}
+
+    def close(self) -> None:
+        """Free all device memory; executables of this device raise DeviceError from now on."""
+        self._residents.clear()
+        self._impl.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Residents:
+    """Tensors kept on a device, found again by identity, memory, version and placement."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._entries: dict[tuple[int, str], tuple[Any, int, int, Any]] = {}
+
+    def get(self, tensor: torch.Tensor, spec: TensorSpec, placement: str) -> Any:
+        key = (id(tensor), placement)
+        entry = self._entries.get(key)
+        if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), tensor._version):
+            return entry[3]
+        # The handle borrows the memory, not the tensor object: that must be free to die.
+        handle = _runtime.Tensor(self._device, spec, _describe(tensor), tensor.untyped_storage())
+        dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
+        self._entries[key] = (dead, tensor.data_ptr(), tensor._version, handle)
+        return handle
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+
+class Executable:
+    """A program of a binary, planned for a device; calling it runs it.
+
+    Inputs listed in `resident` are copied to the device once and stay there until the tensor is
+    changed or dies; all other inputs are copied at every call.
+    """
+
+    def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
+        self.binary, self.device = binary, device or default_device()
+        self.program = program
+        self._impl = _runtime.Executable(binary._impl, program, self.device._impl)
+        info = self._impl.info
+        self.inputs: list[TensorSpec] = info.inputs
+        self.outputs: list[TensorSpec] = info.outputs
+        self._shapes = [torch.Size(spec.shape) for spec in self.inputs]
+        self._placements = [repr(spec) for spec in self.inputs]
+        self._results = [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in self.outputs]
+
+    def __call__(
+        self,
+        inputs: Sequence[torch.Tensor],
+        resident: Collection[int] = (),
+        output_dtypes: Sequence[torch.dtype | None] | None = None,
+    ) -> list[torch.Tensor]:
+        if len(inputs) != len(self.inputs):
+            name = self.binary.programs[self.program].name
+            raise InputCountError(f"program {name} takes {len(self.inputs)} inputs, got {len(inputs)}")
+        keep = [tensor.resolve_neg() if tensor.is_neg() else tensor for tensor in inputs]
+        arguments = [self._argument(i, tensor, i in resident) for i, tensor in enumerate(keep)]
+        wanted = output_dtypes or [None] * len(self._results)
+        if len(wanted) != len(self._results):
+            raise InputCountError(f"{len(self._results)} results, but {len(wanted)} output_dtypes")
+        results = [
+            torch.empty(shape, dtype=dtype or own) for (shape, own), dtype in zip(self._results, wanted, strict=True)
+        ]
+        self._impl.run(arguments, [_describe(result) for result in results])
+        return results
+
+    def _argument(self, position: int, tensor: torch.Tensor, resident: bool) -> Any:
+        if tensor.dtype not in _TYPES:
+            raise InputDtypeError(f"input {position}: got {tensor.dtype}, accepted is any real PyTorch type")
+        if tensor.shape != self._shapes[position]:
+            got, accepted = tuple(tensor.shape), tuple(self._shapes[position])
+            raise InputShapeError(f"input {position}: got shape {got}, accepted is {accepted}")
+        if not resident:
+            return _describe(tensor)
+        try:
+            return self.device._residents.get(tensor, self.inputs[position], self._placements[position])
+        except InputDtypeError as error:
+            raise InputDtypeError(f"input {position}: {error}") from None
+
+    def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
+        """Call `callback(op, location, debug_info, program, outputs)` after each op; None turns it off.
+
+        Every op then runs by itself, and the output tensors are copies.
+        """
+        if callback is None:
+            return self._impl.set_callback(None)
+
+        def forward(op: str, location: str, debug_info: str, program: str, outputs: list[Any]) -> None:
+            callback(op, location, debug_info, program, [_read(output) for output in outputs])
+
+        return self._impl.set_callback(forward)
+
+    def memory_stats(self) -> dict[str, int]:
+        """dram_peak and l1_peak (bytes, of the last accounted run) and host_arena."""
+        return self._impl.memory
+
+
+def _arch(name: str) -> Any:
+    known = _runtime.Arch.__members__
+    if name not in known:
+        raise ConfigError("arch", name, " or ".join(known))
+    return known[name]
+
+
+def _describe(tensor: torch.Tensor) -> tuple[int, list[int], list[int], Any]:
+    return tensor.data_ptr(), list(tensor.shape), list(tensor.stride()), _TYPES[tensor.dtype]
+
+
+def _read(buffer: tuple[int, list[int], list[int], Any]) -> torch.Tensor:
+    """A copy of a contiguous tensor that the runtime shows to a callback."""
+    import ctypes
+
+    data, shape, _, wire = buffer
+    result = torch.empty(shape, dtype=_TORCH_TYPES[wire])
+    ctypes.memmove(result.data_ptr(), data, result.numel() * result.element_size())
+    return result
+
+
+_default: dict[str, Device] = {}
+_default_lock = threading.Lock()
+
+
+def default_device(arch: str = "wormhole_b0") -> Device:
+    """The one device of an architecture that everybody shares; opened at first use, closed at exit."""
+    with _default_lock:
+        if arch not in _default or not _default[arch].is_open:
+            _default[arch] = Device(arch)
+        return _default[arch]
+
+
+@atexit.register
+def _close_default_devices() -> None:
+    for device in _default.values():
+        device.close()

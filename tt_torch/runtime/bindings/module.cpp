@@ -1,0 +1,172 @@
+// Python bindings: they translate arguments and errors, and release the GIL. Tensors arrive as
+// (data pointer, shape, strides, data type); nothing here knows torch.
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "tt/runtime/runtime.h"
+
+namespace py = pybind11;
+using namespace tt::runtime;
+
+namespace {
+
+using BufferTuple = std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, DataType>;
+
+HostBuffer to_buffer(const BufferTuple& buffer) {
+  const auto& [data, shape, strides, dtype] = buffer;
+  return {reinterpret_cast<void*>(data), shape, strides, dtype};
+}
+
+BufferTuple from_buffer(const HostBuffer& buffer) {
+  return {reinterpret_cast<uintptr_t>(buffer.data), buffer.shape, buffer.strides, buffer.dtype};
+}
+
+// Keeps a Python object alive from C++; whoever drops it last may be a thread without the GIL.
+std::shared_ptr<void> keep(py::object owner) {
+  return {new py::object(std::move(owner)), [](void* pointer) {
+            if (!Py_IsInitialized()) return;
+            py::gil_scoped_acquire gil;
+            delete static_cast<py::object*>(pointer);
+          }};
+}
+
+void translate(const Error& error) {
+  const py::object type = py::module_::import("tt_torch.errors").attr(error.class_name());
+  PyErr_SetString(type.ptr(), error.what());
+}
+
+void run(Executable& self, const std::vector<std::variant<Tensor, BufferTuple>>& inputs,
+         const std::vector<BufferTuple>& outputs) {
+  py::gil_scoped_release release;
+  std::vector<Input> converted;
+  for (const auto& input : inputs) {
+    if (const auto* tensor = std::get_if<Tensor>(&input)) converted.emplace_back(*tensor);
+    else converted.emplace_back(to_buffer(std::get<BufferTuple>(input)));
+  }
+  std::vector<HostBuffer> targets;
+  for (const auto& output : outputs) targets.push_back(to_buffer(output));
+  self.run(converted, targets);
+}
+
+void set_callback(Executable& self, py::object callback) {
+  if (callback.is_none()) return self.set_callback({});
+  self.set_callback([callback = keep(callback)](const OpEvent& event) {
+    py::gil_scoped_acquire gil;
+    std::vector<BufferTuple> outputs;
+    for (const auto& output : event.outputs) outputs.push_back(from_buffer(output));
+    (*static_cast<py::object*>(callback.get()))(event.op, event.location, event.debug_info, event.program, outputs);
+  });
+}
+
+void bind_types(py::module_& m) {
+  auto dtype = py::enum_<DataType>(m, "DataType");
+  for (int i = 0; i <= static_cast<int>(DataType::Bool); ++i) dtype.value(name(static_cast<DataType>(i)), static_cast<DataType>(i));
+  py::enum_<Arch>(m, "Arch").value("wormhole_b0", Arch::WormholeB0).value("blackhole", Arch::Blackhole);
+  py::enum_<BufferType>(m, "BufferType")
+      .value("dram", BufferType::Dram).value("l1", BufferType::L1).value("host", BufferType::Host);
+  py::class_<TensorSpec>(m, "TensorSpec")
+      .def_readonly("shape", &TensorSpec::shape)
+      .def_readonly("dtype", &TensorSpec::dtype)
+      .def_property_readonly("layout", [](const TensorSpec& s) { return name(s.layout); })
+      .def_property_readonly("buffer", [](const TensorSpec& s) { return name(s.buffer); })
+      .def_property_readonly("memory_layout", [](const TensorSpec& s) { return name(s.memory_layout); })
+      .def("__repr__", [](const TensorSpec& s) { return "<TensorSpec " + describe(s) + ">"; });
+  py::class_<ProgramInfo>(m, "ProgramInfo")
+      .def_readonly("name", &ProgramInfo::name)
+      .def_readonly("private", &ProgramInfo::is_private)
+      .def_readonly("inputs", &ProgramInfo::inputs)
+      .def_readonly("outputs", &ProgramInfo::outputs);
+}
+
+void bind_device(py::module_& m) {
+  py::class_<DeviceOptions>(m, "DeviceOptions")
+      .def(py::init<>())
+      .def_readwrite("arch", &DeviceOptions::arch)
+      .def_readwrite("mesh_shape", &DeviceOptions::mesh_shape)
+      .def_readwrite("device_ids", &DeviceOptions::device_ids)
+      .def_readwrite("num_hw_cqs", &DeviceOptions::num_hw_cqs)
+      .def_readwrite("l1_small_size", &DeviceOptions::l1_small_size)
+      .def_readwrite("dram_bank_size", &DeviceOptions::dram_bank_size)
+      .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size);
+  py::class_<Device>(m, "Device")
+      .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
+      .def_property_readonly("options", &Device::options)
+      .def_property_readonly("is_open", &Device::is_open)
+      .def("submesh", &Device::submesh)
+      .def("close", &Device::close)
+      .def("memory", [](const Device& self, BufferType space) {
+        const MemoryStats s = self.memory(space);
+        std::vector<std::pair<std::string, int64_t>> live;
+        for (const auto& buffer : s.live) live.emplace_back(buffer.name, buffer.bytes);
+        using namespace py::literals;
+        return py::dict("total"_a = s.total, "allocated"_a = s.allocated, "peak"_a = s.peak,
+                        "largest_free"_a = s.largest_free, "banks"_a = s.banks, "live"_a = live);
+      });
+}
+
+void bind_execution(py::module_& m) {
+  py::class_<Binary>(m, "Binary")
+      .def(py::init([](py::buffer bytes) {
+        const py::buffer_info info = bytes.request();
+        return Binary::load({static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
+      }))
+      .def_property_readonly("programs", &Binary::programs)
+      .def_property_readonly("schema_hash", &Binary::schema_hash)
+      .def_property_readonly("version", &Binary::version);
+  py::class_<Tensor>(m, "Tensor")
+      .def(py::init([](const Device& device, const TensorSpec& spec, const BufferTuple& source, py::object owner) {
+        auto held = keep(std::move(owner));
+        py::gil_scoped_release release;
+        return Tensor::create(device, spec, to_buffer(source), std::move(held));
+      }))
+      .def_property_readonly("version", &Tensor::version)
+      .def_property_readonly("spec", &Tensor::spec);
+  py::class_<Executable>(m, "Executable")
+      .def(py::init<const Binary&, size_t, const Device&>(), py::call_guard<py::gil_scoped_release>())
+      .def("run", &run)
+      .def("set_callback", &set_callback)
+      .def_property_readonly("info", &Executable::info)
+      .def_property_readonly("memory", [](const Executable& self) {
+        const ProgramMemory memory = self.memory();
+        using namespace py::literals;
+        return py::dict("dram_peak"_a = memory.dram_peak, "l1_peak"_a = memory.l1_peak,
+                        "host_arena"_a = memory.host_arena);
+      });
+}
+
+std::span<float> floats(py::buffer& buffer) {
+  const py::buffer_info info = buffer.request(true);
+  if (info.itemsize != 4) throw py::type_error("a writable buffer of float32 is needed");
+  return {static_cast<float*>(info.ptr), static_cast<size_t>(info.size)};
+}
+
+void bind_block_float(py::module_& m) {
+  m.def("pack_tile", [](py::buffer tile, DataType dtype) {
+    const auto bytes = pack_tile(floats(tile), dtype);
+    return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
+  m.def("unpack_tile", [](const py::bytes& bytes, DataType dtype) {
+    const std::string_view view = bytes;
+    return unpack_tile({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, dtype);
+  });
+  m.def("round_to_blocks", [](py::buffer values, int64_t columns, DataType dtype) {
+    round_to_blocks(floats(values), columns, dtype);
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_runtime, m) {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      translate(error);
+    }
+  });
+  bind_types(m);
+  bind_device(m);
+  bind_execution(m);
+  bind_block_float(m);
+}

@@ -1,0 +1,25 @@
+"""Block floating point: 16 consecutive values share an exponent, each keeps 7 (bfp8_b) or 3 (bfp4_b) bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tt_torch.runtime import DataType, _runtime
+
+_TYPES = {"bfp8_b": DataType.BFP_BFloat8, "bfp4_b": DataType.BFP_BFloat4}
+
+
+def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
+    """A 32x32 float32 tile as the device stores it: 64 exponents, then the mantissas face by face."""
+    return _runtime.pack_tile(np.array(tile, dtype=np.float32, order="C"), _TYPES[dtype])
+
+
+def unpack_tile(data: bytes, dtype: str) -> np.ndarray:
+    return np.array(_runtime.unpack_tile(data, _TYPES[dtype]), dtype=np.float32).reshape(32, 32)
+
+
+def round_to_blocks(values: np.ndarray, dtype: str) -> np.ndarray:
+    """`values` rounded to what the device would hold; blocks run along the last dimension."""
+    result = np.array(values, dtype=np.float32, order="C")
+    _runtime.round_to_blocks(result, result.shape[-1] if result.ndim else 1, _TYPES[dtype])
+    return result

@@ -1,0 +1,53 @@
+// Emulated devices and their memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tt/runtime/types.h"
+
+namespace tt::runtime {
+
+enum class Arch : uint8_t { WormholeB0, Blackhole };
+
+struct DeviceOptions {
+  Arch arch = Arch::WormholeB0;
+  std::vector<int64_t> mesh_shape = {1, 1};
+  std::vector<int64_t> device_ids;  // empty: 0, 1, ...
+  int64_t num_hw_cqs = 1;
+  int64_t l1_small_size = 0;   // bytes per core kept out of the general L1 allocator
+  int64_t dram_bank_size = 0;  // bytes per DRAM channel and L1 bytes per core; 0: the architecture's
+  int64_t l1_bank_size = 0;
+};
+
+struct BufferStats {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+// Of one memory space of one chip, summed over its banks.
+struct MemoryStats {
+  int64_t total = 0, allocated = 0, peak = 0, largest_free = 0, banks = 0;
+  std::vector<BufferStats> live;  // largest first
+};
+
+class TT_RUNTIME_API Device {
+ public:
+  static Device open(const DeviceOptions& options = {});
+
+  const DeviceOptions& options() const;
+  MemoryStats memory(BufferType space) const;
+  Device submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) const;
+  bool is_open() const;
+  void close();  // frees all device memory; later use throws a Device error
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace tt::runtime

@@ -1,0 +1,10 @@
+// Everything a program needs to run TTNN binaries.
+#pragma once
+
+#include "tt/runtime/binary.h"
+#include "tt/runtime/block_float.h"
+#include "tt/runtime/device.h"
+#include "tt/runtime/error.h"
+#include "tt/runtime/executable.h"
+#include "tt/runtime/tensor.h"
+#include "tt/runtime/types.h"

@@ -1,0 +1,132 @@
+#include "tt/runtime/binary.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "binary_impl.h"
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+[[noreturn]] void damaged(const std::string& what) {
+  throw Error(ErrorKind::BinaryFormat, "not a valid TTNN binary: " + what);
+}
+
+wire::Record required(const wire::Record& record, const char* field) {
+  auto value = record.record(field);
+  if (!value) damaged(std::string(record.type_name()) + " without " + field);
+  return *value;
+}
+
+ShardSpec decode_shard(const wire::Record& record) {
+  ShardSpec shard;
+  const auto shape = record.integers("shape");
+  if (shape.size() < 2) damaged("a shard with fewer than two dimensions");
+  shard.height = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    if (__builtin_mul_overflow(shard.height, shape[i], &shard.height)) damaged("a shard out of range");
+  shard.width = shape.back();
+  for (const auto& range : required(record, "core_range_set").records("core_ranges")) {
+    const auto start = required(range, "start_coord"), end = required(range, "end_coord");
+    const int64_t width = end.integer("x") - start.integer("x") + 1;
+    const int64_t height = end.integer("y") - start.integer("y") + 1;
+    if (width < 1 || height < 1 || width > 64 || height > 64) damaged("a core range out of bounds");
+    shard.cores += width * height;
+  }
+  if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 || shard.cores > 4096)
+    damaged("a shard out of range");
+  return shard;
+}
+
+void decode_memory_config(const wire::Record& config, TensorSpec& spec) {
+  const int64_t layout = config.integer("tensor_memory_layout"), buffer = config.integer("buffer_type");
+  if (layout < 0 || layout > 4 || buffer < 0 || buffer > 4) damaged("a memory config out of range");
+  spec.memory_layout = static_cast<MemoryLayout>(layout);
+  spec.buffer = buffer == 0 || buffer == 4 ? BufferType::Dram : buffer == 2 ? BufferType::Host : BufferType::L1;
+  if (auto shard = config.record("shard_spec")) spec.shard = decode_shard(*shard);
+  else if (auto nd = config.record("nd_shard_spec")) spec.shard = decode_shard(*nd);
+}
+
+Program decode_program(const wire::Record& record, bool* is_private) {
+  Program program;
+  program.name = record.text("name");
+  *is_private = record.flag("private");
+  for (const auto& ref : record.records("inputs")) program.inputs.push_back(decode_operand(ref));
+  for (const auto& ref : record.records("outputs")) program.outputs.push_back(decode_operand(ref));
+  for (const auto& op : record.records("operations")) {
+    std::string name;
+    const auto body = op.member("type", &name);
+    if (!body) damaged("an operation of unknown type in program " + program.name);
+    program.operations.push_back({name, *body, op.text("loc_info"), op.text("debug_info")});
+  }
+  if (auto mesh = record.record("mesh_shape")) program.mesh_volume = mesh->integer("y") * mesh->integer("x");
+  return program;
+}
+
+ProgramInfo describe_program(const Program& program, bool is_private) {
+  ProgramInfo info{program.name, is_private, {}, {}};
+  for (const auto& operand : program.inputs) info.inputs.push_back(operand.spec);
+  for (const auto& operand : program.outputs) info.outputs.push_back(operand.spec);
+  return info;
+}
+
+}  // namespace
+
+std::optional<DataType> decode_dtype(const wire::Record& record, std::string_view field) {
+  const auto value = record.maybe_integer(field);
+  if (!value) return std::nullopt;
+  if (*value < 0 || *value > 18) damaged("an unknown data type");
+  return static_cast<DataType>(*value);
+}
+
+Operand decode_operand(const wire::Record& ref) {
+  const wire::Record desc = required(ref, "desc");
+  const wire::Record memory = required(required(desc, "layout"), "memory_desc");
+  Operand operand{static_cast<uint32_t>(ref.integer("global_id")), {}};
+  TensorSpec& spec = operand.spec;
+  spec.shape = desc.integers("shape");
+  checked_volume(spec.shape);
+  spec.dtype = decode_dtype(memory, "data_type").value_or(DataType::Float32);
+  const wire::Record tile = required(memory, "tile_shape");
+  spec.layout = tile.integer("y") == 32 && tile.integer("x") == 32 ? PageLayout::Tile : PageLayout::RowMajor;
+  const bool on_device = memory.integer("storage_type") == 1;
+  if (auto config = memory.record("memory_config")) decode_memory_config(*config, spec);
+  else if (on_device) spec.buffer = BufferType::Dram;
+  if (!on_device) spec.buffer = BufferType::Host;
+  return operand;
+}
+
+Binary Binary::load(std::span<const std::byte> bytes) {
+  auto impl = std::make_shared<Impl>();
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  impl->bytes.assign(data, data + bytes.size());
+  const wire::Schema& schema = wire::identify(impl->bytes);
+  const wire::Record root = wire::verify(impl->bytes, schema);
+  impl->schema_hash = schema.hash;
+  if (auto version = root.record("version"))
+    for (const char* part : {"major", "minor", "patch"})
+      impl->version.append(impl->version.empty() ? "" : ".").append(std::to_string(version->integer(part)));
+  for (const auto& record : root.records("programs")) {
+    bool is_private = false;
+    impl->programs.push_back(decode_program(record, &is_private));
+    impl->infos.push_back(describe_program(impl->programs.back(), is_private));
+  }
+  if (impl->programs.empty()) damaged("it holds no program");
+  return Binary(std::move(impl));
+}
+
+Binary Binary::load_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorKind::BinaryFormat, "cannot read " + path);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return load(std::as_bytes(std::span(bytes)));
+}
+
+const std::vector<ProgramInfo>& Binary::programs() const { return impl_->infos; }
+const std::string& Binary::schema_hash() const { return impl_->schema_hash; }
+const std::string& Binary::version() const { return impl_->version; }
+
+}  // namespace tt::runtime

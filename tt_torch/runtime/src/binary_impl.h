@@ -1,0 +1,41 @@
+// The decoded form of a binary that planning works on.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tt/runtime/binary.h"
+#include "wire/reader.h"
+
+namespace tt::runtime {
+
+struct Operand {
+  uint32_t id;
+  TensorSpec spec;
+};
+
+struct Operation {
+  std::string name;  // of the union member, for example "MatmulOp"
+  wire::Record record;
+  std::string location, debug_info;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Operand> inputs, outputs;
+  std::vector<Operation> operations;
+  int64_t mesh_volume = 1;
+};
+
+struct Binary::Impl {
+  std::vector<uint8_t> bytes;  // records point into it
+  std::string schema_hash, version;
+  std::vector<Program> programs;
+  std::vector<ProgramInfo> infos;
+};
+
+Operand decode_operand(const wire::Record& tensor_ref);
+std::optional<DataType> decode_dtype(const wire::Record& record, std::string_view field);
+
+}  // namespace tt::runtime

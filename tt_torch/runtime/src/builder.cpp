@@ -1,0 +1,197 @@
+#include "builder.h"
+
+#include <ATen/ops/empty.h>
+
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr const char* kTensorRef = "tt.target.ttnn.TensorRef";
+
+void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
+  if (value.sizes() != at::IntArrayRef(shape))
+    throw Error(ErrorKind::Kernel, "the result has shape " + describe(value.sizes().vec()) +
+        ", the program describes it as " + describe(shape));
+}
+
+}  // namespace
+
+std::vector<wire::Record> tensor_refs(const wire::Record& op) {
+  std::vector<wire::Record> found;
+  op.collect(kTensorRef, found);
+  return found;
+}
+
+void OpBuilder::invalid(const std::string& what) const {
+  throw Error(ErrorKind::BinaryFormat, op_.name + " at " + op_.location + ": " + what);
+}
+
+Slot OpBuilder::operand(const wire::Record& ref) {
+  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), op_.name + " at " + op_.location);
+  planner_.touch(slot);
+  return slot;
+}
+
+std::optional<Slot> OpBuilder::maybe(const char* field) {
+  const auto ref = op_.record.record(field);
+  return ref ? std::optional(operand(*ref)) : std::nullopt;
+}
+
+Slot OpBuilder::in(const char* field) {
+  const auto slot = maybe(field);
+  if (!slot) invalid(std::string("operand ") + field + " is missing");
+  return *slot;
+}
+
+std::vector<Slot> OpBuilder::ins(const char* field) {
+  std::vector<Slot> slots;
+  for (const auto& ref : op_.record.records(field)) slots.push_back(operand(ref));
+  return slots;
+}
+
+static Slot define_result(Planner& planner, const wire::Record& ref) {
+  const Operand result = decode_operand(ref);
+  storage_type(result.spec.dtype);  // throws for types a device cannot hold
+  const Slot slot = planner.new_slot(result.spec);
+  planner.define(result.id, slot);
+  planner.plan->ops.back().outputs.push_back(slot);
+  planner.plan->events.push_back({planner.current(), slot, true});
+  return slot;
+}
+
+Slot OpBuilder::out(const char* field) {
+  const auto ref = op_.record.record(field);
+  if (!ref) invalid(std::string("result ") + field + " is missing");
+  return define_result(planner_, *ref);
+}
+
+std::vector<Slot> OpBuilder::outs(const char* field) {
+  std::vector<Slot> slots;
+  for (const auto& ref : op_.record.records(field)) slots.push_back(define_result(planner_, ref));
+  return slots;
+}
+
+const TensorSpec& OpBuilder::spec(Slot slot) const { return planner_.plan->values[slot].spec; }
+
+void OpBuilder::add_step(Slot out, StepFn run) {
+  planner_.plan->steps.push_back({std::move(run), planner_.current(), out, nullptr, -1});
+}
+
+void OpBuilder::write(Slot out, StepFn step) {
+  const TensorSpec& result = spec(out);
+  if (needs_settling(result.dtype)) {
+    step = [step = std::move(step), out, dtype = result.dtype](Frame& f) { step(f); settle(f[out], dtype); };
+  }
+  if (!planner_.options.arena) {
+    step = [step = std::move(step), out, shape = result.shape, type = storage_type(result.dtype)](Frame& f) {
+      f[out] = at::empty(shape, type);
+      step(f);
+    };
+  }
+  planner_.plan->values[out].origin = planner_.options.arena ? Origin::Buffer : Origin::Fresh;
+  add_step(out, std::move(step));
+}
+
+void OpBuilder::compute(Slot out, std::function<at::Tensor(Frame&)> step) {
+  const TensorSpec& result = spec(out);
+  planner_.plan->values[out].origin = Origin::Fresh;
+  add_step(out, [step = std::move(step), out, shape = result.shape, dtype = result.dtype,
+                 type = storage_type(result.dtype), settles = needs_settling(result.dtype)](Frame& f) {
+    at::Tensor value = step(f);
+    check_shape(value, shape);
+    if (value.scalar_type() != type) value = value.to(type);
+    // A result that shares memory with the arena would be overwritten when that memory is reused.
+    if (settles || value.storage().unsafeGetStorageImpl() == f.arena) value = value.clone();
+    if (settles) settle(value, dtype);
+    f[out] = std::move(value);
+  });
+}
+
+void OpBuilder::opaque(Slot out, std::function<at::Tensor(Frame&)> step) {
+  planner_.plan->values[out].origin = Origin::Fresh;
+  add_step(out, [step = std::move(step), out](Frame& f) { f[out] = step(f); });
+}
+
+void OpBuilder::view(Slot out, Slot source, ViewFn view) {
+  Value& value = planner_.plan->values[out];
+  value.origin = Origin::View;
+  value.source = source;
+  ViewFn checked = [view = std::move(view), shape = value.spec.shape](const at::Tensor& tensor) {
+    at::Tensor result = view(tensor);
+    if (!result.is_mkldnn()) check_shape(result, shape);
+    return result;
+  };
+  planner_.plan->steps.push_back({nullptr, planner_.current(), out, std::move(checked), source});
+}
+
+void OpBuilder::same(Slot out, Slot source) {
+  const TensorSpec &from = spec(source), &to = spec(out);
+  if (from.dtype == to.dtype) return view(out, source, [](const at::Tensor& t) { return t; });
+  compute(out, [source, dtype = to.dtype](Frame& f) {
+    const at::Tensor& value = f[source];
+    return value.is_mkldnn() ? value.to_dense() : value.to(storage_type(dtype));
+  });
+}
+
+void OpBuilder::update(Slot target, StepFn step) {
+  auto& values = planner_.plan->values;
+  for (Slot slot = target; slot >= 0; slot = values[slot].source) values[slot].written = true;
+  if (needs_settling(spec(target).dtype)) {
+    step = [step = std::move(step), target, dtype = spec(target).dtype](Frame& f) { step(f); settle(f[target], dtype); };
+  }
+  add_step(target, std::move(step));
+}
+
+void OpBuilder::prefer(Slot slot, Packing packing) {
+  Slot source = slot;
+  if (planner_.plan->values[source].origin != Origin::Bound) return;
+  auto& wanted = planner_.plan->packings[source];
+  if (!wanted || wanted->key == packing.key) ++planner_.wants_[source];
+  if (!wanted) wanted = std::move(packing);
+}
+
+int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
+  const int64_t normal = dim < 0 ? dim + rank : dim;
+  if (normal < 0 || normal >= std::max<int64_t>(rank, 1)) invalid("dimension " + std::to_string(dim) + " of rank " +
+      std::to_string(rank));
+  return normal;
+}
+
+std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
+  if (!planner_.options.fuse) return std::nullopt;
+  uint32_t id = 0;
+  for (const auto& [candidate, slot] : planner_.ids_)
+    if (slot == out) id = candidate;
+  const auto& readers = planner_.readers_[id];
+  // The first mention defines the value; exactly one op may read it, and it must be of this program.
+  if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size()) return std::nullopt;
+  const Operation& next = planner_.program_->operations[readers[1]];
+  Tail tail{next.name, next.record.integer("type"), -1};
+  const bool binary = next.name == "EltwiseBinaryOp";
+  if (!binary && next.name != "EltwiseUnaryOp") return std::nullopt;
+  const auto result = next.record.record("out");
+  if (!result) return std::nullopt;
+  const TensorSpec wanted = decode_operand(*result).spec;
+  if (wanted.dtype != spec(out).dtype || wanted.shape != spec(out).shape) return std::nullopt;
+  if (binary) {
+    if (!allow_binary || tail.type != 0) return std::nullopt;
+    for (const char* field : {"lhs", "rhs"}) {
+      const auto ref = next.record.record(field);
+      const auto other = ref ? static_cast<uint32_t>(ref->integer("global_id")) : 0;
+      if (other != id && planner_.ids_.contains(other)) tail.other = planner_.ids_.at(other);
+    }
+    if (tail.other < 0 || spec(tail.other).shape != wanted.shape || spec(tail.other).dtype != wanted.dtype)
+      return std::nullopt;
+    planner_.touch(tail.other);
+  } else if (tail.type != 8 && tail.type != 4) {  // Relu, Gelu
+    return std::nullopt;
+  }
+  planner_.absorbed_[readers[1]] = true;
+  out = planner_.new_slot(wanted);
+  planner_.define(static_cast<uint32_t>(result->integer("global_id")), out);
+  return tail;
+}
+
+}  // namespace tt::runtime

@@ -1,0 +1,109 @@
+// What a kernel sees of one op while the plan is made: its attributes, operands and results.
+#pragma once
+
+#include <map>
+#include <span>
+#include <unordered_map>
+
+#include "plan.h"
+#include "tt/runtime/error.h"
+
+namespace tt::runtime {
+
+class Planner;
+
+class OpBuilder {
+ public:
+  OpBuilder(Planner& planner, const Operation& op) : planner_(planner), op_(op) {}
+
+  const wire::Record& attributes() const { return op_.record; }
+  const Operation& operation() const { return op_; }
+
+  // Operands and results by field name. A missing operand is a BinaryFormat error.
+  Slot in(const char* field);
+  std::optional<Slot> maybe(const char* field);
+  std::vector<Slot> ins(const char* field);
+  Slot operand(const wire::Record& tensor_ref);
+  Slot out(const char* field = "out");
+  std::vector<Slot> outs(const char* field);
+  const TensorSpec& spec(Slot slot) const;
+  bool reads(const char* field) const { return op_.record.has(field); }
+
+  // A step that writes into memory the plan provides, of the result's shape and storage type.
+  void write(Slot out, StepFn step);
+  // A step that allocates its result. Its shape must be the described one; its type is converted.
+  void compute(Slot out, std::function<at::Tensor(Frame&)> step);
+  // A step that computes a result with a form of its own (a packed weight).
+  void opaque(Slot out, std::function<at::Tensor(Frame&)> step);
+  // The result shares the memory of `source`.
+  void view(Slot out, Slot source, ViewFn view);
+  void same(Slot out, Slot source);  // the same value, converted when the types differ
+  // A step that updates `target` in place.
+  void update(Slot target, StepFn step);
+
+  // Asks for a constant operand in packed form. Granted if all its readers ask for the same.
+  void prefer(Slot slot, Packing packing);
+
+  // If the only reader of `out` is an op that can run as the tail of this one, absorbs it: returns that
+  // op, and `out` becomes its result.
+  struct Tail {
+    std::string op;
+    int64_t type;
+    Slot other;  // second operand of a binary op, or -1
+  };
+  std::optional<Tail> absorb(Slot& out, bool allow_binary);
+
+  int64_t dim(int64_t dim, int64_t rank) const;  // normalized; BinaryFormat error when out of range
+  [[noreturn]] void invalid(const std::string& what) const;
+  void require(bool condition, const char* what) const {
+    if (!condition) invalid(what);
+  }
+  Planner& planner() { return planner_; }
+
+ private:
+  void add_step(Slot out, StepFn run);
+  Planner& planner_;
+  const Operation& op_;
+};
+
+// Walks the operations of a program and collects the plan.
+class Planner {
+ public:
+  Planner(const Binary::Impl& binary, const PlanOptions& options, int depth)
+      : plan(std::make_shared<Plan>()), options(options), binary(binary), depth_(depth) {}
+
+  void program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results);
+  Slot new_slot(const TensorSpec& spec);
+  Slot lookup(uint32_t id, const std::string& who) const;
+  void touch(Slot slot);  // the current op reads it
+  void define(uint32_t id, Slot slot) { ids_[id] = slot; }
+  void forget(uint32_t id);
+  int current() const { return static_cast<int>(plan->ops.size()) - 1; }
+  bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }  // all its readers want one packing
+  void load_cached(OpBuilder& op);
+  void call(OpBuilder& op, size_t program);
+
+  std::shared_ptr<Plan> plan;
+  const PlanOptions options;
+  const Binary::Impl& binary;
+
+ private:
+  friend class OpBuilder;
+  void count_readers(const Program& program);
+  void operations(const Program& program);
+
+  int depth_;
+  std::unordered_map<uint32_t, Slot> ids_;
+  std::unordered_map<uint32_t, std::vector<size_t>> readers_;  // op indices in the current program
+  std::vector<bool> absorbed_;
+  std::vector<int> wants_, touches_;  // per slot: packing requests and reads
+  const Program* program_ = nullptr;
+};
+
+using Kernel = void (*)(OpBuilder&);
+Kernel find_kernel(std::string_view op);  // null when there is none
+
+// The TensorRef fields of an op, nested parameter tables included.
+std::vector<wire::Record> tensor_refs(const wire::Record& op);
+
+}  // namespace tt::runtime

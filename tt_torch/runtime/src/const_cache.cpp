@@ -1,0 +1,53 @@
+#include "const_cache.h"
+
+#include <algorithm>
+
+namespace tt::runtime {
+
+ConstCache& ConstCache::instance() {
+  // Never destroyed: tensors that die at process exit still ask it to drop their entries.
+  static auto* cache = new ConstCache;
+  return *cache;
+}
+
+ConstResults ConstCache::find(const ConstKey& key) {
+  std::lock_guard lock(mutex_);
+  const auto it = entries_.find(key);
+  return it == entries_.end() ? nullptr : it->second;
+}
+
+void ConstCache::store(const ConstKey& key, ConstResults results) {
+  std::lock_guard lock(mutex_);
+  if (entries_.insert_or_assign(key, std::move(results)).second)
+    for (uint64_t version : key.versions) ++watched_[version];
+}
+
+template <typename Predicate>
+void ConstCache::drop_if(Predicate predicate) {
+  // Results are tensors whose own destructors come back here: let them die outside the lock.
+  std::vector<ConstResults> dying;
+  std::lock_guard lock(mutex_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (!predicate(it->first)) { ++it; continue; }
+    for (uint64_t version : it->first.versions)
+      if (--watched_[version] == 0) watched_.erase(version);
+    dying.push_back(std::move(it->second));
+    it = entries_.erase(it);
+  }
+}
+
+void ConstCache::drop(uint64_t version) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!watched_.contains(version)) return;
+  }
+  drop_if([&](const ConstKey& key) {
+    return std::find(key.versions.begin(), key.versions.end(), version) != key.versions.end();
+  });
+}
+
+void ConstCache::drop_device(uint64_t device) {
+  drop_if([&](const ConstKey& key) { return key.device == device; });
+}
+
+}  // namespace tt::runtime

@@ -1,0 +1,96 @@
+#include "tt/runtime/device.h"
+
+#include <algorithm>
+
+#include "const_cache.h"
+#include "memory.h"
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+// Usable memory per bank and number of banks, from the descriptors the reference compiler assumes.
+struct ArchMemory {
+  int64_t dram_bank, dram_banks, l1_bank, l1_banks;
+};
+
+ArchMemory memory_of(Arch arch) {
+  if (arch == Arch::WormholeB0) return {1073741824 - 1024, 12, 1499136 - 1024, 8 * 8};
+  return {4276383744 - 64, 8, 1572864 - 98304, 10 * 13};
+}
+
+std::atomic<uint64_t> next_id{1};
+
+std::shared_ptr<Device::Impl> make_device(const DeviceOptions& options) {
+  const ArchMemory memory = memory_of(options.arch);
+  auto impl = std::make_shared<Device::Impl>();
+  impl->options = options;
+  impl->id = next_id++;
+  const int64_t l1 = (options.l1_bank_size ? options.l1_bank_size : memory.l1_bank) - options.l1_small_size;
+  if (l1 <= 0) throw Error(ErrorKind::Device, "l1_small_size leaves no L1 memory");
+  impl->spaces[0] = Space(options.dram_bank_size ? options.dram_bank_size : memory.dram_bank, memory.dram_banks);
+  impl->spaces[1] = Space(l1, memory.l1_banks);
+  return impl;
+}
+
+}  // namespace
+
+Device Device::open(const DeviceOptions& options) {
+  DeviceOptions filled = options;
+  const int64_t chips = checked_volume(options.mesh_shape);
+  if (options.mesh_shape.size() != 2 || chips < 1 || chips > 64)
+    throw Error(ErrorKind::Device, "mesh_shape must be [rows, columns] of 1 to 64 chips");
+  if (filled.device_ids.empty())
+    for (int64_t i = 0; i < chips; ++i) filled.device_ids.push_back(i);
+  if (static_cast<int64_t>(filled.device_ids.size()) != chips)
+    throw Error(ErrorKind::Device, "mesh of " + std::to_string(chips) + " chips, but " +
+        std::to_string(filled.device_ids.size()) + " device ids");
+  if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
+    throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
+  return Device(make_device(filled));
+}
+
+Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) const {
+  impl_->require_open();
+  const auto& mesh = impl_->options.mesh_shape;
+  DeviceOptions part = impl_->options;
+  if (shape.size() != 2 || offset.size() != 2) throw Error(ErrorKind::Device, "a mesh has two dimensions");
+  for (size_t i = 0; i < 2; ++i)
+    if (shape[i] < 1 || offset[i] < 0 || shape[i] + offset[i] > mesh[i])
+      throw Error(ErrorKind::Device, "submesh " + describe(shape) + " does not lie in mesh " + describe(mesh));
+  part.mesh_shape = shape;
+  part.device_ids.clear();
+  for (int64_t row = 0; row < shape[0]; ++row)
+    for (int64_t column = 0; column < shape[1]; ++column)
+      part.device_ids.push_back(impl_->options.device_ids[(row + offset[0]) * mesh[1] + column + offset[1]]);
+  return Device(make_device(part));
+}
+
+const DeviceOptions& Device::options() const { return impl_->options; }
+
+bool Device::is_open() const { return impl_->open; }
+
+void Device::close() {
+  ConstCache::instance().drop_device(impl_->id);
+  std::lock_guard lock(impl_->mutex);
+  impl_->open = false;
+  for (const auto& [key, buffer] : impl_->live)
+    impl_->spaces[static_cast<size_t>(buffer.space)].release(buffer.address, buffer.per_bank);
+  impl_->live.clear();
+}
+
+MemoryStats Device::memory(BufferType which) const {
+  if (which == BufferType::Host) throw Error(ErrorKind::Device, "host memory has no device statistics");
+  std::lock_guard lock(impl_->mutex);
+  const Space& space = impl_->spaces[static_cast<size_t>(which)];
+  MemoryStats stats{space.bank_size * space.banks, space.used * space.banks, space.peak * space.banks,
+                    space.largest_free(), space.banks, {}};
+  for (const auto& [key, buffer] : impl_->live)
+    if (buffer.space == which) stats.live.push_back({buffer.name, buffer.total});
+  std::sort(stats.live.begin(), stats.live.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
+  return stats;
+}
+
+}  // namespace tt::runtime

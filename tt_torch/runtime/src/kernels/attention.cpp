@@ -1,0 +1,171 @@
+// Attention and the head rearrangements around it.
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+using Ints = std::vector<int64_t>;
+
+struct Attention {
+  Slot query, key, value;
+  std::optional<Slot> mask, sink;
+  bool causal;
+  std::optional<double> scale;
+  std::optional<int64_t> window;
+};
+
+// Positions a query may look at: not in its future, and at most `window` back.
+Tensor visible(int64_t queries, int64_t keys, bool causal, std::optional<int64_t> window) {
+  const Tensor distance = at::arange(queries).unsqueeze(1) + (keys - queries) - at::arange(keys);
+  Tensor allowed = at::ones({queries, keys}, at::kBool);
+  if (causal) allowed = allowed.logical_and(distance >= 0);
+  if (window) allowed = allowed.logical_and(distance < *window);
+  return at::zeros({queries, keys}).masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
+}
+
+// Softmax with one more logit per head that takes part in the sum and has no value.
+Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& sink, double scale) {
+  Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(-1, -2)) * scale;
+  if (mask.defined()) scores = scores + mask;
+  const Tensor extra = sink.to(at::kFloat).reshape({1, -1, 1, 1}).expand({scores.size(0), scores.size(1), scores.size(2), 1});
+  const Tensor weights = at::softmax(at::cat({scores, extra}, -1), -1).narrow(-1, 0, scores.size(-1));
+  return at::matmul(weights, v.to(at::kFloat));
+}
+
+Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tensor& value, Tensor mask, const Tensor& sink) {
+  const int64_t groups = q.size(1) / key.size(1);
+  const Tensor k = groups > 1 ? at::repeat_interleave(key, groups, 1) : key;
+  const Tensor v = groups > 1 ? at::repeat_interleave(value, groups, 1) : value;
+  const bool own_mask = a.window || (a.causal && (sink.defined() || q.size(2) != k.size(2)));
+  if (own_mask) mask = visible(q.size(2), k.size(2), a.causal, a.window);
+  if (sink.defined()) return with_sink(q, k, v, mask, sink, a.scale.value_or(1.0 / std::sqrt(q.size(-1))));
+  if (mask.defined()) mask = mask.to(q.scalar_type());
+  return at::scaled_dot_product_attention(q, k, v, mask, 0.0, a.causal && !own_mask, a.scale);
+}
+
+Attention read_attention(OpBuilder& op) {
+  return {op.in("query"), op.in("key"), op.in("value"), op.maybe("attention_mask"), op.maybe("attention_sink"),
+          op.attributes().flag("is_causal"), op.attributes().maybe_real("scale"),
+          op.attributes().maybe_integer("sliding_window_size")};
+}
+
+void require_heads(OpBuilder& op, const Attention& a, size_t head_dim) {
+  const auto &q = op.spec(a.query).shape, &k = op.spec(a.key).shape, &v = op.spec(a.value).shape;
+  op.require(q.size() == 4 && k.size() == 4 && v.size() == 4, "attention operands have four dimensions");
+  op.require(k[1] > 0 && q[head_dim] % k[1] == 0, "query heads are not a multiple of key heads");
+}
+
+}  // namespace
+
+void attention(OpBuilder& op) {
+  const Attention a = read_attention(op);
+  require_heads(op, a, 1);
+  const Slot out = op.out();
+  op.compute(out, [=](Frame& f) {
+    return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink)).contiguous();
+  });
+}
+
+// One query per user: [1, B, H, D] against [B, H, S, D].
+void attention_decode(OpBuilder& op) {
+  const Attention a = read_attention(op);
+  require_heads(op, a, 2);
+  const auto position = op.maybe("cur_pos_tensor");
+  const Slot out = op.out();
+  op.compute(out, [=](Frame& f) {
+    const Tensor q = f[a.query].permute({1, 2, 0, 3});
+    const int64_t keys = f[a.key].size(2);
+    Tensor mask = a.mask ? f[*a.mask].transpose(1, 2) : Tensor();
+    if (a.causal && position) {
+      const Tensor current = f[*position].reshape({-1, 1, 1, 1});
+      Tensor hidden = at::arange(keys).reshape({1, 1, 1, keys}) > current;
+      if (a.window) hidden = hidden.logical_or(at::arange(keys).reshape({1, 1, 1, keys}) <= current - *a.window);
+      mask = at::zeros(hidden.sizes()).masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    }
+    Attention plain = a;
+    plain.causal = false;
+    plain.window.reset();
+    const Tensor sink = a.sink ? f[*a.sink].reshape({-1, f[*a.sink].size(-1)}).select(1, 0) : Tensor();
+    return attend(plain, q, f[a.key], f[a.value], mask, sink).permute({2, 0, 1, 3}).contiguous();
+  });
+}
+
+void split_heads(OpBuilder& op) {
+  const Slot source = op.in("in");
+  const auto kv = op.maybe("kv_input");
+  const int64_t heads = op.attributes().integer("num_heads");
+  const int64_t kv_heads = op.attributes().maybe_integer("num_kv_heads").value_or(heads);
+  const bool transposed = op.attributes().flag("transpose_key");
+  const Slot outs[] = {op.out("q_out"), op.out("k_out"), op.out("v_out")};
+  const auto& shape = op.spec(source).shape;
+  const int64_t sections = heads + (kv ? 0 : 2 * kv_heads);
+  op.require(shape.size() >= 3 && heads > 0 && kv_heads > 0 && shape.back() % sections == 0, "heads do not divide the width");
+  const int64_t depth = shape.back() / sections, offset = kv ? 0 : heads;
+  // The results are views: attention reads strided heads as well as packed ones.
+  const auto part = [=](const Tensor& t, int64_t first, int64_t count) {
+    return t.narrow(-1, first * depth, count * depth)
+        .reshape({t.size(0), t.size(-2), count, depth}).transpose(1, 2);
+  };
+  op.view(outs[0], source, [=](const Tensor& t) { return part(t, 0, heads); });
+  const Slot from = kv.value_or(source);
+  op.view(outs[1], from, [=](const Tensor& t) {
+    const Tensor key = part(t, offset, kv_heads);
+    return transposed ? key.transpose(-1, -2) : key;
+  });
+  op.view(outs[2], from, [=](const Tensor& t) { return part(t, offset + kv_heads, kv_heads); });
+}
+
+void concatenate_heads(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  op.require(op.spec(source).shape.size() == 4, "the input must be B x H x S x D");
+  op.write(out, [=, shape = op.spec(source).shape](Frame& f) {
+    f[out].view({shape[0], shape[2], shape[1], shape[3]}).copy_(f[source].transpose(1, 2));
+  });
+}
+
+void create_heads_decode(OpBuilder& op) {
+  const Slot source = op.in("input");
+  const int64_t heads = op.attributes().integer("num_heads");
+  const int64_t kv_heads = op.attributes().maybe_integer("num_kv_heads").value_or(heads);
+  op.require(!op.reads("batch_offset"), "a batch offset has no kernel");
+  const Slot outs[] = {op.out("q_out"), op.out("k_out"), op.out("v_out")};
+  const auto& shape = op.spec(source).shape;
+  const int64_t sections = heads + 2 * kv_heads;
+  op.require(shape.size() == 4 && heads > 0 && kv_heads > 0 && shape[3] % sections == 0, "heads do not divide the width");
+  const int64_t depth = shape[3] / sections, starts[] = {0, heads, heads + kv_heads};
+  for (int i = 0; i < 3; ++i) {
+    const int64_t first = starts[i] * depth, count = i == 0 ? heads : kv_heads;
+    op.compute(outs[i], [=](Frame& f) {
+      return f[source].narrow(3, first, count * depth).reshape({1, f[source].size(2), count, depth}).contiguous();
+    });
+  }
+}
+
+void concatenate_heads_decode(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const int64_t heads = op.attributes().integer("num_heads");
+  op.require(op.spec(source).shape.size() == 4 && heads <= op.spec(source).shape[2], "num_heads");
+  op.compute(out, [=](Frame& f) {
+    const Tensor& x = f[source];
+    return x.narrow(2, 0, heads).reshape({x.size(0), 1, x.size(1), heads * x.size(3)});
+  });
+}
+
+void rotary_embedding(OpBuilder& op) {
+  const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
+  const auto index = op.attributes().maybe_integer("token_index");
+  const auto &shape = op.spec(source).shape, &cache = op.spec(cosine).shape;
+  op.require(shape.size() >= 2 && cache.size() >= 2 && shape.back() % 2 == 0 && op.spec(sine).shape == cache, "shapes");
+  const int64_t first = index.value_or(0), count = index ? 1 : shape[shape.size() - 2];
+  op.require(first + count <= cache[cache.size() - 2], "the caches are too short");
+  op.compute(out, [=](Frame& f) {
+    const Tensor x = f[source].to(at::kFloat);
+    const int64_t half = x.size(-1) / 2;
+    const Tensor rotated = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+    return x * f[cosine].narrow(-2, first, count) + rotated * f[sine].narrow(-2, first, count);
+  });
+}
+
+}  // namespace tt::runtime::kernels

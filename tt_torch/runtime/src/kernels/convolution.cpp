@@ -1,0 +1,213 @@
+// Convolutions on flattened NHWC activations.
+#include "kernels/convolution.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+using Ints = std::vector<int64_t>;
+
+constexpr int64_t kLimit = 1 << 20;  // of any size, stride or padding
+
+Ints positive(OpBuilder& op, const char* field, size_t count) {
+  Ints values = op.attributes().integers(field);
+  op.require(values.size() == count, field);
+  for (int64_t value : values) op.require(value > 0 && value < kLimit, field);
+  return values;
+}
+
+void read_padding(OpBuilder& op, Convolution& c) {
+  const Ints padding = op.attributes().integers("padding");
+  for (int64_t value : padding) op.require(value >= 0 && value < kLimit, "padding");
+  op.require(padding.size() == 2 || padding.size() == 4, "padding");
+  if (padding.size() == 2) c.shape.padding = padding;
+  else if (padding[0] == padding[1] && padding[2] == padding[3]) c.shape.padding = {padding[0], padding[2]};
+  else {
+    c.shape.padding = {0, 0};
+    c.edges = {padding[2], padding[3], padding[0], padding[1]};
+  }
+}
+
+struct Operands {
+  Slot input, weight;
+  std::optional<Slot> bias, added;
+  Slot out;
+  Activation activation;
+  at::ScalarType type;
+  Ints result;
+};
+
+Operands read_operands(OpBuilder& op) {
+  Operands o{op.in("input"), op.in("weight"), op.maybe("bias"), std::nullopt, -1, {}, at::kFloat, {}};
+  o.out = op.out();
+  o.type = storage_type(op.spec(o.input).dtype);
+  op.require(at::isFloatingType(o.type), "a convolution needs a float input");
+  o.result = op.spec(o.out).shape;
+  const auto config = op.attributes().record("conv2d_config");
+  if (const auto activation = config ? config->record("activation") : std::nullopt)
+    o.activation = activation_of(op, *activation);
+  return o;
+}
+
+std::optional<Tensor> bias_of(const Operands& o, Frame& f) {
+  if (!o.bias) return std::nullopt;
+  return f[*o.bias].reshape({-1}).to(o.type);
+}
+
+Tensor apply(const Activation& activation, const Tensor& value) {
+  return activation.apply ? activation.apply(value) : value;
+}
+
+Tensor packed_convolution(const Operands& o, const Convolution& c, const Tensor& x, Frame& f) {
+  const bool fusible = !o.activation.apply || !o.activation.fused.empty();
+  if (!o.added) {
+    const Tensor y = onednn::convolution(x, f[o.weight], bias_of(o, f), c.shape, fusible ? o.activation : Activation{});
+    return fusible ? y : apply(o.activation, y);
+  }
+  const Ints size = c.out_size();
+  const bool relu = o.activation.fused == "relu";
+  const Tensor y = onednn::convolution_add(x, as_image(f[*o.added], c.batch, size[0], size[1]), f[o.weight],
+                                           bias_of(o, f), c.shape, relu);
+  return relu ? y : apply(o.activation, y);
+}
+
+Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
+  Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
+  if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
+  if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
+  const Tensor weight = f[o.weight].to(o.type).reshape({c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+  Tensor y = at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
+  if (o.added) {
+    const Ints size = c.out_size();
+    y = y + as_image(f[*o.added], c.batch, size[0], size[1]);
+  }
+  return as_flat(apply(o.activation, y), o.result);
+}
+
+// An add and a relu or gelu after the convolution run as part of it.
+void absorb_tails(OpBuilder& op, Operands& o) {
+  if (o.activation.apply || storage_type(op.spec(o.out).dtype) != o.type) return;
+  const auto first = op.absorb(o.out, true);
+  if (!first) return;
+  if (first->other < 0) {
+    o.activation = activation_named(first->type == 8 ? "relu" : "gelu");
+    return;
+  }
+  o.added = first->other;
+  if (const auto second = op.absorb(o.out, false)) o.activation = activation_named(second->type == 8 ? "relu" : "gelu");
+}
+
+}  // namespace
+
+std::vector<int64_t> Convolution::out_size() const {
+  Ints result;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t pad = edges.empty() ? 2 * shape.padding[i] : edges[2 - 2 * i] + edges[3 - 2 * i];
+    const int64_t size = i == 0 ? height : width;
+    result.push_back((size + pad - shape.dilation[i] * (kernel[i] - 1) - 1) / shape.stride[i] + 1);
+  }
+  return result;
+}
+
+Convolution read_convolution(OpBuilder& op) {
+  const auto& a = op.attributes();
+  Convolution c;
+  c.kernel = positive(op, "kernel_size", 2);
+  c.shape.stride = positive(op, "stride", 2);
+  c.shape.dilation = positive(op, "dilation", 2);
+  read_padding(op, c);
+  c.shape.groups = a.integer("groups");
+  c.batch = a.integer("batch_size");
+  c.height = a.integer("input_height");
+  c.width = a.integer("input_width");
+  c.channels = a.integer("in_channels");
+  c.out_channels = a.integer("out_channels");
+  for (int64_t value : {c.shape.groups, c.batch, c.height, c.width, c.channels, c.out_channels})
+    op.require(value > 0 && value < kLimit, "a size is out of range");
+  op.require(c.channels % c.shape.groups == 0 && c.out_channels % c.shape.groups == 0, "groups do not divide the channels");
+  const Ints edges = c.edges.empty() ? Ints{0, 0, 0, 0} : c.edges;
+  c.shape.input = {c.batch, c.channels, c.height + edges[2] + edges[3], c.width + edges[0] + edges[1]};
+  return c;
+}
+
+at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width) {
+  return flat.reshape({batch, height, width, flat.size(-1)}).permute({0, 3, 1, 2});
+}
+
+void conv2d(OpBuilder& op) {
+  const Convolution c = read_convolution(op);
+  Operands o = read_operands(op);
+  op.require(checked_volume(op.spec(o.input).shape) == checked_volume(c.shape.input) || !c.edges.empty(),
+             "the input does not hold batch x height x width x channels values");
+  const auto size = c.out_size();
+  op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
+  const bool raw = op.spec(o.weight).shape == Ints{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
+  if (raw) {
+    std::string key = std::string("conv") + toString(o.type);
+    for (const auto* part : {&c.shape.stride, &c.shape.padding, &c.shape.dilation, &c.shape.input})
+      key += "|" + describe(*part);
+    // The plain form is the caller's or somebody's constant in OIHW order, so it can be made again.
+    op.prefer(o.weight, {key + "|" + std::to_string(c.shape.groups),
+                         [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
+                         [](const Tensor& packed) { return packed.to_dense(); }});
+  }
+  absorb_tails(op, o);
+  op.compute(o.out, [o, c](Frame& f) { return run_conv2d(o, c, f); });
+}
+
+void conv1d(OpBuilder& op) {
+  const auto& a = op.attributes();
+  const Operands o = read_operands(op);
+  const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
+  const Ints padding = a.integers("padding");
+  op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0, "attributes are out of range");
+  op.require(op.spec(o.weight).shape.size() >= 3, "the weight must have three dimensions");
+  const Ints input{a.integer("batch_size"), a.integer("input_length"), a.integer("in_channels")};
+  const Ints weight{a.integer("out_channels"), a.integer("in_channels") / groups, a.integer("kernel_size")};
+  op.compute(o.out, [=](Frame& f) {
+    const Tensor x = at::constant_pad_nd(f[o.input].reshape(input).transpose(1, 2), padding);
+    const Tensor y = at::conv1d(x, f[o.weight].to(o.type).reshape(weight), bias_of(o, f), Ints{stride}, Ints{0}, Ints{dilation}, groups);
+    return apply(o.activation, y).transpose(1, 2).reshape(o.result);
+  });
+}
+
+void conv3d(OpBuilder& op) {
+  const auto& a = op.attributes();
+  const Operands o = read_operands(op);
+  const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
+  const Ints p = a.integers("padding");
+  const int64_t groups = a.integer("groups");
+  op.require(p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5, "attributes are out of range");
+  const Ints edges{0, 0, p[2], p[2], p[1], p[1], p[0], p[0]};
+  const std::string mode = a.text("padding_mode") == "replicate" ? "replicate" : "constant";
+  const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
+  const int64_t depth = channels / groups;
+  op.compute(o.out, [=](Frame& f) {
+    // The prepared weight is (KD*KH*KW*C, O), channels padded up to a multiple of the alignment.
+    const Tensor matrix = f[o.weight].to(o.type);
+    const Tensor taps = matrix.reshape({kernel[0], kernel[1], kernel[2], -1, outs}).narrow(3, 0, depth);
+    Ints sides = edges;
+    Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
+    sides.erase(sides.begin(), sides.begin() + 2);
+    x = mode == "constant" ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
+    const Tensor y = at::conv3d(x, taps.permute({4, 3, 0, 1, 2}).contiguous(), bias_of(o, f), stride, Ints{0, 0, 0}, Ints{1, 1, 1}, groups);
+    return y.permute({0, 2, 3, 4, 1}).reshape(o.result);
+  });
+}
+
+void conv_transpose2d(OpBuilder& op) {
+  const Convolution c = read_convolution(op);
+  const Operands o = read_operands(op);
+  const Ints extra = op.attributes().integers("output_padding");
+  op.require(extra.size() == 2 && c.edges.empty(), "output_padding");
+  op.compute(o.out, [=](Frame& f) {
+    const Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
+    const Tensor weight = f[o.weight].to(o.type).reshape({c.channels, c.out_channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+    const Tensor y = at::conv_transpose2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, extra,
+                                          c.shape.groups, c.shape.dilation);
+    return as_flat(apply(o.activation, y), o.result);
+  });
+}
+
+}  // namespace tt::runtime::kernels

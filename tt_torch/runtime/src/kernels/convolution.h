@@ -1,0 +1,26 @@
+// Attributes that the convolutions and their weight preparations share.
+#pragma once
+
+#include "kernels/kernels.h"
+#include "kernels/onednn.h"
+
+namespace tt::runtime::kernels {
+
+struct Convolution {
+  onednn::ConvShape shape;
+  std::vector<int64_t> kernel, edges;  // edges: padding [left, right, top, bottom] if it is not symmetric
+  int64_t batch = 1, height = 1, width = 1, channels = 1, out_channels = 1;
+  std::vector<int64_t> out_size() const;  // Ho, Wo
+};
+
+// Reads and validates; throws BinaryFormat errors.
+Convolution read_convolution(OpBuilder& op);
+
+// (1, 1, N*H*W, C) as N, C, H, W without a copy.
+at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width);
+
+inline at::Tensor as_flat(const at::Tensor& image, const std::vector<int64_t>& shape) {
+  return image.permute({0, 2, 3, 1}).reshape(shape);
+}
+
+}  // namespace tt::runtime::kernels

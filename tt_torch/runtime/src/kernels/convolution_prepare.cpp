@@ -1,0 +1,59 @@
+// Preparation of convolution weights. The result's described shape is the device library's; here it holds
+// what our own convolutions want: oneDNN's packed form, or the plain weight.
+#include "kernels/convolution.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+
+// Rounded to the type the weights have on the device, computed in the type of the activation.
+Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) { return to_value(weight, weights).to(type); }
+
+at::ScalarType activation_type(OpBuilder& op) {
+  const auto dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::BFloat16);
+  op.require(is_float(dtype), "input_dtype must be a float type");
+  return storage_type(dtype);
+}
+
+}  // namespace
+
+void prepare_conv2d_weights(OpBuilder& op) {
+  const Convolution c = read_convolution(op);
+  const at::ScalarType type = activation_type(op);
+  const Slot source = op.in("weight_tensor"), out = op.out();
+  const std::vector<int64_t> shape{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
+  op.require(checked_volume(op.spec(source).shape) == checked_volume(shape), "the weight is not O x C x KH x KW");
+  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) {
+    return onednn::pack_convolution(rounded(f[source], dtype, type).reshape(shape), c.shape);
+  });
+}
+
+void prepare_conv_transpose2d_weights(OpBuilder& op) {
+  const at::ScalarType type = activation_type(op);
+  const Slot source = op.in("weight_tensor"), out = op.out();
+  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) { return rounded(f[source], dtype, type); });
+}
+
+void prepare_bias(OpBuilder& op) {
+  const Slot source = op.in("bias_tensor"), out = op.out();
+  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) { return to_value(f[source], dtype); });
+}
+
+void prepare_conv3d_weights(OpBuilder& op) {
+  const Slot source = op.in("weight_tensor"), out = op.out();
+  const int64_t alignment = std::max<int64_t>(op.attributes().integer("alignment"), 1);
+  const int64_t block = op.attributes().integer("c_in_block");
+  op.require(op.spec(source).shape.size() == 5 && alignment < 4096, "the weight must have five dimensions");
+  const int64_t channels = op.spec(source).shape[1];
+  const int64_t padded = (channels + alignment - 1) / alignment * alignment;
+  if (block > 0 && block < padded)
+    throw Error(ErrorKind::UnsupportedBinary, "PrepareConv3dWeightsOp: channel blocks have no kernel");
+  op.compute(out, [=](Frame& f) {
+    const Tensor weight = at::constant_pad_nd(f[source], {0, 0, 0, 0, 0, 0, 0, padded - channels});
+    return weight.permute({2, 3, 4, 1, 0}).reshape({-1, weight.size(0)});
+  });
+}
+
+}  // namespace tt::runtime::kernels

@@ -1,0 +1,82 @@
+// Tensors from nothing: fills, sequences, inline constants, random numbers.
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+void fill(OpBuilder& op, double value) {
+  const Slot out = op.out();
+  op.write(out, [out, value](Frame& f) { f[out].fill_(value); });
+}
+
+size_t element_size(DataType dtype) {
+  switch (dtype) {
+    case DataType::Float32: case DataType::UInt32: case DataType::Int32: return 4;
+    case DataType::BFloat16: case DataType::UInt16: return 2;
+    case DataType::UInt8: return 1;
+    default: return 0;
+  }
+}
+
+at::Generator seeded(int64_t seed) { return at::detail::createCPUGenerator(static_cast<uint64_t>(seed)); }
+
+}  // namespace
+
+void full(OpBuilder& op) {
+  const auto value = op.attributes().member("fill_value");
+  op.require(value.has_value(), "fill_value is missing");
+  const bool integral = std::string_view(value->type_name()).ends_with("IntegralType");
+  fill(op, integral ? static_cast<double>(value->integer("value")) : value->real("value"));
+}
+
+void named_full(OpBuilder& op) { fill(op, op.attributes().integer("type") == 1 ? 1.0 : 0.0); }
+
+void arange(OpBuilder& op) {
+  const double start = op.attributes().real("start"), step = op.attributes().real("step");
+  const Slot out = op.out();
+  op.require(op.spec(out).shape.size() == 1, "the result must have one dimension");
+  const int64_t count = op.spec(out).shape[0];
+  op.compute(out, [=](Frame&) { return at::arange(count, at::kDouble).mul_(step).add_(start); });
+}
+
+void constant(OpBuilder& op) {
+  const auto bytes = op.attributes().bytes("input");
+  const DataType dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);
+  const Slot out = op.out();
+  const auto& shape = op.spec(out).shape;
+  const auto volume = static_cast<size_t>(checked_volume(shape));
+  op.require(element_size(dtype) && bytes.size() == volume * element_size(dtype), "its bytes do not fill its shape");
+  // The bytes belong to the binary, which outlives the plan; they may be less aligned than the type.
+  const HostBuffer source{const_cast<uint8_t*>(bytes.data()), shape, {}, dtype};
+  op.write(out, [=](Frame& f) {
+    at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+    std::copy(bytes.begin(), bytes.end(), copy.data_ptr<uint8_t>());
+    f[out].copy_(copy.view(host_type(source.dtype)).view(source.shape));
+  });
+}
+
+void empty(OpBuilder& op) { fill(op, 0.0); }
+
+void random(OpBuilder& op) {
+  const double low = op.attributes().real("low"), high = op.attributes().real("high");
+  const int64_t seed = op.attributes().integer("seed");
+  const Slot out = op.out();
+  op.compute(out, [=, shape = op.spec(out).shape](Frame&) {
+    return at::empty(shape, at::kFloat).uniform_(low, high, seeded(seed));
+  });
+}
+
+void dropout(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const double keep = 1.0 - op.attributes().real("prob"), scale = op.attributes().real("scale");
+  const int64_t seed = op.attributes().integer("seed");
+  op.require(keep >= 0.0 && keep <= 1.0, "prob must lie between 0 and 1");
+  op.compute(out, [=](Frame& f) {
+    return f[source] * at::empty(f[source].sizes(), at::kFloat).bernoulli_(keep, seeded(seed)) * scale;
+  });
+}
+
+}  // namespace tt::runtime::kernels

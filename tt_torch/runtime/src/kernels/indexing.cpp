@@ -1,0 +1,76 @@
+// Reading and writing by index.
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+
+Tensor indices(Frame& f, Slot slot) { return f[slot].to(at::kLong); }
+
+int64_t checked_dim(OpBuilder& op, Slot slot) {
+  const auto rank = static_cast<int64_t>(op.spec(slot).shape.size());
+  op.require(rank > 0, "a scalar has no dimension to index");
+  return op.dim(op.attributes().integer("dim"), rank);
+}
+
+}  // namespace
+
+void gather(OpBuilder& op) {
+  const Slot source = op.in("input"), index = op.in("index"), out = op.out();
+  const int64_t dim = checked_dim(op, source);
+  op.compute(out, [=](Frame& f) { return at::gather(f[source], dim, indices(f, index)); });
+}
+
+void scatter(OpBuilder& op) {
+  const Slot source = op.in("input"), index = op.in("index"), update = op.in("source"), out = op.out();
+  const int64_t dim = checked_dim(op, source), type = op.attributes().integer("scatter_reduce_type");
+  const char* reduce = type == 0 ? "sum" : type == 2 ? "amax" : type == 3 ? "amin" : type == 6 ? "prod" : nullptr;
+  op.compute(out, [=](Frame& f) {
+    const Tensor values = f[update].to(f[source].scalar_type());
+    if (!reduce) return at::scatter(f[source], dim, indices(f, index), values);
+    return at::scatter_reduce(f[source], dim, indices(f, index), values, reduce);
+  });
+}
+
+void embedding(OpBuilder& op) {
+  const Slot index = op.in("input"), table = op.in("weight"), out = op.out();
+  op.require(!op.spec(table).shape.empty(), "the table must have rows");
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    const Tensor rows = f[table].reshape({-1, f[table].size(-1)});
+    return at::embedding(rows, indices(f, index)).reshape(shape);
+  });
+}
+
+void embedding_backward(OpBuilder& op) {
+  const Slot index = op.in("input"), table = op.in("weight"), grad = op.in("in_grad"), out = op.out();
+  op.require(op.spec(table).shape.size() >= 2, "the table must have rows");
+  const int64_t rows = op.spec(table).shape[op.spec(table).shape.size() - 2];
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    const Tensor flat = f[grad].reshape({-1, f[grad].size(-1)}).to(at::kFloat);
+    return at::zeros({rows, flat.size(1)}).index_add(0, indices(f, index).reshape({-1}), flat).reshape(shape);
+  });
+}
+
+void fill_cache(OpBuilder& op) {
+  const Slot cache = op.in("cache"), source = op.in("input");
+  const int64_t row = op.attributes().integer("batch_offset");
+  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4, "caches have four dimensions");
+  op.update(cache, [=](Frame& f) {
+    f[cache].narrow(0, row, f[source].size(0)).narrow(2, 0, f[source].size(2)).copy_(f[source]);
+  });
+}
+
+void update_cache(OpBuilder& op) {
+  const Slot cache = op.in("cache"), source = op.in("input"), position = op.in("update_index");
+  const int64_t row = op.attributes().integer("batch_offset");
+  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4, "caches have four dimensions");
+  op.update(cache, [=](Frame& f) {
+    // [1, H, users, D] -> one row of the cache per user
+    const Tensor rows = f[source].permute({2, 1, 0, 3});
+    f[cache].narrow(0, row, rows.size(0)).narrow(2, f[position].reshape({-1})[0].item<int64_t>(), 1).copy_(rows);
+  });
+}
+
+}  // namespace tt::runtime::kernels

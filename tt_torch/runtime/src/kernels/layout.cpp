@@ -1,0 +1,58 @@
+// Placement, page layout and type changes. Values are held by logical shape, so moving them is free; the
+// memory simulation still charges the device for every result.
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+Slot checked_out(OpBuilder& op, Slot source, const char* field = "out") {
+  const Slot out = op.out(field);
+  op.require(op.spec(out).shape == op.spec(source).shape, "operand and result differ in shape");
+  return out;
+}
+
+}  // namespace
+
+void to_layout(OpBuilder& op) {
+  const Slot source = op.in("in");
+  op.same(checked_out(op, source), source);
+}
+
+void to_memory_config(OpBuilder& op) {
+  const Slot source = op.in("in0");
+  op.same(checked_out(op, source), source);
+}
+
+void typecast(OpBuilder& op) {
+  const Slot source = op.in("in");
+  const Slot out = checked_out(op, source);
+  if (op.spec(out).dtype == op.spec(source).dtype) return op.same(out, source);
+  op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
+}
+
+// Through the host representation, whose bits are the device's.
+void bitcast(OpBuilder& op) {
+  const Slot source = op.in("in"), out = checked_out(op, source);
+  const DataType from = op.spec(source).dtype, to = op.spec(out).dtype;
+  op.require(c10::elementSize(host_type(from)) == c10::elementSize(host_type(to)), "element widths differ");
+  op.compute(out, [=](Frame& f) {
+    return f[source].to(host_type(from)).contiguous().view(host_type(to)).to(storage_type(to));
+  });
+}
+
+void assign(OpBuilder& op) {
+  const Slot source = op.in("input"), out = checked_out(op, source, "output");
+  op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
+}
+
+static void copy_into(OpBuilder& op, const char* from, const char* to) {
+  const Slot source = op.in(from), target = op.in(to);
+  op.require(op.spec(source).shape == op.spec(target).shape, "the operands differ in shape");
+  op.update(target, [source, target](Frame& f) { f[target].copy_(f[source]); });
+}
+
+void copy(OpBuilder& op) { copy_into(op, "src", "dst"); }
+void write_tensor(OpBuilder& op) { copy_into(op, "host_tensor", "device_tensor"); }
+
+}  // namespace tt::runtime::kernels

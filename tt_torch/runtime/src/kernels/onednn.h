@@ -1,0 +1,77 @@
+// PyTorch's fused oneDNN ops, reached through the dispatcher.
+#pragma once
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/Functions.h>
+
+#include "kernels/activations.h"
+
+namespace tt::runtime::kernels::onednn {
+
+using Scalars = c10::List<std::optional<at::Scalar>>;
+using OptionalTensor = std::optional<at::Tensor>;
+
+template <typename Signature>
+auto find(const char* name, const char* overload) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
+}
+
+inline std::optional<std::string_view> algorithm_of(const Activation& activation) {
+  return activation.algorithm.empty() ? std::nullopt : std::optional<std::string_view>(activation.algorithm);
+}
+
+inline at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                         const Activation& activation) {
+  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, std::string_view,
+                                         Scalars, std::optional<std::string_view>)>("mkldnn::_linear_pointwise", "");
+  return op.call(x, weight, bias, activation.fused, Scalars(), algorithm_of(activation));
+}
+
+inline at::Tensor linear_add(const at::Tensor& x, const at::Tensor& other, const at::Tensor& weight,
+                             const OptionalTensor& bias) {
+  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                         std::string_view)>("mkldnn::_linear_pointwise", "binary");
+  return op.call(x, other, weight, bias, "add");
+}
+
+// `weight` is (N, K).
+inline at::Tensor pack_linear(const at::Tensor& weight) {
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, std::optional<int64_t>)>("mkldnn::_reorder_linear_weight", "");
+  return op.call(weight.contiguous().to_mkldnn(), std::nullopt);
+}
+
+struct ConvShape {
+  std::vector<int64_t> stride, padding, dilation, input;  // input as N, C, H, W
+  int64_t groups = 1;
+};
+
+inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c) {
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
+                      at::OptionalIntArrayRef)>("mkldnn::_reorder_convolution_weight", "");
+  return op.call(weight.contiguous().to_mkldnn(), c.padding, c.stride, c.dilation, c.groups, c.input);
+}
+
+inline at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                              const ConvShape& c, const Activation& activation) {
+  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, at::IntArrayRef,
+                                         at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view, Scalars,
+                                         std::optional<std::string_view>)>("mkldnn::_convolution_pointwise", "");
+  return op.call(x, weight, bias, c.padding, c.stride, c.dilation, c.groups, activation.fused, Scalars(),
+                 algorithm_of(activation));
+}
+
+inline at::Tensor convolution_add(const at::Tensor& x, const at::Tensor& other, const at::Tensor& weight,
+                                  const OptionalTensor& bias, const ConvShape& c, bool relu) {
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&, at::IntArrayRef,
+                      at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view, std::optional<at::Scalar>,
+                      std::optional<std::string_view>, Scalars, std::optional<std::string_view>)>(
+          "mkldnn::_convolution_pointwise", "binary");
+  return op.call(x, other, weight, bias, c.padding, c.stride, c.dilation, c.groups, "add", std::nullopt,
+                 relu ? std::optional<std::string_view>("relu") : std::nullopt, Scalars(), std::nullopt);
+}
+
+}  // namespace tt::runtime::kernels::onednn

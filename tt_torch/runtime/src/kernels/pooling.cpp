@@ -1,0 +1,110 @@
+// Pooling on flattened NHWC activations, and resampling.
+#include "kernels/convolution.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+using Ints = std::vector<int64_t>;
+
+struct Pool {
+  Ints kernel, stride, dilation, padding;  // padding: [left, right, top, bottom]
+  int64_t batch, height, width;
+  bool ceil;
+};
+
+Pool read_pool(OpBuilder& op, Slot source) {
+  const auto& a = op.attributes();
+  Pool p{a.integers("kernel_size"), a.integers("stride"), a.integers("dilation"), {}, a.integer("batch_size"),
+         a.integer("input_height"), a.integer("input_width"), a.flag("ceil_mode")};
+  if (p.dilation.empty()) p.dilation = {1, 1};
+  for (const Ints* values : {&p.kernel, &p.stride, &p.dilation}) {
+    op.require(values->size() == 2, "kernel_size, stride and dilation have two values");
+    for (int64_t value : *values) op.require(value > 0 && value < 1 << 20, "a pooling attribute is out of range");
+  }
+  const Ints given = a.integers("padding");  // top, left, bottom, right
+  op.require(given.size() == 2 || given.size() == 4, "padding");
+  for (int64_t value : given) op.require(value >= 0 && value < 1 << 20, "padding");
+  p.padding = given.size() == 2 ? Ints{given[1], given[1], given[0], given[0]}
+                                : Ints{given[1], given[3], given[0], given[2]};
+  op.require(p.batch > 0 && p.height > 0 && p.width > 0 && !op.spec(source).shape.empty(), "a size is out of range");
+  return p;
+}
+
+bool symmetric(const Pool& p) {
+  return p.padding[0] == p.padding[1] && p.padding[2] == p.padding[3] && p.padding[0] * 2 <= p.kernel[1] &&
+         p.padding[2] * 2 <= p.kernel[0];
+}
+
+Ints torch_padding(const Pool& p) { return symmetric(p) ? Ints{p.padding[2], p.padding[0]} : Ints{0, 0}; }
+
+Tensor max_pool(const Pool& p, Tensor x) {
+  if (!symmetric(p)) x = at::constant_pad_nd(x, p.padding, -std::numeric_limits<double>::infinity());
+  return at::max_pool2d(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
+}
+
+// Uneven padding: the window sums are divided by the number of elements that count.
+Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
+  if (symmetric(p)) return at::avg_pool2d(x, p.kernel, p.stride, torch_padding(p), p.ceil, count_pad);
+  const auto mean = [&](const Tensor& t, double fill) {
+    return at::avg_pool2d(at::constant_pad_nd(t, p.padding, fill), p.kernel, p.stride, 0, p.ceil, true);
+  };
+  const Tensor ones = at::ones({1, 1, p.height, p.width}, x.options());
+  return mean(x, 0.0) / mean(ones, count_pad ? 1.0 : 0.0);
+}
+
+}  // namespace
+
+void pool2d(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const Pool p = read_pool(op, source);
+  const bool max = op.attributes().integer("type") == 1;
+  const auto extra = op.attributes().member("extra_params");
+  const bool count_pad = extra && extra->flag("count_include_pad");
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    const Tensor x = as_image(f[source], p.batch, p.height, p.width);
+    return as_flat(max ? max_pool(p, x) : avg_pool(p, x, count_pad), shape);
+  });
+}
+
+void max_pool2d_with_indices(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out("result"), positions = op.out("result_indices");
+  const Pool p = read_pool(op, source);
+  op.require(symmetric(p), "uneven padding with indices");
+  auto kept = std::make_shared<Tensor>();
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    const Tensor x = as_image(f[source], p.batch, p.height, p.width);
+    auto [values, indices] = at::max_pool2d_with_indices(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
+    *kept = indices;
+    return as_flat(values, shape);
+  });
+  op.compute(positions, [=, shape = op.spec(positions).shape](Frame&) {
+    return as_flat(std::exchange(*kept, Tensor()), shape);
+  });
+}
+
+void global_avg_pool2d(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  op.require(op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
+  op.compute(out, [=](Frame& f) { return at::mean(f[source], at::IntArrayRef{1, 2}, true); });
+}
+
+void upsample(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const auto factor = op.attributes().member("scale_factor");
+  op.require(factor && op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
+  Ints scale = factor->integers("scale");
+  if (!factor->integers("scale").size()) scale = {factor->integer("scale"), factor->integer("scale")};
+  op.require(scale.size() == 2 && scale[0] > 0 && scale[1] > 0 && scale[0] < 4096 && scale[1] < 4096, "scale_factor");
+  const bool nearest = op.attributes().text("mode") != "bilinear";
+  const auto& shape = op.spec(source).shape;
+  const Ints size{shape[1] * scale[0], shape[2] * scale[1]};
+  op.compute(out, [=](Frame& f) {
+    const Tensor x = f[source].permute({0, 3, 1, 2});
+    const Tensor y = nearest ? at::upsample_nearest2d(x, size) : at::upsample_bilinear2d(x, size, false);
+    return y.permute({0, 2, 3, 1}).contiguous();
+  });
+}
+
+}  // namespace tt::runtime::kernels

@@ -1,0 +1,103 @@
+// Reductions, scans and orderings.
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+using Tensor = at::Tensor;
+using Ints = std::vector<int64_t>;
+
+int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
+
+// The listed dimensions, all of them if there is no list.
+Ints reduced_dims(OpBuilder& op, Slot source) {
+  Ints dims = op.attributes().integers("dim_arg");
+  if (dims.empty())
+    for (int64_t d = 0; d < rank(op, source); ++d) dims.push_back(d);
+  for (int64_t& d : dims) d = op.dim(d, rank(op, source));
+  return dims;
+}
+
+// bf16 inputs accumulate in float32.
+Tensor reduce(int64_t type, const Tensor& t, const Ints& dims, bool keep) {
+  switch (type) {
+    case 0: return at::sum(t, dims, keep);
+    case 1: return at::mean(t, dims, keep, at::isFloatingType(t.scalar_type()) ? t.scalar_type() : at::kFloat);
+    case 2: return at::amax(t, dims, keep);
+    default: return at::amin(t, dims, keep);
+  }
+}
+
+}  // namespace
+
+void reduction(OpBuilder& op) {
+  const int64_t type = op.attributes().integer("type");
+  op.require(type >= 0 && type <= 3, "unknown reduction");
+  const Slot source = op.in("in"), out = op.out();
+  const bool keep = op.attributes().flag("keep_dim");
+  op.compute(out, [=, dims = reduced_dims(op, source), shape = op.spec(out).shape](Frame& f) {
+    return reduce(type, f[source], dims, keep).reshape(shape);
+  });
+}
+
+void product(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const auto given = op.attributes().maybe_integer("dim_arg");
+  const bool keep = op.attributes().flag("keep_dim");
+  const int64_t dim = given ? op.dim(*given, rank(op, source)) : 0;
+  op.compute(out, [=, all = !given, shape = op.spec(out).shape](Frame& f) {
+    return (all ? at::prod(f[source]) : at::prod(f[source], dim, keep)).reshape(shape);
+  });
+}
+
+void argmax(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const auto given = op.attributes().maybe_integer("dim");
+  const std::optional<int64_t> dim = given ? std::optional(op.dim(*given, rank(op, source))) : std::nullopt;
+  const bool keep = op.attributes().flag("keep_dim");
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    return at::argmax(f[source], dim, keep && dim).reshape(shape);
+  });
+}
+
+void cumulative_sum(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
+  op.compute(out, [=](Frame& f) { return at::cumsum(f[source], dim); });
+}
+
+void cumulative_product(OpBuilder& op) {
+  const Slot source = op.in("in"), out = op.out();
+  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
+  op.compute(out, [=](Frame& f) { return at::cumprod(f[source], dim); });
+}
+
+// Two results from one call: the second step only takes its part.
+static void two_results(OpBuilder& op, const std::vector<Slot>& outs,
+                        std::function<std::tuple<Tensor, Tensor>(Frame&)> call) {
+  op.require(outs.size() == 2, "two results are needed");
+  auto indices = std::make_shared<Tensor>();
+  op.compute(outs[0], [=](Frame& f) {
+    auto [values, positions] = call(f);
+    *indices = std::move(positions);
+    return values;
+  });
+  op.compute(outs[1], [=](Frame&) { return std::exchange(*indices, Tensor()); });
+}
+
+void sort(OpBuilder& op) {
+  const Slot source = op.in("in");
+  const int64_t dim = op.dim(static_cast<int8_t>(op.attributes().integer("dim")), rank(op, source));
+  const bool descending = op.attributes().flag("descending"), stable = op.attributes().flag("stable");
+  two_results(op, op.outs("outputs"), [=](Frame& f) { return at::sort(f[source], stable, dim, descending); });
+}
+
+void top_k(OpBuilder& op) {
+  const Slot source = op.in("input_tensor");
+  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source)), k = op.attributes().integer("k");
+  const bool largest = op.attributes().flag("largest"), sorted = op.attributes().flag("sorted");
+  two_results(op, op.outs("outputs"), [=](Frame& f) { return at::topk(f[source], k, dim, largest, sorted); });
+}
+
+}  // namespace tt::runtime::kernels

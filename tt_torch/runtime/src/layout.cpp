@@ -1,0 +1,144 @@
+// Where intermediates live: in the plan's own memory, and in the emulated device memory.
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "plan.h"
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t bytes_of(const Value& value) {
+  const auto size = static_cast<int64_t>(c10::elementSize(storage_type(value.spec.dtype)));
+  const int64_t bytes = checked_volume(value.spec.shape) * size;
+  return std::max<int64_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+// Offsets such that values that are alive at the same op do not overlap.
+std::vector<int64_t> assign_offsets(const Plan& plan, int64_t* total) {
+  std::vector<int64_t> offsets(plan.values.size(), -1);
+  std::vector<std::vector<Slot>> born(plan.ops.size() + 1), dead(plan.ops.size() + 1);
+  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
+    const Value& value = plan.values[slot];
+    if (value.origin != Origin::Buffer) continue;
+    born[value.first].push_back(static_cast<Slot>(slot));
+    if (value.last != INT_MAX) dead[value.last].push_back(static_cast<Slot>(slot));
+  }
+  Space space(int64_t{1} << 50, 1);
+  int64_t end = 0;
+  for (size_t op = 0; op < born.size(); ++op) {
+    for (Slot slot : born[op]) {
+      const int64_t size = bytes_of(plan.values[slot]);
+      offsets[slot] = space.allocate(size).value();
+      end = std::max(end, offsets[slot] + size);
+    }
+    for (Slot slot : dead[op]) space.release(offsets[slot], bytes_of(plan.values[slot]));
+  }
+  *total = end;
+  return offsets;
+}
+
+std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+  return strides;
+}
+
+void place_buffers(Plan& plan, std::vector<at::Tensor>& fixed) {
+  const std::vector<int64_t> offsets = assign_offsets(plan, &plan.arena_bytes);
+  at::Tensor arena = at::empty({plan.arena_bytes}, at::kByte);
+  plan.arena = arena.storage();
+  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
+    if (offsets[slot] < 0) continue;
+    const TensorSpec& spec = plan.values[slot].spec;
+    const at::ScalarType type = storage_type(spec.dtype);
+    fixed[slot] = at::empty({0}, type);
+    fixed[slot].set_(plan.arena, offsets[slot] / static_cast<int64_t>(c10::elementSize(type)), spec.shape,
+                     row_major_strides(spec.shape));
+  }
+}
+
+}  // namespace
+
+void lay_out(Plan& plan, const PlanOptions& options) {
+  std::vector<at::Tensor> fixed(plan.values.size());
+  if (options.arena) place_buffers(plan, fixed);
+  std::vector<std::vector<Slot>> dead(plan.ops.size());
+  std::vector<Step> kept;
+  for (Step& step : plan.steps) {
+    if (step.view && fixed[step.source].defined()) {
+      fixed[step.out] = step.view(fixed[step.source]);
+      continue;
+    }
+    if (step.view)
+      step.run = [view = step.view, out = step.out, source = step.source](Frame& f) { f[out] = view(f[source]); };
+    kept.push_back(std::move(step));
+  }
+  // A value that a step allocates is released after the last op that reads it.
+  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
+    Slot root = static_cast<Slot>(slot);
+    while (plan.values[root].source >= 0) root = plan.values[root].source;
+    const int last = plan.values[root].last;
+    if (plan.values[root].origin == Origin::Fresh && !fixed[slot].defined() && last != INT_MAX)
+      dead[last].push_back(static_cast<Slot>(slot));
+  }
+  plan.steps.clear();
+  size_t next = 0;
+  for (size_t op = 0; op < plan.ops.size(); ++op) {
+    for (; next < kept.size() && kept[next].op == static_cast<int>(op); ++next) plan.steps.push_back(std::move(kept[next]));
+    if (!dead[op].empty())
+      plan.steps.push_back({[slots = dead[op]](Frame& f) { for (Slot s : slots) f[s].reset(); },
+                            static_cast<int>(op), -1, nullptr, -1});
+  }
+  for (size_t slot = 0; slot < fixed.size(); ++slot)
+    if (fixed[slot].defined()) plan.fixed.emplace_back(static_cast<Slot>(slot), fixed[slot]);
+}
+
+namespace {
+
+std::string label(const Plan& plan, const MemoryEvent& event) {
+  const OpNote& note = plan.ops[event.op];
+  return note.name + " " + describe(plan.values[event.slot].spec) + " at " + note.location;
+}
+
+}  // namespace
+
+Peaks simulate_memory(const Plan& plan, const Device::Impl& device, const std::vector<bool>& resident) {
+  Space spaces[2] = {device.spaces[0], device.spaces[1]};
+  std::map<Slot, LiveBuffer> live;
+  for (Space& space : spaces) space.peak = space.used;
+  const auto take = [&](Slot slot, const std::string& name) {
+    const TensorSpec& spec = plan.values[slot].spec;
+    if (spec.buffer == BufferType::Host || live.contains(slot)) return;
+    Space& space = spaces[static_cast<size_t>(spec.buffer)];
+    const Footprint size = footprint(spec, space.banks);
+    LiveBuffer buffer{name, spec.buffer, 0, size.per_bank, size.total};
+    const auto address = space.allocate(size.per_bank);
+    if (!address) {
+      std::vector<LiveBuffer> all;
+      for (const auto& [key, other] : device.live) all.push_back(other);
+      for (const auto& [key, other] : live) all.push_back(other);
+      throw_exhausted(buffer, space, std::move(all));
+    }
+    buffer.address = *address;
+    live[slot] = buffer;
+  };
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    if (!resident[i]) take(plan.inputs[i], "input " + std::to_string(i) + " " + describe(plan.values[plan.inputs[i]].spec));
+  for (const MemoryEvent& event : plan.events) {
+    if (event.allocate) { take(event.slot, label(plan, event)); continue; }
+    const auto it = live.find(event.slot);
+    if (it == live.end()) continue;
+    spaces[static_cast<size_t>(it->second.space)].release(it->second.address, it->second.per_bank);
+    live.erase(it);
+  }
+  return {spaces[0].peak * spaces[0].banks, spaces[1].peak * spaces[1].banks};
+}
+
+}  // namespace tt::runtime

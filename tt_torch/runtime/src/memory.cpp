@@ -1,0 +1,141 @@
+#include "memory.h"
+
+#include <algorithm>
+
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr int64_t kTile = 32;
+constexpr int64_t kPageAlignment = 32;
+constexpr size_t kListed = 8;  // buffers named in an error
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t element_bytes(DataType dtype) {
+  switch (dtype) {
+    case DataType::UInt8: case DataType::Int8: case DataType::Bool: return 1;
+    case DataType::BFloat16: case DataType::Float16: case DataType::UInt16: case DataType::Int16: return 2;
+    case DataType::Float64: case DataType::Int64: case DataType::UInt64: return 8;
+    default: return 4;
+  }
+}
+
+// 64 shared exponents and one (or half a) byte per value make a block-float tile.
+int64_t tile_bytes(DataType dtype) {
+  if (dtype == DataType::BfpBFloat8) return 1088;
+  if (dtype == DataType::BfpBFloat4) return 576;
+  return kTile * kTile * element_bytes(dtype);
+}
+
+}  // namespace
+
+Space::Space(int64_t size, int64_t count) : bank_size(size), banks(count) { free_[0] = size; }
+
+std::optional<int64_t> Space::allocate(int64_t bytes) {
+  if (bytes == 0) return 0;
+  auto best = free_.end();
+  for (auto it = free_.begin(); it != free_.end(); ++it)
+    if (it->second >= bytes && (best == free_.end() || it->second < best->second)) best = it;
+  if (best == free_.end()) return std::nullopt;
+  const auto [address, size] = *best;
+  free_.erase(best);
+  if (size > bytes) free_[address + bytes] = size - bytes;
+  used += bytes;
+  peak = std::max(peak, used);
+  return address;
+}
+
+void Space::release(int64_t address, int64_t bytes) {
+  if (bytes == 0) return;
+  used -= bytes;
+  auto next = free_.lower_bound(address);
+  if (next != free_.end() && address + bytes == next->first) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    auto previous = std::prev(next);
+    if (previous->first + previous->second == address) {
+      previous->second += bytes;
+      return;
+    }
+  }
+  free_[address] = bytes;
+}
+
+int64_t Space::largest_free() const {
+  int64_t largest = 0;
+  for (const auto& [address, size] : free_) largest = std::max(largest, size);
+  return largest;
+}
+
+Footprint footprint(const TensorSpec& spec, int64_t banks) {
+  const int64_t volume = checked_volume(spec.shape);
+  if (volume == 0) return {};
+  const int64_t width = spec.shape.empty() ? 1 : spec.shape.back();
+  const int64_t height = spec.shape.size() < 2 ? 1 : spec.shape[spec.shape.size() - 2];
+  const bool tiled = spec.layout == PageLayout::Tile;
+  const int64_t page = tiled ? tile_bytes(spec.dtype)
+                             : ceil_div(width * element_bytes(spec.dtype), kPageAlignment) * kPageAlignment;
+  if (spec.shard && spec.memory_layout != MemoryLayout::Interleaved) {
+    const ShardSpec& shard = *spec.shard;
+    const int64_t row = ceil_div(shard.width * element_bytes(spec.dtype), kPageAlignment) * kPageAlignment;
+    const int64_t bytes = tiled ? ceil_div(shard.height, kTile) * ceil_div(shard.width, kTile) * page
+                                : shard.height * row;
+    return {bytes, bytes * shard.cores};
+  }
+  const int64_t pages = tiled ? volume / (height * width) * ceil_div(height, kTile) * ceil_div(width, kTile)
+                              : volume / width;
+  return {ceil_div(pages, banks) * page, pages * page};
+}
+
+void Device::Impl::require_open() const {
+  if (!open) throw Error(ErrorKind::Device, "the device was closed");
+}
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec, const std::string& label)
+    : device_(std::move(device)) {
+  std::lock_guard lock(device_->mutex);
+  device_->require_open();
+  Space& space = device_->spaces[static_cast<size_t>(spec.buffer)];
+  const Footprint size = footprint(spec, space.banks);
+  LiveBuffer buffer{label + " " + describe(spec), spec.buffer, 0, size.per_bank, size.total};
+  const auto address = space.allocate(size.per_bank);
+  if (!address) {
+    std::vector<LiveBuffer> live;
+    for (const auto& [key, other] : device_->live) live.push_back(other);
+    throw_exhausted(buffer, space, std::move(live));
+  }
+  buffer.address = *address;
+  key_ = device_->next_buffer++;
+  device_->live.emplace(key_, std::move(buffer));
+  ++device_->generation;
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  std::lock_guard lock(device_->mutex);
+  const auto it = device_->live.find(key_);
+  if (it == device_->live.end()) return;
+  device_->spaces[static_cast<size_t>(it->second.space)].release(it->second.address, it->second.per_bank);
+  device_->live.erase(it);
+  ++device_->generation;
+}
+
+void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<LiveBuffer> live) {
+  std::erase_if(live, [&](const LiveBuffer& buffer) { return buffer.space != wanted.space; });
+  std::sort(live.begin(), live.end(), [](auto& a, auto& b) { return a.total > b.total; });
+  std::string text = std::string(wanted.space == BufferType::L1 ? "L1" : "DRAM") + " of the device is exhausted: " +
+      wanted.name + " needs " + std::to_string(wanted.per_bank) + " bytes in each of " +
+      std::to_string(space.banks) + " banks, the largest free block is " + std::to_string(space.largest_free()) +
+      " of " + std::to_string(space.bank_size) + "\n  largest live buffers:";
+  for (size_t i = 0; i < std::min(live.size(), kListed); ++i)
+    text += "\n    " + std::to_string(live[i].total) + " bytes: " + live[i].name;
+  if (live.empty()) text += " none";
+  throw Error(ErrorKind::DeviceMemory, text);
+}
+
+}  // namespace tt::runtime

@@ -1,0 +1,72 @@
+// The emulated memories: physical sizes of tensors and an allocator per memory space.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "tt/runtime/device.h"
+
+namespace tt::runtime {
+
+// Every bank of a space has the same addresses in use (as the device's own lock-step allocator does it),
+// so one free list describes all of them.
+class Space {
+ public:
+  Space() = default;
+  Space(int64_t bank_size, int64_t banks);
+  std::optional<int64_t> allocate(int64_t bytes_per_bank);  // address, best fit
+  void release(int64_t address, int64_t bytes_per_bank);
+  int64_t largest_free() const;
+  int64_t bank_size = 0, banks = 1, used = 0, peak = 0;  // bytes per bank
+
+ private:
+  std::map<int64_t, int64_t> free_;  // address -> size
+};
+
+struct Footprint {
+  int64_t per_bank = 0, total = 0;
+};
+
+// Bytes a tensor takes in a space of `banks` banks, tile padding and page alignment included.
+Footprint footprint(const TensorSpec& spec, int64_t banks);
+
+struct LiveBuffer {
+  std::string name;
+  BufferType space = BufferType::Dram;
+  int64_t address = 0, per_bank = 0, total = 0;
+};
+
+struct Device::Impl {
+  DeviceOptions options;
+  uint64_t id = 0;
+  mutable std::mutex mutex;
+  std::atomic<bool> open{true};
+  std::atomic<uint64_t> generation{0};  // changes with every allocation and release
+  Space spaces[2];                      // Dram, L1
+  std::map<uint64_t, LiveBuffer> live;
+  uint64_t next_buffer = 0;
+
+  void require_open() const;
+};
+
+// Owns a buffer on a device; releases it when it dies, unless the device was closed before.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec, const std::string& label);
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+ private:
+  std::shared_ptr<Device::Impl> device_;
+  uint64_t key_;
+};
+
+// The error for an allocation that does not fit, listing what occupies the space.
+[[noreturn]] void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<LiveBuffer> live);
+
+}  // namespace tt::runtime

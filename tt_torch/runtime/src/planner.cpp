@@ -1,0 +1,186 @@
+// From operations to steps.
+#include <algorithm>
+#include <climits>
+#include <set>
+
+#include "builder.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr int kMaxDepth = 8;  // of calls between programs
+
+// Every op of the binary that no kernel runs, so that one error names them all.
+void require_kernels(const Binary::Impl& binary) {
+  std::set<std::string> missing;
+  for (const Program& program : binary.programs)
+    for (const Operation& op : program.operations)
+      if (!find_kernel(op.name)) missing.insert(op.name);
+  if (missing.empty()) return;
+  std::string names;
+  for (const auto& name : missing) names += (names.empty() ? "" : ", ") + name;
+  throw Error(ErrorKind::UnsupportedBinary, "the runtime has no kernel for: " + names);
+}
+
+const Program& program_at(const Binary::Impl& binary, size_t index) {
+  if (index >= binary.programs.size())
+    throw Error(ErrorKind::BinaryFormat, "there is no program " + std::to_string(index));
+  return binary.programs[index];
+}
+
+}  // namespace
+
+Slot Planner::new_slot(const TensorSpec& spec) {
+  const int now = std::max(0, current());
+  plan->values.push_back({spec, Origin::Bound, -1, false, now, now});
+  plan->packings.emplace_back();
+  wants_.push_back(0);
+  touches_.push_back(0);
+  return static_cast<Slot>(plan->values.size()) - 1;
+}
+
+Slot Planner::lookup(uint32_t id, const std::string& who) const {
+  const auto it = ids_.find(id);
+  if (it == ids_.end())
+    throw Error(ErrorKind::BinaryFormat, who + " reads tensor " + std::to_string(id) + ", which does not exist there");
+  return it->second;
+}
+
+void Planner::touch(Slot slot) {
+  ++touches_[slot];
+  for (; slot >= 0; slot = plan->values[slot].source) plan->values[slot].last = std::max(plan->values[slot].last, current());
+}
+
+void Planner::forget(uint32_t id) {
+  const auto it = ids_.find(id);
+  if (it == ids_.end()) return;
+  plan->events.push_back({current(), it->second, false});
+  ids_.erase(it);
+}
+
+void Planner::count_readers(const Program& program) {
+  readers_.clear();
+  for (const Operand& input : program.inputs) readers_[input.id].push_back(0);
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    if (program.operations[i].name == "DeallocateOp") continue;
+    for (const auto& ref : tensor_refs(program.operations[i].record))
+      readers_[static_cast<uint32_t>(ref.integer("global_id"))].push_back(i);
+  }
+  for (const Operand& output : program.outputs) readers_[output.id].push_back(SIZE_MAX);
+}
+
+void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results) {
+  const Program& program = program_at(binary, index);
+  if (depth_ > kMaxDepth) throw Error(ErrorKind::BinaryFormat, "programs call each other without end");
+  if (program.mesh_volume > 1)
+    throw Error(ErrorKind::UnsupportedBinary, "program " + program.name + " is for a mesh of " +
+        std::to_string(program.mesh_volume) + " chips; the emulated device runs single-chip programs");
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    storage_type(program.inputs[i].spec.dtype);
+    const Slot slot = arguments ? (*arguments)[i] : new_slot(program.inputs[i].spec);
+    if (!arguments) plan->inputs.push_back(slot);
+    ids_[program.inputs[i].id] = slot;
+  }
+  program_ = &program;
+  count_readers(program);
+  absorbed_.assign(program.operations.size(), false);
+  operations(program);
+  for (const Operand& output : program.outputs) {
+    const Slot slot = lookup(output.id, "the result list of " + program.name);
+    if (plan->values[slot].spec.shape != output.spec.shape)
+      throw Error(ErrorKind::BinaryFormat, "a result of " + program.name + " is described with two shapes");
+    results->push_back(slot);
+  }
+}
+
+void Planner::operations(const Program& program) {
+  for (size_t i = 0; i < program.operations.size(); ++i) {
+    const Operation& op = program.operations[i];
+    plan->ops.push_back({op.name, op.location, op.debug_info, program.name, {}});
+    if (absorbed_[i]) {  // its result exists already, computed by an earlier step; it takes device memory from here
+      const auto ref = op.record.record("out");
+      plan->events.push_back({current(), ids_.at(static_cast<uint32_t>(ref->integer("global_id"))), true});
+      continue;
+    }
+    OpBuilder builder(*this, op);
+    try {
+      find_kernel(op.name)(builder);
+    } catch (const c10::Error& error) {
+      builder.invalid(error.what_without_backtrace());
+    }
+  }
+}
+
+// A call is expanded in place: the callee's tensors get slots of their own.
+void Planner::call(OpBuilder& op, size_t index) {
+  const Program& callee = program_at(binary, index);
+  const std::vector<Slot> arguments = op.ins("inputs");
+  op.require(arguments.size() == callee.inputs.size(), "it passes another number of inputs than the program takes");
+  for (size_t i = 0; i < arguments.size(); ++i)
+    op.require(op.spec(arguments[i]).shape == callee.inputs[i].spec.shape &&
+                   op.spec(arguments[i]).dtype == callee.inputs[i].spec.dtype,
+               "an input does not fit the program that it calls");
+  Planner inner(binary, options, depth_ + 1);
+  inner.plan = plan;
+  inner.wants_ = std::move(wants_);
+  inner.touches_ = std::move(touches_);
+  std::vector<Slot> results;
+  inner.program(index, &arguments, &results);
+  wants_ = std::move(inner.wants_);
+  touches_ = std::move(inner.touches_);
+  plan->ops.push_back({op.operation().name, op.operation().location, op.operation().debug_info, "", {}});
+  const auto refs = op.attributes().records("outputs");
+  op.require(refs.size() == results.size(), "it binds another number of results than the program has");
+  for (size_t i = 0; i < refs.size(); ++i) {
+    op.require(decode_operand(refs[i]).spec.shape == op.spec(results[i]).shape, "a result has another shape");
+    touch(results[i]);
+    define(static_cast<uint32_t>(refs[i].integer("global_id")), results[i]);
+  }
+}
+
+// Results of constants are bound like inputs, before the steps run.
+void Planner::load_cached(OpBuilder& op) {
+  const auto index = static_cast<size_t>(op.attributes().integer("program_idx"));
+  const std::vector<Slot> inputs = op.ins("inputs");
+  const auto bound = [&](Slot slot) { return plan->values[slot].origin == Origin::Bound; };
+  if (!options.arena || !std::all_of(inputs.begin(), inputs.end(), bound)) return call(op, index);
+  const Program& callee = program_at(binary, index);
+  op.require(inputs.size() == callee.inputs.size(), "it passes another number of inputs than the program takes");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    op.require(op.spec(inputs[i]).shape == callee.inputs[i].spec.shape &&
+                   op.spec(inputs[i]).dtype == callee.inputs[i].spec.dtype,
+               "an input does not fit the const-eval program");
+  ConstCall constant;
+  constant.inputs = inputs;
+  constant.hash = op.attributes().text("program_hash");
+  constant.plan = make_plan(binary, index, {.arena = false, .fuse = options.fuse}, depth_ + 1);
+  op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
+             "it binds another number of results than the program has");
+  for (const auto& ref : op.attributes().records("outputs")) {
+    const Operand result = decode_operand(ref);
+    const Slot callee_slot = constant.plan->outputs[constant.outputs.size()];
+    op.require(constant.plan->values[callee_slot].spec.shape == result.spec.shape, "a result has another shape");
+    const Slot slot = new_slot(result.spec);
+    define(result.id, slot);
+    constant.outputs.push_back(slot);
+  }
+  plan->constants.push_back(std::move(constant));
+}
+
+std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options, int depth) {
+  if (depth == 0) require_kernels(binary);
+  Planner planner(binary, options, depth);
+  planner.plan->program = program_at(binary, program).name;
+  planner.program(program, nullptr, &planner.plan->outputs);
+  for (Slot slot : planner.plan->outputs)
+    for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
+  for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
+    if (!planner.packs(slot)) planner.plan->packings[slot].reset();
+  for (Slot slot : planner.plan->outputs) planner.plan->packings[slot].reset();
+  lay_out(*planner.plan, options);
+  return planner.plan;
+}
+
+}  // namespace tt::runtime

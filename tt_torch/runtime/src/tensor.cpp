@@ -1,0 +1,64 @@
+#include "tt/runtime/tensor.h"
+
+#include <atomic>
+
+#include "const_cache.h"
+#include "tensor_impl.h"
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+std::atomic<uint64_t> next_version{1};
+}
+
+Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
+    : spec(std::move(s)), version(next_version++), plain_(std::move(value)), owned_(owned) {}
+
+Tensor::Impl::~Impl() { ConstCache::instance().drop(version); }
+
+at::Tensor Tensor::Impl::plain() {
+  std::lock_guard lock(mutex_);
+  if (!plain_.defined()) {
+    plain_ = packing_.unpack(packed_);
+    packed_.reset();
+  }
+  return plain_;
+}
+
+at::Tensor Tensor::Impl::packed(const Packing& packing) {
+  std::lock_guard lock(mutex_);
+  if (packed_.defined() && packing_.key == packing.key) return packed_;
+  if (!plain_.defined()) plain_ = packing_.unpack(packed_);
+  packed_ = packing.pack(plain_);
+  packing_ = packing;
+  if (owned_ && packing.unpack) plain_.reset();
+  return packed_;
+}
+
+Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
+                      std::shared_ptr<void> owner) {
+  if (!converts(source.dtype, spec.dtype))
+    throw Error(ErrorKind::InputDtype, std::string("got ") + name(source.dtype) + ", accepted is " +
+        accepted_types(spec.dtype));
+  if (source.shape != spec.shape)
+    throw Error(ErrorKind::InputShape, "got shape " + describe(source.shape) + ", accepted is " +
+        describe(spec.shape));
+  device.impl()->require_open();
+  std::unique_ptr<DeviceBuffer> buffer;
+  if (spec.buffer != BufferType::Host) buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
+  const at::Tensor host = view_of(source);
+  at::Tensor value = to_value(host, spec.dtype);
+  const bool borrows = value.is_alias_of(host);
+  if (borrows && buffer) value = value.clone();
+  auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows || buffer != nullptr);
+  impl->buffer = std::move(buffer);
+  if (borrows) impl->owner = std::move(owner);
+  return Tensor(std::move(impl));
+}
+
+const TensorSpec& Tensor::spec() const { return impl_->spec; }
+uint64_t Tensor::version() const { return impl_->version; }
+
+}  // namespace tt::runtime

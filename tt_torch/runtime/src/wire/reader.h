@@ -1,0 +1,56 @@
+// Reading a verified buffer through a Schema: records with fields by name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wire/schema.h"
+
+namespace tt::runtime::wire {
+
+// One table or struct of a buffer that verify() accepted. Cheap to copy; the buffer must outlive it.
+// A field that this schema version does not know reads as absent.
+class Record {
+ public:
+  Record(const Schema* schema, const Type* type, const uint8_t* at) : schema_(schema), type_(type), at_(at) {}
+
+  const char* type_name() const { return type_->name; }
+  bool has(std::string_view field) const;
+
+  // Scalars: the default of the schema when the field is absent.
+  int64_t integer(std::string_view field) const;
+  double real(std::string_view field) const;
+  bool flag(std::string_view field) const { return integer(field) != 0; }
+  std::optional<int64_t> maybe_integer(std::string_view field) const;
+  std::optional<double> maybe_real(std::string_view field) const;
+
+  std::string text(std::string_view field) const;
+  std::optional<Record> record(std::string_view field) const;
+  std::optional<Record> member(std::string_view field, std::string* name = nullptr) const;  // of a union
+  std::vector<Record> records(std::string_view field) const;
+  std::vector<int64_t> integers(std::string_view field) const;
+  std::vector<double> reals(std::string_view field) const;
+  std::span<const uint8_t> bytes(std::string_view field) const;
+
+  // Every record of the named type below this one, in field order.
+  void collect(std::string_view type, std::vector<Record>& found) const;
+
+ private:
+  const Field* find(std::string_view field) const;
+  const uint8_t* locate(const Field* field) const;  // null when absent
+  const uint8_t* follow(std::string_view field, Base base, const Field** found) const;
+
+  const Schema* schema_;
+  const Type* type_;
+  const uint8_t* at_;
+};
+
+// The schema whose hash the file carries. Throws BinaryFormatError or SchemaError.
+const Schema& identify(std::span<const uint8_t> file);
+
+// Checks every offset, length, string and alignment reachable from the root, then returns the root.
+Record verify(std::span<const uint8_t> file, const Schema& schema);
+
+}  // namespace tt::runtime::wire

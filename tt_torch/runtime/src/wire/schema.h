@@ -1,0 +1,70 @@
+// The wire tables as constant data: which fields a table has, at which slot, of which type.
+// One Schema per schema hash; the arrays are generated from tt_torch/flatbuffer/schemas/*.json.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tt::runtime::wire {
+
+enum class Base : uint8_t {
+  None, Bool, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, String, Vector, Object, Union
+};
+
+struct Field {
+  const char* name;
+  uint16_t position;  // field id in a table, byte offset in a struct
+  Base base;
+  Base element;  // of a vector
+  int16_t type;  // index of the table, struct or union this field refers to, or -1
+  double value;  // default of a scalar
+  bool optional;  // a scalar whose absence means "not given"
+};
+
+struct Type {
+  const char* name;
+  const Field* fields;
+  uint16_t count;
+  bool is_struct;
+  uint16_t size, align;  // of a struct
+  std::span<const Field> all() const { return {fields, count}; }
+};
+
+struct Member {
+  const char* name;
+  uint8_t tag;
+  int16_t type;
+};
+
+struct Union {
+  const char* name;
+  const Member* members;
+  uint16_t count;
+  const Member* find(uint8_t tag) const {
+    for (const Member& member : std::span(members, count))
+      if (member.tag == tag) return &member;
+    return nullptr;
+  }
+};
+
+struct Schema {
+  const char* hash;
+  const char* identifier;
+  const Type* types;
+  const Union* unions;
+  uint16_t root;
+};
+
+std::span<const Schema> schemas();
+
+constexpr size_t size_of(Base base) {
+  switch (base) {
+    case Base::Bool: case Base::I8: case Base::U8: return 1;
+    case Base::I16: case Base::U16: return 2;
+    case Base::I64: case Base::U64: case Base::F64: return 8;
+    default: return 4;  // 32-bit scalars and offsets
+  }
+}
+
+}  // namespace tt::runtime::wire

@@ -1,0 +1,157 @@
+// Verification of a whole file against a Schema, on the primitives of flatbuffers::Verifier.
+// Alignment counts from byte 0 of the file, size prefix included, as the format's writer lays it out.
+#include <flatbuffers/flatbuffers.h>
+
+#include <unordered_set>
+
+#include "tt/runtime/error.h"
+#include "wire/reader.h"
+
+namespace tt::runtime::wire {
+
+namespace fb = flatbuffers;
+
+namespace {
+
+constexpr size_t kPrefix = sizeof(fb::uoffset_t);
+constexpr size_t kHashField = 1;  // TTNNBinary.schema_hash has this id in every known schema
+constexpr int kMaxDepth = 48;
+constexpr size_t kMaxTables = 4'000'000;
+
+[[noreturn]] void damaged(const std::string& what) {
+  throw Error(ErrorKind::BinaryFormat, "not a valid TTNN binary: " + what);
+}
+
+class Checker {
+ public:
+  Checker(std::span<const uint8_t> file, const Schema* schema)
+      : file_(file), verifier_(file.data(), file.size(), options()), schema_(schema) {}
+
+  const uint8_t* root() {
+    if (file_.size() < kPrefix + 8) damaged("the file is too short");
+    const auto length = fb::ReadScalar<fb::uoffset_t>(file_.data());
+    if (length != file_.size() - kPrefix) damaged("its length prefix says " + std::to_string(length) +
+        " bytes, the file has " + std::to_string(file_.size() - kPrefix));
+    return target(file_.data() + kPrefix, "root");
+  }
+
+  // Checks the table start and returns the position of field `id`, or null when absent.
+  const uint8_t* field(const uint8_t* table, uint16_t id, const char* name, size_t size, size_t align) {
+    const auto slot = static_cast<fb::voffset_t>(4 + 2 * id);
+    const auto offset = reinterpret_cast<const fb::Table*>(table)->GetOptionalFieldOffset(slot);
+    if (!offset) return nullptr;
+    if (!verifier_.VerifyFieldStruct(table, offset, size, align)) damaged(std::string("bad field ") + name);
+    return table + offset;
+  }
+
+  void table_start(const uint8_t* table, const char* name) {
+    if (++tables_ > kMaxTables) damaged("too many tables");
+    if (!verifier_.VerifyTableStart(table)) damaged(std::string("bad table ") + name);
+    const uint8_t* vtable = table - fb::ReadScalar<fb::soffset_t>(table);
+    if (fb::ReadScalar<fb::voffset_t>(vtable) < 4) damaged(std::string("bad table ") + name);
+    verifier_.EndTable();
+  }
+
+  const uint8_t* target(const uint8_t* at, const char* name) {
+    const auto offset = verifier_.VerifyOffset(static_cast<size_t>(at - file_.data()));
+    if (!offset) damaged(std::string("bad offset in ") + name);
+    return at + offset;
+  }
+
+  void string(const uint8_t* at, const char* name) {
+    if (!verifier_.VerifyString(reinterpret_cast<const fb::String*>(at))) damaged(std::string("bad text ") + name);
+  }
+
+  void type(const uint8_t* at, const Type& type, int depth);
+
+ private:
+  static fb::Verifier::Options options() {
+    fb::Verifier::Options options;
+    options.max_depth = kMaxDepth;
+    options.max_tables = kMaxTables;
+    return options;
+  }
+  void value(const uint8_t* table, const Type& type, const Field& field, int depth);
+  void vector(const uint8_t* at, const Field& field, int depth);
+
+  std::span<const uint8_t> file_;
+  fb::Verifier verifier_;
+  const Schema* schema_;
+  size_t tables_ = 0;
+  std::unordered_set<const uint8_t*> seen_[512];  // per type: a table shared by many parents is checked once
+};
+
+void Checker::type(const uint8_t* at, const Type& type, int depth) {
+  if (depth > kMaxDepth) damaged("nested too deeply");
+  if (!seen_[&type - schema_->types].insert(at).second) return;
+  table_start(at, type.name);
+  for (const Field& field : type.all()) value(at, type, field, depth);
+}
+
+void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int depth) {
+  const bool inline_struct = f.base == Base::Object && schema_->types[f.type].is_struct;
+  const size_t size = inline_struct ? schema_->types[f.type].size : size_of(f.base);
+  const size_t align = inline_struct ? schema_->types[f.type].align : size;
+  const uint8_t* at = field(table, f.position, f.name, size, align);
+  if (!at || inline_struct || f.base < Base::String) return;
+  const uint8_t* pointed = target(at, f.name);
+  if (f.base == Base::String) return string(pointed, f.name);
+  if (f.base == Base::Vector) return vector(pointed, f, depth);
+  if (f.base == Base::Object) return type(pointed, schema_->types[f.type], depth + 1);
+  // A union: the tag is the field before. An unknown or missing tag leaves the value unreadable.
+  const uint8_t* tag = field(table, static_cast<uint16_t>(f.position - 1), f.name, 1, 1);
+  const Member* member = schema_->unions[f.type].find(tag ? *tag : 0);
+  if (!member) damaged(std::string("unknown member of union ") + owner.name + "." + f.name);
+  type(pointed, schema_->types[member->type], depth + 1);
+}
+
+void Checker::vector(const uint8_t* at, const Field& f, int depth) {
+  const bool structs = f.element == Base::Object && schema_->types[f.type].is_struct;
+  const size_t size = structs ? schema_->types[f.type].size : size_of(f.element);
+  const size_t align = structs ? schema_->types[f.type].align : size;
+  const auto start = static_cast<size_t>(at - file_.data());
+  // One-byte constants are only 4-byte aligned; everything else starts after the 4-byte length, aligned.
+  if (!verifier_.VerifyVectorOrString(at, size) || !verifier_.VerifyAlignment(start + 4, align))
+    damaged(std::string("bad vector ") + f.name);
+  if (structs || f.element < Base::String) return;
+  const auto count = fb::ReadScalar<fb::uoffset_t>(at);
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* slot = at + 4 + 4 * i;
+    // Vectors of unions occur only in user kernels, which have no kernel here; their tags are not followed.
+    if (f.element == Base::Union) continue;
+    const uint8_t* pointed = target(slot, f.name);
+    if (f.element == Base::String) string(pointed, f.name);
+    if (f.element == Base::Object) type(pointed, schema_->types[f.type], depth + 1);
+  }
+}
+
+}  // namespace
+
+const Schema& identify(std::span<const uint8_t> file) {
+  Checker checker(file, nullptr);
+  const uint8_t* root = checker.root();
+  const std::string identifier(reinterpret_cast<const char*>(file.data()) + 8, 4);
+  if (identifier != schemas().front().identifier) damaged("its identifier is not TTNN");
+  checker.table_start(root, "root");
+  const uint8_t* at = checker.field(root, kHashField, "schema_hash", 4, 4);
+  if (!at) damaged("it carries no schema hash");
+  const uint8_t* text = checker.target(at, "schema_hash");
+  checker.string(text, "schema_hash");
+  const std::string hash = reinterpret_cast<const fb::String*>(text)->str();
+  std::string known;
+  for (const Schema& schema : schemas()) {
+    if (hash == schema.hash) return schema;
+    known += std::string("\n  ") + schema.hash;
+  }
+  throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) +
+      "; the runtime has tables for:" + known);
+}
+
+Record verify(std::span<const uint8_t> file, const Schema& schema) {
+  Checker checker(file, &schema);
+  const uint8_t* root = checker.root();
+  checker.type(root, schema.types[schema.root], 0);
+  return Record(&schema, &schema.types[schema.root], root);
+}
+
+}  // namespace tt::runtime::wire
