@@ -128,7 +128,12 @@ void OpBuilder::view(Slot out, Slot source, ViewFn view) {
 
 void OpBuilder::same(Slot out, Slot source) {
   const TensorSpec &from = spec(source), &to = spec(out);
-  if (from.dtype == to.dtype) return view(out, source, [](const at::Tensor& t) { return t; });
+  if (from.dtype == to.dtype) {
+    // Readers of the alias count as readers of the source; the alias itself reads nothing.
+    planner_.plan->values[out].alias = true;
+    --planner_.touches_[planner_.original(source)];
+    return view(out, source, [](const at::Tensor& t) { return t; });
+  }
   compute(out, [source, dtype = to.dtype](Frame& f) {
     const at::Tensor& value = f[source];
     return value.is_mkldnn() ? value.to_dense() : value.to(storage_type(dtype));
@@ -145,7 +150,7 @@ void OpBuilder::update(Slot target, StepFn step) {
 }
 
 void OpBuilder::prefer(Slot slot, Packing packing) {
-  Slot source = slot;
+  const Slot source = planner_.original(slot);
   if (planner_.plan->values[source].origin != Origin::Bound) return;
   auto& wanted = planner_.plan->packings[source];
   if (!wanted || wanted->key == packing.key) ++planner_.wants_[source];

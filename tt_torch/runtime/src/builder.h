@@ -76,6 +76,7 @@ class Planner {
   Slot new_slot(const TensorSpec& spec);
   Slot lookup(uint32_t id, const std::string& who) const;
   void touch(Slot slot);  // the current op reads it
+  Slot original(Slot slot) const;  // behind aliases
   void define(uint32_t id, Slot slot) { ids_[id] = slot; }
   void forget(uint32_t id);
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }

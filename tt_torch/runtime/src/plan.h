@@ -38,6 +38,7 @@ struct Value {
   TensorSpec spec;
   Origin origin = Origin::Bound;
   Slot source = -1;  // of a view
+  bool alias = false;  // a view that is the very same tensor
   bool written = false;  // some step updates it in place
   int first = 0, last = 0;  // ops that define and last read it (or a view of it)
 };

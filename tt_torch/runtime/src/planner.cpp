@@ -48,8 +48,13 @@ Slot Planner::lookup(uint32_t id, const std::string& who) const {
   return it->second;
 }
 
+Slot Planner::original(Slot slot) const {
+  while (plan->values[slot].alias) slot = plan->values[slot].source;
+  return slot;
+}
+
 void Planner::touch(Slot slot) {
-  ++touches_[slot];
+  ++touches_[original(slot)];
   for (; slot >= 0; slot = plan->values[slot].source) plan->values[slot].last = std::max(plan->values[slot].last, current());
 }
 
@@ -178,7 +183,7 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
     for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
     if (!planner.packs(slot)) planner.plan->packings[slot].reset();
-  for (Slot slot : planner.plan->outputs) planner.plan->packings[slot].reset();
+  for (Slot slot : planner.plan->outputs) planner.plan->packings[planner.original(slot)].reset();
   lay_out(*planner.plan, options);
   return planner.plan;
 }

@@ -39,7 +39,7 @@ inline at::Tensor linear_add(const at::Tensor& x, const at::Tensor& other, const
 inline at::Tensor pack_linear(const at::Tensor& weight) {
   static const auto op =
       find<at::Tensor(const at::Tensor&, std::optional<int64_t>)>("mkldnn::_reorder_linear_weight", "");
-  return op.call(weight.contiguous().to_mkldnn(), std::nullopt);
+  return op.call(weight.contiguous(), std::nullopt);
 }
 
 struct ConvShape {
@@ -51,7 +51,7 @@ inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c)
   static const auto op =
       find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
                       at::OptionalIntArrayRef)>("mkldnn::_reorder_convolution_weight", "");
-  return op.call(weight.contiguous().to_mkldnn(), c.padding, c.stride, c.dilation, c.groups, c.input);
+  return op.call(weight.contiguous(), c.padding, c.stride, c.dilation, c.groups, c.input);
 }
 
 inline at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
