@@ -31,9 +31,15 @@ std::shared_ptr<void> keep(py::object owner) {
           }};
 }
 
+// Text of a binary may hold any bytes.
+py::str text(std::string_view bytes) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
 void translate(const Error& error) {
   const py::object type = py::module_::import("tt_torch.errors").attr(error.class_name());
-  PyErr_SetString(type.ptr(), error.what());
+  PyErr_SetObject(type.ptr(), text(error.what()).ptr());
 }
 
 void run(Executable& self, const std::vector<std::variant<Tensor, BufferTuple>>& inputs,
@@ -55,7 +61,8 @@ void set_callback(Executable& self, py::object callback) {
     py::gil_scoped_acquire gil;
     std::vector<BufferTuple> outputs;
     for (const auto& output : event.outputs) outputs.push_back(from_buffer(output));
-    (*static_cast<py::object*>(callback.get()))(event.op, event.location, event.debug_info, event.program, outputs);
+    (*static_cast<py::object*>(callback.get()))(text(event.op), text(event.location), text(event.debug_info),
+                                                 text(event.program), outputs);
   });
 }
 
@@ -73,7 +80,7 @@ void bind_types(py::module_& m) {
       .def_property_readonly("memory_layout", [](const TensorSpec& s) { return name(s.memory_layout); })
       .def("__repr__", [](const TensorSpec& s) { return "<TensorSpec " + describe(s) + ">"; });
   py::class_<ProgramInfo>(m, "ProgramInfo")
-      .def_readonly("name", &ProgramInfo::name)
+      .def_property_readonly("name", [](const ProgramInfo& self) { return text(self.name); })
       .def_readonly("private", &ProgramInfo::is_private)
       .def_readonly("inputs", &ProgramInfo::inputs)
       .def_readonly("outputs", &ProgramInfo::outputs);
@@ -97,8 +104,8 @@ void bind_device(py::module_& m) {
       .def("close", &Device::close)
       .def("memory", [](const Device& self, BufferType space) {
         const MemoryStats s = self.memory(space);
-        std::vector<std::pair<std::string, int64_t>> live;
-        for (const auto& buffer : s.live) live.emplace_back(buffer.name, buffer.bytes);
+        std::vector<std::pair<py::str, int64_t>> live;
+        for (const auto& buffer : s.live) live.emplace_back(text(buffer.name), buffer.bytes);
         using namespace py::literals;
         return py::dict("total"_a = s.total, "allocated"_a = s.allocated, "peak"_a = s.peak,
                         "largest_free"_a = s.largest_free, "banks"_a = s.banks, "live"_a = live);

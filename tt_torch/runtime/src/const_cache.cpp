@@ -13,12 +13,13 @@ ConstCache& ConstCache::instance() {
 ConstResults ConstCache::find(const ConstKey& key) {
   std::lock_guard lock(mutex_);
   const auto it = entries_.find(key);
-  return it == entries_.end() ? nullptr : it->second;
+  return it == entries_.end() ? nullptr : it->second.shared.lock();
 }
 
 void ConstCache::store(const ConstKey& key, ConstResults results) {
   std::lock_guard lock(mutex_);
-  if (entries_.insert_or_assign(key, std::move(results)).second)
+  Entry entry{key.versions.empty() ? nullptr : results, results};
+  if (entries_.insert_or_assign(key, std::move(entry)).second)
     for (uint64_t version : key.versions) ++watched_[version];
 }
 
@@ -31,7 +32,7 @@ void ConstCache::drop_if(Predicate predicate) {
     if (!predicate(it->first)) { ++it; continue; }
     for (uint64_t version : it->first.versions)
       if (--watched_[version] == 0) watched_.erase(version);
-    dying.push_back(std::move(it->second));
+    dying.push_back(std::move(it->second.owned));
     it = entries_.erase(it);
   }
 }

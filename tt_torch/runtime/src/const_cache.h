@@ -32,7 +32,13 @@ class ConstCache {
   template <typename Predicate>
   void drop_if(Predicate predicate);
   std::mutex mutex_;
-  std::map<ConstKey, ConstResults> entries_;
+  // Results that depend on no tensor have nothing that ends them; they live as long as an executable
+  // holds them, and the cache only shares them.
+  struct Entry {
+    ConstResults owned;
+    std::weak_ptr<const std::vector<Tensor>> shared;
+  };
+  std::map<ConstKey, Entry> entries_;
   std::map<uint64_t, int> watched_;  // input version -> entries that depend on it
 };
 

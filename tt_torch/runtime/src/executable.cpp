@@ -87,6 +87,7 @@ struct Executable::Impl {
   void bind(std::span<const Input> inputs, std::vector<Tensor::Impl*>& handles);
   void bind_constants(std::vector<Tensor::Impl*>& handles, std::vector<ConstResults>& alive);
   void bind_value(Slot slot, Tensor::Impl* handle);
+  bool fits(const ConstCall& constant, const std::vector<Tensor>& results) const;
   ConstResults evaluate(ConstCall& constant, const std::vector<Tensor::Impl*>& handles);
   void account(std::span<const Input> inputs);
   void execute();
@@ -137,6 +138,16 @@ void Executable::Impl::bind(std::span<const Input> inputs, std::vector<Tensor::I
   }
 }
 
+// Equal hashes promise equal programs; a damaged binary may break the promise.
+bool Executable::Impl::fits(const ConstCall& constant, const std::vector<Tensor>& results) const {
+  if (results.size() != constant.outputs.size()) return false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorSpec& wanted = plan->values[constant.outputs[i]].spec;
+    if (results[i].spec().shape != wanted.shape || results[i].spec().dtype != wanted.dtype) return false;
+  }
+  return true;
+}
+
 ConstResults Executable::Impl::evaluate(ConstCall& constant, const std::vector<Tensor::Impl*>& handles) {
   ConstKey key{device.impl()->id, constant.hash, {}};
   for (Slot slot : constant.inputs) key.versions.push_back(handles[slot] ? handles[slot]->version : 0);
@@ -144,7 +155,7 @@ ConstResults Executable::Impl::evaluate(ConstCall& constant, const std::vector<T
   if (versioned && key.versions == constant.versions)
     if (auto results = constant.results.lock()) return results;
   ConstResults results = versioned ? ConstCache::instance().find(key) : nullptr;
-  if (!results) {
+  if (!results || !fits(constant, *results)) {
     std::vector<at::Tensor> inputs;
     for (Slot slot : constant.inputs) inputs.push_back(handles[slot] ? handles[slot]->plain() : frame[slot]);
     std::vector<at::Tensor> values = run_constant(*constant.plan, inputs);
@@ -161,6 +172,7 @@ ConstResults Executable::Impl::evaluate(ConstCall& constant, const std::vector<T
   }
   constant.versions = key.versions;
   constant.results = results;
+  if (key.versions.empty()) constant.kept = results;
   return results;
 }
 
@@ -256,6 +268,9 @@ void Executable::run(std::span<const Input> inputs, std::span<const HostBuffer> 
             describe(outputs[i].shape) + ", accepted is " + describe(impl.plan->values[slot].spec.shape));
       copy_out(impl.frame[slot], outputs[i]);
     }
+  } catch (const c10::Error& error) {
+    impl.replan();
+    throw Error(ErrorKind::Kernel, error.what_without_backtrace());
   } catch (...) {
     impl.replan();  // a failed step may have left buffers in any state
     throw;

@@ -72,6 +72,7 @@ struct ConstCall {
   std::vector<Slot> inputs, outputs;
   std::vector<uint64_t> versions;  // of the last run
   std::weak_ptr<const std::vector<Tensor>> results;
+  ConstResults kept;  // results that depend on no input
 };
 
 struct PlanOptions {

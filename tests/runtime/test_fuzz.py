@@ -1,0 +1,71 @@
+"""Damaged binaries end in one of our errors, or load and run; they never crash the process."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from tt_torch.errors import TTTorchError
+from tt_torch.runtime import Binary, Device, Executable
+
+DATA = Path(__file__).parents[1] / "data" / "runtime"
+MUTATIONS = 10_000
+SMALL = 1 << 16  # bytes per memory bank: a damaged shape must not cost gigabytes
+
+
+def flip_bits(rng, data, other):
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def set_word(rng, data, other):
+    at = rng.randrange(len(data) // 4) * 4
+    data[at : at + 4] = rng.choice((0, 1, 2, 7, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)).to_bytes(4, "little")
+
+
+def truncate(rng, data, other):
+    del data[rng.randrange(len(data)) :]
+    if rng.random() < 0.5:  # with a length prefix that agrees, so that the damage is found further in
+        data[:4] = max(len(data) - 4, 0).to_bytes(4, "little")
+
+
+def splice(rng, data, other):
+    start, size = rng.randrange(len(data)), rng.randrange(1, 200)
+    source = rng.randrange(len(other))
+    piece = other[source : source + min(size, len(data) - start)]
+    data[start : start + len(piece)] = piece
+
+
+def try_to_run(data, device):
+    executable = Executable(Binary(bytes(data)), 0, device)
+    inputs = [torch.ones(spec.shape) if "Float" in spec.dtype.name else torch.ones(spec.shape, dtype=torch.int32)
+              for spec in executable.inputs]  # fmt: skip
+    executable(inputs)
+
+
+def test_mutated_binaries_never_crash():
+    rng = random.Random(7)
+    corpus = [path.read_bytes() for path in sorted(DATA.glob("*.ttnn")) if path.stat().st_size < 40_000]
+    device = Device(dram_bank_size=SMALL, l1_bank_size=SMALL)
+    outcomes = {"ran": 0, "refused": 0}
+    for _ in range(MUTATIONS):
+        data = bytearray(rng.choice(corpus))
+        rng.choice((flip_bits, set_word, set_word, truncate, splice))(rng, data, rng.choice(corpus))
+        try:
+            try_to_run(data, device)
+            outcomes["ran"] += 1
+        except TTTorchError:
+            outcomes["refused"] += 1
+        except RuntimeError as error:  # torch refusing to make an input of an absurd shape
+            assert "memory" in str(error) or "Storage size" in str(error), error
+            outcomes["refused"] += 1
+    assert min(outcomes.values()) > MUTATIONS // 20, outcomes
+    assert device.memory_stats()["dram"]["allocated"] == 0
+
+
+@pytest.mark.parametrize("keep", [0, 3, 4, 11, 12, 40])
+def test_short_files_are_format_errors(keep):
+    data = next(iter(sorted(DATA.glob("*.ttnn")))).read_bytes()[:keep]
+    with pytest.raises(TTTorchError, match="not a valid TTNN binary"):
+        Binary(data)
