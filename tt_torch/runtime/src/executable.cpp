@@ -1,9 +1,8 @@
 #include "tt/runtime/executable.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include <algorithm>
 
+#include "aten_only.h"
 #include "builder.h"
 #include "tt/runtime/error.h"
 #include "values.h"
@@ -76,7 +75,7 @@ struct Executable::Impl {
   Impl(Binary b, size_t p, Device d) : binary(std::move(b)), device(std::move(d)), program(p) { replan(); }
 
   void replan() {
-    at::AutoDispatchBelowADInplaceOrView guard;
+    AtenOnly guard;
     plan = make_plan(*binary.impl(), program, {.arena = true, .fuse = !callback});
     frame = make_frame(*plan);
     proven = false;
@@ -248,7 +247,7 @@ Executable::Executable(const Binary& binary, size_t program, const Device& devic
 void Executable::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
   Impl& impl = *impl_;
   std::lock_guard lock(impl.mutex);
-  at::AutoDispatchBelowADInplaceOrView guard;
+  AtenOnly guard;
   impl.device.impl()->require_open();
   impl.check_inputs(inputs);
   if (outputs.size() != impl.plan->outputs.size())
