@@ -1,0 +1,34 @@
+"""tt_torch: a PyTorch 2 compiler front-end for Tenstorrent devices.
+
+    model = torch.compile(model, backend=tt_torch.backend)     # or backend="tt"
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tt_torch.aot import CompiledModel, compile_model
+    from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+    from tt_torch.dynamo.backend import backend
+    from tt_torch.runtime.loading import load
+
+__all__ = ["BackendOptions", "CompileDepth", "CompiledModel", "CompilerConfig", "backend", "compile_model", "load"]
+
+# Names are imported when they are first used: running a saved binary needs no compiler.
+_HOMES = {
+    "BackendOptions": "config",
+    "CompileDepth": "config",
+    "CompilerConfig": "config",
+    "CompiledModel": "aot",
+    "compile_model": "aot",
+    "backend": "dynamo.backend",
+    "load": "runtime.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tt_torch' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tt_torch.{_HOMES[name]}"), name)

@@ -18,6 +18,9 @@ from torch_mlir import ir
 from torch_mlir.dialects import ext
 
 REQUIRED = object()
+# IRDL wants all values of a variadic operand to have one type, so a variadic operand is declared to it as that
+# many optional ones. Builders of longer lists nest ops.
+LONGEST_VARIADIC = 32
 
 
 def _int(width: int) -> Callable[[int], ir.Attribute]:
@@ -104,6 +107,27 @@ def _operand(spec: str) -> OperandDef:
     return OperandDef(spec.rstrip("?*"), spec[-1] if spec[-1] in "?*" else "")
 
 
+def _operand_fields(op: OpDef) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for o in op.operands:
+        # "in", a frequent name of the wire format, cannot be a parameter of the class's constructor.
+        name = f"{o.name}_" if keyword.iskeyword(o.name) else o.name
+        if o.variadicity == "*":
+            fields |= {f"{name}_{i}": ext.Operand[Any] | None for i in range(LONGEST_VARIADIC)}
+        else:
+            fields[name] = ext.Operand[Any] | None if o.variadicity == "?" else ext.Operand[Any]
+    return fields
+
+
+def _segments(spec: OperandDef, size: int) -> list[int]:
+    """Entries of operandSegmentSizes for `size` values given to an operand."""
+    if spec.variadicity != "*":
+        return [size]
+    if size > LONGEST_VARIADIC:
+        raise ValueError(f"{spec.name} takes up to {LONGEST_VARIADIC} values, got {size}")
+    return [int(i < size) for i in range(LONGEST_VARIADIC)]
+
+
 def declare(
     dialect: type[ext.Dialect],
     name: str,
@@ -119,14 +143,10 @@ def declare(
     kinds = {k: v if isinstance(v, tuple) else (v, REQUIRED) for k, v in (attrs or {}).items()}
     full = f"{dialect.DIALECT_NAMESPACE}.{name}"
     op = OpDef(full, tuple(map(_operand, operands.split())), kinds, tuple(results.split()), infer, doc, facts)
-    annotation = {"": ext.Operand[Any], "?": ext.Operand[Any] | None, "*": Sequence[ext.Operand[Any]]}
-    returned = {r.rstrip("*"): Sequence[ext.Result[Any]] if r.endswith("*") else ext.Result[Any] for r in op.results}
-    # "in", a frequent name of the wire format, cannot be a parameter of the class's constructor.
-    python_name = {o.name: f"{o.name}_" if keyword.iskeyword(o.name) else o.name for o in op.operands}
-    fields: dict[str, Any] = {python_name[o.name]: annotation[o.variadicity] for o in op.operands}
+    fields = _operand_fields(op)
     # An attribute that may be absent is not declared to IRDL, which has no optional attributes.
     fields |= {a: Any for a, (_, default) in kinds.items() if default is not None}
-    fields |= returned
+    fields |= {r: ext.Result[Any] for r in op.results}
     traits = [ext.Pure] if pure else []
     types.new_class(name, (dialect.Operation,), {"name": name, "traits": traits}, lambda ns: ns.update(__annotations__=fields))
     OPS[full] = op
@@ -154,7 +174,7 @@ def build(name: str, operands: Sequence[Any], attrs: dict[str, Any], result_type
         group = list(given) if spec.variadicity == "*" else [] if given is None else [given]
         if not spec.variadicity and not group:
             raise TypeError(f"{name} needs operand {spec.name}")
-        segments.append(len(group))
+        segments += _segments(spec, len(group))
         values += group
     if op.segmented:
         encoded["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
@@ -177,11 +197,13 @@ def operands_of(op: Any) -> dict[str, Any]:
     declaration, values = OPS[op.operation.name], list(op.operation.operands)
     if not declaration.segmented:
         return dict(zip((o.name for o in declaration.operands), values, strict=True))
-    named, start = {}, 0
-    for spec, size in zip(declaration.operands, op.operation.attributes["operandSegmentSizes"], strict=True):
-        group = values[start : start + size]
+    sizes = list(op.operation.attributes["operandSegmentSizes"])
+    named: dict[str, Any] = {}
+    for spec in declaration.operands:
+        entries = LONGEST_VARIADIC if spec.variadicity == "*" else 1
+        count = sum(sizes[:entries])
+        group, values, sizes = values[:count], values[count:], sizes[entries:]
         named[spec.name] = group if spec.variadicity == "*" else group[0] if group else None
-        start += size
     return named
 
 

@@ -26,7 +26,7 @@ class Builder:
     """Creates declared ops; result types are inferred from the declaration unless given."""
 
     def __call__(self, name: str, *operands: Any, type: Any = None, **attrs: Any) -> Any:
-        types = [type] if isinstance(type, ir.Type) else type or infer(name, operands, attrs)
+        types = infer(name, operands, attrs) if type is None else [type] if isinstance(type, ir.Type) else type
         op = ods.build(name, operands, attrs, types)
         results = list(op.results)
         return results[0] if len(results) == 1 else results

@@ -15,14 +15,15 @@ LARGEST = 1 << 24  # bytes
 RANDOM = torch.Tag.nondeterministic_seeded
 
 
-def constant_fold(gm: GraphModule) -> dict[str, torch.Tensor]:
+def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     """Evaluates constant subgraphs on the CPU. Returns the constants that other nodes still read, by the
-    name of the placeholder that now stands for each; placeholders are added after the existing ones."""
+    name of the placeholder that now stands for each; placeholders are added after the existing ones.
+    Without `fold` only the tensors that the graph holds as attributes become placeholders."""
     graph, values = gm.graph, {}
     for node in list(graph.nodes):
         if node.op == "get_attr":
             values[node] = getattr(gm, node.target)
-        elif _foldable(node, values):
+        elif fold and _foldable(node, values):
             values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
     constants = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
@@ -35,7 +36,6 @@ def constant_fold(gm: GraphModule) -> dict[str, torch.Tensor]:
         last.append(stand_in)
         constants[stand_in.name] = value.contiguous()
         node.replace_all_uses_with(stand_in)
-    graph.eliminate_dead_code()
     return constants
 
 

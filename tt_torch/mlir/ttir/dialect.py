@@ -138,10 +138,3 @@ op(
     infer=infer.split_heads,
 )
 op("concatenate_heads", "input", infer=infer.concat_heads)
-op(
-    "load_cached",
-    "inputs*",
-    {"callee": "symbol"},
-    results="outputs*",
-    doc="Results of a const-eval function, computed once per set of inputs.",
-)

@@ -113,25 +113,25 @@ op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?", inf
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
 CONV = f"in_channels out_channels {SLIDING} groups"
 HOST_ROW_MAJOR = {"buffer": "SystemMemory", "tiled": False}
-PREPARED = {"derived": ("device", "input_dtype", "input_tensor_layout", "input_memory_config")}
+FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"  # of the convolution prepared for
 op("conv2d", "Conv2dOp", "input weight bias?", f"{CONV} conv2d_config?", infer=infer.conv2d, derived=("device", "output_dtype"))
 op(
     "prepare_conv2d_weights",
     "PrepareConv2dWeightsOp",
     "weight_tensor",
-    f"{CONV} has_bias conv2d_config?",
+    f"{CONV} {FUTURE_INPUT} has_bias conv2d_config?",
     fixed={"weights_format": "OIHW"},
     needs={"weight_tensor": HOST_ROW_MAJOR},
-    **PREPARED,
+    derived=("device",),
 )
 op(
     "prepare_conv2d_bias",
     "PrepareConv2dBiasOp",
     "bias_tensor",
-    f"{CONV} conv2d_config?",
+    f"{CONV} {FUTURE_INPUT} conv2d_config?",
     infer=infer.same,
     needs={"bias_tensor": HOST_ROW_MAJOR},
-    **PREPARED,
+    derived=("device",),
 )
 POOL = f"channels {SLIDING} ceil_mode extra_params"
 op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
@@ -142,7 +142,7 @@ op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape)
 op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
 op("transpose", "TransposeOp", "in", "dim0 dim1")
 op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)
-op("slice_static", "SliceOp", "in", "step params", fixed={"type": "StaticSlice"})
+op("slice_static", "SliceOp", "in", "step params", fixed={"type": "SliceStaticOp"})
 op("pad", "PadOp", "in", "padding value", infer=infer.pad)
 op("repeat", "RepeatOp", "in", "repeat_dims", infer=infer.repeat)
 op(
@@ -195,4 +195,3 @@ op("to_device", "ToDeviceOp", "in", derived=("device",))
 op("from_device", "FromDeviceOp", "in")
 op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)
 op("get_device", "GetDeviceOp", results="", pure=False)
-op("load_cached", "LoadCachedOp", "inputs*", "callee_name", results="outputs*")

@@ -76,8 +76,8 @@ def attribute(layout: Layout) -> ir.Attribute:
 def layout_of(value: Any) -> Layout:
     """The layout of a value, or of a tensor type."""
     kind = value if isinstance(value, ir.Type) else value.type
-    dtype, page, buffer, memory, grid = (p.value if isinstance(p, ir.StringAttr) else p for p in kind.encoding.params)
-    return Layout(dtype, page == "Tile", buffer, memory, tuple(grid))
+    dtype, page, buffer, memory, grid = (p.maybe_downcast() for p in ir.DynamicAttr(kind.encoding).params)
+    return Layout(dtype.value, page.value == "Tile", buffer.value, memory.value, tuple(grid))
 
 
 def with_layout(shape: list[int], layout: Layout) -> ir.RankedTensorType:

@@ -256,6 +256,7 @@ void Executable::run(std::span<const Input> inputs, std::span<const HostBuffer> 
   std::vector<Tensor::Impl*> handles(impl.plan->values.size());
   std::vector<ConstResults> alive;
   try {
+    impl.account(inputs);  // before anything large is made for it
     impl.bind(inputs, handles);
     impl.bind_constants(handles, alive);
     impl.account(inputs);

@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe, node_of
-from tt_torch.mlir.stablehlo.normalize import retype_function
+from tt_torch.mlir.stablehlo.normalize import normalize, retype_function
 from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing registers the rules)
     composites,
     convolution,
@@ -28,10 +28,11 @@ def convert(module: ir.Module) -> None:
     for function in list(module.body.operations):
         if function.name.value != "main":
             function.operation.erase()
+    normalize(module)
     RULES.convert(module)
     (function,) = module.body.operations
     for op in function.regions[0].blocks[0].operations:
-        if op.operation.name.startswith(SOURCE):
+        if op.operation.name.startswith(SOURCE) and any(True for r in op.results for _ in r.uses):
             raise unsupported(op)
     with module.context, ir.Location.unknown():
         retype_function(function)

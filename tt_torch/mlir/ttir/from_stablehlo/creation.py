@@ -21,7 +21,7 @@ def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) 
 
 def splat_of(value: Any) -> float | int | None:
     """The value of a constant or full of one value, whichever dialect it is in; None for others."""
-    op = producer(value, "ttir.full", "stablehlo.constant", "arith.constant", "ttir.broadcast", "ttir.reshape")
+    op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", "ttir.broadcast", "ttir.reshape")
     if op is None:
         return None
     if op.name == "ttir.full":
@@ -31,7 +31,7 @@ def splat_of(value: Any) -> float | int | None:
     return attrs.splat(op.attributes["value"])
 
 
-@RULES.rewrites("stablehlo.constant", "arith.constant")
+@RULES.rewrites("stablehlo.constant", "chlo.constant", "arith.constant")
 def constant(op: Any, b: Builder) -> Any:
     result, value = op.results[0], op.operation.attributes["value"]
     if not isinstance(result.type, ir.RankedTensorType) or isinstance(dtype(result), ir.IndexType):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
@@ -46,7 +47,11 @@ def slice_(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.concatenate")
 def concatenate(op: Any, b: Builder) -> Any:
-    return b("ttir.concat", list(op.operands), dim=attrs.integer(op, "dimension"))
+    parts, dim, longest = list(op.operands), attrs.integer(op, "dimension"), ods.LONGEST_VARIADIC
+    while len(parts) > longest:
+        groups = [parts[i : i + longest] for i in range(0, len(parts), longest)]
+        parts = [b("ttir.concat", group, dim=dim) for group in groups]
+    return b("ttir.concat", parts, dim=dim)
 
 
 @RULES.rewrites("stablehlo.pad")

@@ -1,0 +1,109 @@
+"""The torch.compile backend: capture comes in, stages run in order, a callable goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
+
+from tt_torch import runtime
+from tt_torch.compiler import compile_graph
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.errors import ConfigError
+from tt_torch.executor import Executor
+
+__all__ = ["BackendOptions", "CompilerConfig", "backend"]
+
+Graph = torch.fx.GraphModule
+Listener = Callable[[Executor], None]
+
+
+def backend(gm: Graph, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None) -> Any:
+    """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
+
+    `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Raises
+    UnsupportedOpError when the program has an op that the device does not run.
+    """
+    return compile_captured(gm, example_inputs, _options(options))
+
+
+def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
+    if options is None or isinstance(options, BackendOptions):
+        return options or BackendOptions()
+    if not isinstance(options, Mapping):
+        raise ConfigError("options", options, "a BackendOptions or a dict of its fields")
+    return BackendOptions(**options)
+
+
+def compile_captured(
+    gm: Graph, example_inputs: Sequence[Any], options: BackendOptions, listener: Listener | None = None
+) -> Callable[..., Any]:
+    """The backend with its options resolved; `listener` is told of each Executor that is made."""
+    config = options.compiler_config.with_env()
+    if any(isinstance(value, torch.SymInt) for value in example_inputs):
+        return _per_shape(gm, lambda inputs: _aot(gm, inputs, config, options, listener))
+    return _aot(gm, example_inputs, config, options, listener)
+
+
+def _aot(
+    gm: Graph, example_inputs: Sequence[Any], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+) -> Callable[..., Any]:
+    """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
+
+    def compile_forward(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return _compile(graph, _roles(len(inputs)), config, options, listener)
+
+    def compile_backward(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return _compile(graph, ["input"] * len(inputs), config, options, listener)
+
+    compiler = aot_autograd(
+        fw_compiler=compile_forward, bw_compiler=compile_backward, decompositions=DECOMPOSITIONS
+    )
+    return compiler(gm, example_inputs)
+
+
+def _per_shape(gm: Graph, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
+    """A program with symbolic sizes is compiled for each concrete set of them, at its first call."""
+    programs: dict[Any, Callable[..., Any]] = {}
+
+    def run(*inputs: Any) -> Any:
+        key = tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
+        if key not in programs:
+            with tracing(TracingContext(FakeTensorMode())):
+                programs[key] = compile_for(inputs)
+        return programs[key](*inputs)
+
+    return run
+
+
+def _roles(count: int) -> list[str]:
+    """Roles of a forward graph's inputs: parameters and buffers stay on the device unless the graph writes them."""
+    metadata = TracingContext.get().fw_metadata
+    static = set(metadata.static_input_indices) - set(metadata.mutated_inp_runtime_indices)
+    return ["parameter" if i in static else "input" for i in range(count)]
+
+
+def _compile(
+    gm: Graph, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+) -> Callable[..., Any]:
+    compiled = compile_graph(gm, roles, config)
+    if config.compile_depth != CompileDepth.EXECUTE:
+        return make_boxed_func(gm.forward)
+    device = options.devices[0] if options.devices else None
+    executor = Executor(compiled, device or runtime.default_device(config.arch))
+    if listener:
+        listener(executor)
+
+    def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        arguments = list(inputs)
+        inputs.clear()  # the boxed convention: the caller's references are ours to drop
+        return executor(arguments)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run

@@ -1,0 +1,27 @@
+"""Runs a compiled graph on a device, with weights resident and PyTorch's own output types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from tt_torch import runtime
+from tt_torch.compiler import CompiledGraph
+
+
+class Executor:
+    """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
+
+    def __init__(self, compiled: CompiledGraph, device: runtime.Device) -> None:
+        self.compiled = compiled
+        self.executable = runtime.Executable(runtime.Binary(compiled.binary), 0, device)
+        self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
+
+    @property
+    def binary(self) -> bytes:
+        return self.compiled.binary
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        arguments = [*inputs, *self.compiled.constants]
+        return self.executable(arguments, self.resident, self.compiled.output_dtypes)

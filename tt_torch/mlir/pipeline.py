@@ -1,0 +1,92 @@
+"""The pipeline from StableHLO to a binary: a flat list of named steps, to be read from top to bottom.
+
+Each name can be stopped at, dumped after and timed; `python -m tt_torch.tools.opt` runs any of them on a file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import StageError, TTTorchError
+from tt_torch.mlir import repro
+from tt_torch.mlir.context import run_native
+from tt_torch.mlir.stablehlo import importer
+from tt_torch.mlir.ttir import from_stablehlo
+from tt_torch.mlir.ttir.passes import (
+    canonicalize,
+    fuse_attention,
+    fuse_convolution,
+    fuse_matmul,
+    fuse_normalization,
+    sink_data_movement,
+)
+from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
+from tt_torch.mlir.ttnn import from_ttir
+from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
+from tt_torch.mlir.ttnn.passes.deallocate import deallocate
+from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
+from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
+from tt_torch.mlir.verify import verify
+
+CLEAN = canonicalize.RULES + sink_data_movement.RULES
+FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES + fuse_attention.RULES
+
+Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
+
+TO_STABLEHLO: list[Step] = [
+    ("torch-backend", lambda m, c: importer.to_torch_backend(m)),
+    ("stablehlo", lambda m, c: importer.to_stablehlo(m)),
+]
+TO_TTIR: list[Step] = [
+    ("stablehlo-to-ttir", lambda m, c: from_stablehlo.convert(m)),
+    ("ttir-cse", lambda m, c: run_native(m, "canonicalize", "cse")),
+    ("canonicalize", lambda m, c: CLEAN.simplify(m)),
+    ("fuse", lambda m, c: FUSE.simplify(m)),
+    ("apply-dtype", lambda m, c: apply_dtype(m, c.dtype)),
+    ("ttir-cse-again", lambda m, c: run_native(m, "cse")),
+]
+TO_TTNN: list[Step] = [
+    ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
+    ("prepare-convolutions", lambda m, c: prepare_convolutions(m)),
+    ("layouts", lambda m, c: assign_layouts(m)),
+    ("ttnn-cse", lambda m, c: run_native(m, "cse")),
+    ("const-eval", lambda m, c: hoist_const_eval(m) if c.enable_consteval else None),
+    ("deallocate", lambda m, c: deallocate(m)),
+]
+# The level that a module is at after the last step of each list.
+LEVELS = {"STABLEHLO": TO_STABLEHLO, "TTIR": TO_TTIR, "TTNN": TO_TTNN}
+STEPS = dict(TO_STABLEHLO + TO_TTIR + TO_TTNN)
+
+
+@dataclass
+class Timings:
+    """Seconds per step, in the order in which the steps ran."""
+
+    steps: dict[str, float] = field(default_factory=dict)
+
+    def measure(self, name: str, run: Callable[[], object]) -> object:
+        start = time.perf_counter()
+        try:
+            return run()
+        finally:
+            self.steps[name] = self.steps.get(name, 0.0) + time.perf_counter() - start
+
+
+def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
+    """Runs steps in order. A failing one raises StageError with a folder that repeats it, unless the error says
+    that the user's program is not supported."""
+    for name, step in steps:
+        before = repro.snapshot(module)
+        try:
+            timings.measure(name, lambda step=step: step(module, config))  # type: ignore[misc]
+            if config.verify_ir:
+                verify(module)
+        except TTTorchError:
+            raise
+        except Exception as error:
+            raise StageError(name, error, repro.write(config.repro_dir, name, before, error)) from error

@@ -1,0 +1,72 @@
+"""The data-type policy: which floating-point type the program computes in.
+
+Constants keep theirs: what const-eval computes from the weights (a folded batch norm) is exact to float32, and
+only the finished weight is cast. Results come back in the model's types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.stablehlo.importer import main
+from tt_torch.mlir.ttir.constness import constant_values
+
+ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
+FLOATS = (ir.BF16Type, ir.F32Type)
+
+
+def apply_dtype(module: ir.Module, policy: str | None) -> None:
+    """Makes every floating-point value that depends on inputs of the type that `policy` names; None keeps all.
+
+    Comparisons keep their bf16 zeros and ones, and so does what is combined from them only.
+    """
+    if policy is None:
+        return
+    function = main(module)
+    with module.context, ir.Location.unknown():
+        _apply(function, ELEMENT[policy]())
+
+
+def _apply(function: Any, target: ir.Type) -> None:
+    constant = constant_values(function)
+    casts: dict[Any, Any] = {}
+    for op in list(function.regions[0].blocks[0].operations):
+        op = op.operation
+        results = list(op.results)
+        if op.name == "func.return":
+            _restore(op, function)
+        elif not results or results[0] not in constant:
+            with ir.InsertionPoint(op), op.location:
+                _cast_operands(op, target, constant, casts)
+            _retype(op, target)
+
+
+def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts: dict[Any, Any]) -> None:
+    for i, value in enumerate(op.operands):
+        outside = value in constant or isinstance(value.owner, ir.Block)
+        if outside and isinstance(dtype(value), FLOATS) and dtype(value) != target and op.name != "ttir.typecast":
+            if value not in casts:
+                casts[value] = Builder()("ttir.typecast", value, dtype=target)
+            op.operands[i] = casts[value]
+
+
+def _retype(op: ir.Operation, target: ir.Type) -> None:
+    wide = [r for r in op.results if isinstance(dtype(r), ir.F32Type if target == ir.BF16Type.get() else ir.BF16Type)]
+    if isinstance(target, ir.F32Type) and all(isinstance(dtype(v), ir.BF16Type) for v in op.operands):
+        wide = []  # booleans
+    for result in wide:
+        result.set_type(tensor(shape(result), target))
+        if op.name == "ttir.typecast":
+            op.attributes["dtype"] = ir.TypeAttr.get(target)
+
+
+def _restore(op: ir.Operation, function: Any) -> None:
+    """Casts what the function returns to the types in its signature."""
+    promised = function.attributes["function_type"].value.results
+    for i, value in enumerate(op.operands):
+        if value.type != promised[i]:
+            with ir.InsertionPoint(op), op.location:
+                op.operands[i] = Builder()("ttir.typecast", value, dtype=promised[i].element_type)

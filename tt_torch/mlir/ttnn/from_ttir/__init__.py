@@ -1,0 +1,39 @@
+"""TTIR to TTNN. Most ops only change dialect; results get the layout that their op makes (see `types`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.context import describe, node_of
+from tt_torch.mlir.stablehlo.importer import argument_kinds
+from tt_torch.mlir.stablehlo.normalize import retype_function
+from tt_torch.mlir.ttnn.from_ttir import computing, creation, structured  # noqa: F401  (registers the rules)
+from tt_torch.mlir.ttnn.from_ttir.registry import RULES
+from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
+
+
+def convert(module: ir.Module) -> None:
+    """Converts `main`: arguments get their placement, ops their TTNN form."""
+    (function,) = module.body.operations
+    with module.context, ir.Location.unknown():
+        _place_arguments(function)
+    RULES.convert(module)
+    for op in function.regions[0].blocks[0].operations:
+        if op.operation.name.startswith("ttir."):
+            name, target = node_of(op.location)
+            detail = f"node {name} needs {op.operation.name}" if name else op.operation.name
+            raise UnsupportedOpError(target or op.operation.name, "ttir-to-ttnn", describe(op.location), detail)
+    with module.context, ir.Location.unknown():
+        retype_function(function)
+
+
+def _place_arguments(function: Any) -> None:
+    """Inputs are row-major in DRAM, where the runtime uploads them. Parameters and constants stay in host
+    memory: const-eval reads them there and leaves on the device only what the program uses."""
+    for argument, kind in zip(function.arguments, argument_kinds(function), strict=True):
+        buffer = "DRAM" if kind == "input" else "SystemMemory"
+        layout = Layout(wire_dtype(str(argument.type.element_type)), tiled=False, buffer=buffer)
+        argument.set_type(with_layout(list(argument.type.shape), layout))

@@ -1,0 +1,49 @@
+"""Constants and sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.ttnn.from_ttir.registry import RULES
+from tt_torch.mlir.ttnn.from_ttir.types import result_types
+from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
+
+
+def number(value: float | int) -> dict[str, Any]:
+    """A value of the wire's NumberType union."""
+    return {"I32": {"value": value}} if isinstance(value, int) else {"FP": {"value": value}}
+
+
+@RULES.rewrites("ttir.full")
+def full(op: Any, b: Builder) -> Any:
+    return b("ttnn.full", type=result_types("ttnn.full", op.results), fill_value=number(ods.attr(op, "fill_value")))
+
+
+@RULES.rewrites("ttir.constant")
+def constant(op: Any, b: Builder) -> Any:
+    value = op.operation.attributes["value"]
+    return b("ttnn.constant", type=result_types("ttnn.constant", op.results), input=value)
+
+
+@RULES.rewrites("ttir.arange")
+def arange(op: Any, b: Builder) -> Any:
+    """A vector, then the shape of the result by reshape and repeat."""
+    (result,), a = op.results, ods.attrs_of(op)
+    length, dim = shape(result)[a["arange_dimension"]], a["arange_dimension"]
+    kind = tensor([length], dtype(result))
+    layout = Layout(wire_dtype(str(kind.element_type)), tiled=False)
+    vector = b("ttnn.arange", type=with_layout([length], layout), start=a["start"], end=a["end"], step=a["step"])
+    if shape(result) == [length]:
+        return vector
+    spread = [length if d == dim else 1 for d in range(len(shape(result)))]
+    tiled = Layout(layout.dtype)
+    spread_out = b("ttnn.reshape", vector, type=with_layout(spread, tiled), shape=spread)
+    factors = [t // s for t, s in zip(shape(result), spread, strict=True)]
+    if all(f == 1 for f in factors):
+        return spread_out
+    return b("ttnn.repeat", spread_out, type=with_layout(shape(result), tiled), repeat_dims=factors)
+
+

@@ -1,0 +1,85 @@
+"""Ops whose attributes have another form on the wire: records, unions and reordered fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, Rule, shape
+from tt_torch.mlir.ttnn.from_ttir.creation import number
+from tt_torch.mlir.ttnn.from_ttir.registry import RULES
+from tt_torch.mlir.ttnn.from_ttir.types import result_types
+
+
+def _make(name: str, op: Any, b: Builder, *operands: Any, **attributes: Any) -> Any:
+    return b(name, *operands, type=result_types(name, op.results), **attributes)
+
+
+@RULES.rewrites("ttir.clamp_scalar")
+def clamp_scalar(op: Any, b: Builder) -> Any:
+    bounds = {side: number(ods.attr(op, side)) for side in ("min", "max")}
+    return _make("ttnn.clamp_scalar", op, b, *op.operands, params={"ClampScalarOpParams": bounds})
+
+
+@RULES.rewrites("ttir.leaky_relu")
+def leaky_relu(op: Any, b: Builder) -> Any:
+    slope = {"EltwiseOpWithFloatParams": {"parameter": ods.attr(op, "parameter")}}
+    return _make("ttnn.leaky_relu", op, b, *op.operands, params=slope)
+
+
+@RULES.rewrites("ttir.prod")
+def prod(op: Any, b: Builder) -> Any:
+    """TTNN multiplies over one dimension at a time, so several become a chain from the last to the first."""
+    dims, keep = ods.attr(op, "dim_arg"), ods.attr(op, "keep_dim")
+    if len(dims) != 1:
+        return None
+    return _make("ttnn.prod", op, b, *op.operands, dim_arg=dims[0], keep_dim=keep)
+
+
+@RULES.rewrites("ttir.argmax")
+def argmax(op: Any, b: Builder) -> Any:
+    (dim,) = ods.attr(op, "dim_arg")
+    return _make("ttnn.argmax", op, b, *op.operands, dim=dim, keep_dim=ods.attr(op, "keep_dim"))
+
+
+@RULES.rewrites("ttir.slice_static")
+def slice_static(op: Any, b: Builder) -> Any:
+    bounds = {"begins": ods.attr(op, "begins"), "ends": ods.attr(op, "ends")}
+    return _make(
+        "ttnn.slice_static", op, b, *op.operands, step=ods.attr(op, "step"), params={"SliceStaticOpParams": bounds}
+    )
+
+
+@RULES.rewrites("ttir.pad")
+def pad(op: Any, b: Builder) -> Any:
+    return _make("ttnn.pad", op, b, *op.operands, **ods.attrs_of(op))
+
+
+@RULES.rewrites("ttir.broadcast")
+def broadcast(op: Any, b: Builder) -> Any:
+    return _make("ttnn.repeat", op, b, *op.operands, repeat_dims=ods.attr(op, "broadcast_dimensions"))
+
+
+@RULES.rewrites("ttir.conv2d")
+def conv2d(op: Any, b: Builder) -> Any:
+    attributes = ods.attrs_of(op)
+    activation = attributes.pop("activation")
+    config = {"activation": {"op_type": activation.capitalize(), "params": []}} if activation else None
+    operands = ods.operands_of(op)
+    if operands["bias"] is not None and len(shape(operands["bias"])) != 4:
+        return None
+    return _make("ttnn.conv2d", op, b, *operands.values(), conv2d_config=config, **attributes)
+
+
+def pool(name: str) -> Rule:
+    def rule(op: Any, b: Builder) -> Any:
+        attributes = ods.attrs_of(op)
+        extra = {"MaxPool2dExtraParams": {}}
+        if name == "avg_pool2d":
+            extra = {"AvgPool2dExtraParams": {"count_include_pad": attributes.pop("count_include_pad")}}
+        return _make(f"ttnn.{name}", op, b, *op.operands, extra_params=extra, **attributes)
+
+    return rule
+
+
+RULES.rows(pool, {"ttir.max_pool2d": "max_pool2d", "ttir.avg_pool2d": "avg_pool2d"})

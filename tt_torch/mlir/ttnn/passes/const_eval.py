@@ -1,0 +1,123 @@
+"""Hoists what depends only on parameters and constants into functions that run once.
+
+Each connected group of such ops becomes a private function `main_const_eval_<n>`; a `func.call` stands in its
+place, which the binary holds as LoadCachedOp: the results stay on the device. Creation ops read nothing, so each group that uses
+one gets its own copy instead of being joined by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.stablehlo.importer import main, mark_arguments
+from tt_torch.mlir.ttir.constness import constant_values
+
+
+def hoist_const_eval(module: ir.Module) -> None:
+    function = main(module)
+    with module.context, ir.Location.unknown():
+        constant = constant_values(function)
+        first = function.regions[0].blocks[0].operations[0]  # results must come before all their uses
+        for number, group in enumerate(_groups(function, constant)):
+            _hoist(module, first, group, constant, f"main_const_eval_{number}")
+        _erase_unused(function)
+
+
+def _is_creation(op: ir.Operation) -> bool:
+    return not len(op.operands)
+
+
+def _operations(function: Any) -> Iterable[ir.Operation]:
+    return (op.operation for op in function.regions[0].blocks[0].operations)
+
+
+def _outside_uses(op: ir.Operation, constant: set[Any]) -> list[Any]:
+    """Results of a constant op that ops of the program read."""
+    return [r for r in op.results if any(not _in(u.owner.operation, constant) for u in r.uses)]
+
+
+def _in(op: ir.Operation, constant: set[Any]) -> bool:
+    return len(op.results) > 0 and op.results[0] in constant
+
+
+def _groups(function: Any, constant: set[Any]) -> list[list[ir.Operation]]:
+    """Connected groups of constant ops in program order, creation ops only where they stand alone."""
+    group_of: dict[ir.Operation, list[ir.Operation]] = {}
+    groups = []
+    for op in _operations(function):
+        if not _in(op, constant):
+            continue
+        if _is_creation(op):
+            if _outside_uses(op, constant):
+                groups.append([op])
+            continue
+        joined = [op]
+        for value in op.operands:
+            other = group_of.get(value.owner.operation) if not isinstance(value.owner, ir.Block) else None
+            if other is not None and other is not joined:
+                joined[:0] = other
+                groups.remove(other)
+                group_of.update(dict.fromkeys(other, joined))
+        for member in joined:
+            group_of[member] = joined
+        groups.append(joined)
+    order = {op: i for i, op in enumerate(_operations(function))}
+    return [sorted(g, key=order.__getitem__) for g in groups if any(_outside_uses(op, constant) for op in g)]
+
+
+def _hoist(module: Any, first: Any, group: list[ir.Operation], constant: set[Any], name: str) -> None:
+    arguments = list(dict.fromkeys(v for op in group for v in op.operands if isinstance(v.owner, ir.Block)))
+    results = [r for op in group for r in _outside_uses(op, constant)]
+    signature = ir.FunctionType.get([a.type for a in arguments], [r.type for r in results])
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "function_type": ir.TypeAttr.get(signature),
+        "sym_visibility": ir.StringAttr.get("private"),
+    }
+    with ir.InsertionPoint(module.body), group[-1].location:
+        hoisted = ir.Operation.create("func.func", [], [], attributes, regions=1)
+    block = hoisted.regions[0].blocks.append(*[a.type for a in arguments])
+    mark_arguments(hoisted, ["parameter"] * len(arguments))
+    _clone(block, group, dict(zip(arguments, block.arguments, strict=True)), results)
+    with ir.InsertionPoint(first), group[-1].location:
+        callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
+        loaded = ir.Operation.create("func.call", [r.type for r in results], arguments, callee)
+    for old, new in zip(results, loaded.results, strict=True):
+        _replace_outside(old, new, constant)
+
+
+def _clone(block: Any, group: list[ir.Operation], mapped: dict[Any, Any], results: list[Any]) -> None:
+    """Copies the group, and the creation ops that it reads, into the function."""
+    with ir.InsertionPoint(block):
+        for op in group:
+            for value in op.operands:
+                if value not in mapped:
+                    _copy(value.owner.operation, mapped)
+            _copy(op, mapped)
+        with group[-1].location:
+            ir.Operation.create("func.return", [], [mapped[r] for r in results])
+
+
+def _copy(op: ir.Operation, mapped: dict[Any, Any]) -> None:
+    with op.location:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        operands = [mapped[v] for v in op.operands]
+        copy = ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes)
+    mapped.update(zip(op.results, copy.results, strict=True))
+
+
+def _replace_outside(old: Any, new: Any, constant: set[Any]) -> None:
+    for use in list(old.uses):
+        user = use.owner.operation
+        if not _in(user, constant):
+            user.operands[use.operand_number] = new
+
+
+def _erase_unused(function: Any) -> None:
+    for op in reversed(list(_operations(function))):
+        if op.name in ods.OPS and op.results and not any(True for r in op.results for _ in r.uses):
+            op.erase()

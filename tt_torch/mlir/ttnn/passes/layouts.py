@@ -1,0 +1,80 @@
+"""Gives every operand the layout that its op takes, with as few conversions as possible.
+
+An op takes tiles on the device unless its declaration says otherwise (`needs`). A value that is wanted in
+another layout is converted once, before its first such use, and shared from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, producer, shape
+from tt_torch.mlir.stablehlo.importer import main
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
+
+# These take any layout: they are how layouts change.
+FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_config")
+HOST = {"buffer": "SystemMemory", "tiled": False}
+
+
+def assign_layouts(module: ir.Module) -> None:
+    """Inserts to_device, to_layout, typecast and from_device where an operand's layout is not what its op takes."""
+    converted: dict[Any, Any] = {}
+    with module.context, ir.Location.unknown():
+        for op in list(main(module).regions[0].blocks[0].operations):
+            op = op.operation
+            if not op.name.startswith("ttnn.") or op.name in FREE:
+                continue
+            for i, name in enumerate(_operand_names(op)):
+                _fix(op, i, wanted(op, name, op.operands[i]), converted)
+
+
+def _operand_names(op: ir.Operation) -> list[str]:
+    """The declared name of each operand; those of a variadic group share theirs."""
+    names = []
+    for name, value in ods.operands_of(op).items():
+        names += [name] * (len(value) if isinstance(value, list) else value is not None)
+    return names
+
+
+def wanted(op: ir.Operation, name: str, value: Any) -> Layout:
+    """The layout that `op` takes for the operand `name`."""
+    layout = layout_of(value)
+    if producer(value, *PREPARED):
+        return layout
+    if op.name == "ttnn.conv2d" and name in ("weight", "bias"):
+        return layout.with_(**HOST)
+    needs = ods.OPS[op.name].facts.get("needs", {}).get(name, {})
+    return layout.with_(**{"tiled": True, "buffer": layout.buffer if layout.on_device else "DRAM", **needs})
+
+
+def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[Any, Any]) -> None:
+    value = op.operands[index]
+    if layout_of(value) == target:
+        return
+    if (value, target) not in converted:
+        with ir.InsertionPoint(op), op.location:
+            converted[value, target] = convert(Builder(), value, target)
+    op.operands[index] = converted[value, target]
+
+
+def convert(b: Builder, value: Any, target: Layout) -> Any:
+    """`value` in `target`: over to the device first, page layout and type there, back to the host last."""
+    size, current = shape(value), layout_of(value)
+    if target.on_device and not current.on_device:
+        current = current.with_(buffer=target.buffer)
+        value = b("ttnn.to_device", value, type=with_layout(size, current))
+    if current.tiled != target.tiled:
+        current = current.with_(tiled=target.tiled, dtype=target.dtype)
+        value = b("ttnn.to_layout", value, type=with_layout(size, current))
+    if current.dtype != target.dtype:
+        current = current.with_(dtype=target.dtype)
+        value = b("ttnn.typecast", value, type=with_layout(size, current))
+    if current.on_device and not target.on_device:
+        current = current.with_(buffer="SystemMemory")
+        value = b("ttnn.from_device", value, type=with_layout(size, current))
+    return value

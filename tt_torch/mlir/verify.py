@@ -1,0 +1,38 @@
+"""The legality check between steps: each op of TTIR and TTNN has the types that its declaration infers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.errors import IRVerificationError
+from tt_torch.mlir import infer, ods
+from tt_torch.mlir.context import describe
+
+
+def verify(module: ir.Module) -> None:
+    """Raises IRVerificationError at the first op that breaks its level's rules, else returns."""
+    with module.context, ir.Location.unknown():
+        for function in module.body.operations:
+            for op in function.regions[0].blocks[0].operations:
+                _verify_op(op.operation)
+        try:
+            module.operation.verify()
+        except ir.MLIRError as error:
+            raise IRVerificationError("module", "", str(error), "valid MLIR") from error
+
+
+def _verify_op(op: ir.Operation) -> None:
+    declaration = ods.OPS.get(op.name)
+    if declaration is None:
+        return
+    if missing := [n for n, (_, d) in declaration.attrs.items() if d is ods.REQUIRED and n not in op.attributes]:
+        raise IRVerificationError(op.name, describe(op.location), "no " + ", ".join(missing), "all its attributes")
+    if declaration.infer is None:
+        return
+    operands = list(ods.operands_of(op).values())
+    attributes: dict[str, Any] = ods.attrs_of(op)
+    wrong = infer.verify(op.name, declaration.infer, operands, attributes, [r.type for r in op.results])
+    if wrong:
+        raise IRVerificationError(op.name, describe(op.location), wrong, "what its operands and attributes imply")

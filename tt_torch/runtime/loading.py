@@ -1,0 +1,39 @@
+"""Running a saved binary: neither torch-mlir nor the compiler is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from tt_torch.runtime import Binary, Device, Executable, TensorSpec
+
+
+class LoadedProgram:
+    """A saved program as a callable: takes its inputs in order as tensors, weights included, returns a tuple.
+
+    `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program keeps in host
+    memory are weights: they are prepared on the device once and again only when such a tensor changes.
+    """
+
+    def __init__(self, path: str | Path, device: Device | None = None) -> None:
+        self._executable = Executable(Binary.load(path), 0, device)
+        self.inputs: list[TensorSpec] = self._executable.inputs
+        self.outputs: list[TensorSpec] = self._executable.outputs
+        self._resident = frozenset(i for i, spec in enumerate(self.inputs) if str(spec.buffer).endswith("Host"))
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self._executable(inputs, self._resident))
+
+
+def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
+    """Loads a .ttnn file for a device (the default emulated one unless given).
+
+    Raises BinaryFormatError for a damaged or foreign file, SchemaError for an unknown version of the format,
+    UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.
+    """
+    return LoadedProgram(path, device)
+
+
+__all__: Sequence[str] = ["LoadedProgram", "load"]
