@@ -42,7 +42,8 @@ Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tens
   if (own_mask) mask = visible(q.size(2), k.size(2), a.causal, a.window);
   if (sink.defined()) return with_sink(q, k, v, mask, sink, a.scale.value_or(1.0 / std::sqrt(q.size(-1))));
   if (mask.defined()) mask = mask.to(q.scalar_type());
-  return at::scaled_dot_product_attention(q, k, v, mask, 0.0, a.causal && !own_mask, a.scale);
+  const std::optional<Tensor> given = mask.defined() ? std::optional(mask) : std::nullopt;
+  return at::scaled_dot_product_attention(q, k, v, given, 0.0, a.causal && !own_mask, a.scale);
 }
 
 Attention read_attention(OpBuilder& op) {
