@@ -8,7 +8,8 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLimit = 1 << 20;  // of any size, stride or padding
+constexpr int64_t kLimit = 1 << 20;  // of any size or stride
+constexpr int64_t kMaxPadding = 1024;
 
 Ints positive(OpBuilder& op, const char* field, size_t count) {
   Ints values = op.attributes().integers(field);
@@ -19,7 +20,7 @@ Ints positive(OpBuilder& op, const char* field, size_t count) {
 
 void read_padding(OpBuilder& op, Convolution& c) {
   const Ints padding = op.attributes().integers("padding");
-  for (int64_t value : padding) op.require(value >= 0 && value < kLimit, "padding");
+  for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
   op.require(padding.size() == 2 || padding.size() == 4, "padding");
   if (padding.size() == 2) c.shape.padding = padding;
   else if (padding[0] == padding[1] && padding[2] == padding[3]) c.shape.padding = {padding[0], padding[2]};
@@ -142,6 +143,7 @@ void conv2d(OpBuilder& op) {
              "the input does not hold batch x height x width x channels values");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
+  op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels, "the result has another size");
   const bool raw = op.spec(o.weight).shape == Ints{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
   if (raw) {
     std::string key = std::string("conv") + toString(o.type);
@@ -162,6 +164,7 @@ void conv1d(OpBuilder& op) {
   const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
   const Ints padding = a.integers("padding");
   op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0, "attributes are out of range");
+  for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
   op.require(op.spec(o.weight).shape.size() >= 3, "the weight must have three dimensions");
   const Ints input{a.integer("batch_size"), a.integer("input_length"), a.integer("in_channels")};
   const Ints weight{a.integer("out_channels"), a.integer("in_channels") / groups, a.integer("kernel_size")};
@@ -179,6 +182,7 @@ void conv3d(OpBuilder& op) {
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
   op.require(p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5, "attributes are out of range");
+  for (int64_t value : p) op.require(value >= 0 && value <= kMaxPadding, "padding");
   const Ints edges{0, 0, p[2], p[2], p[1], p[1], p[0], p[0]};
   const std::string mode = a.text("padding_mode") == "replicate" ? "replicate" : "constant";
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");

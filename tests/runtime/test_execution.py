@@ -1,0 +1,184 @@
+"""What running a program means: residents, constants, memory, callbacks, threads, conversions."""
+
+import gc
+import threading
+import time
+
+import pytest
+import torch
+from programs import Maker, chain_of_adds
+
+from tt_torch.runtime import Binary, Device, Executable
+
+
+def linear(dtype="Float32", weight_buffer="DRAM"):
+    maker = Maker()
+    x = maker.input((8, 64), dtype)
+    w = maker.input((64, 32), dtype, weight_buffer)
+    return maker.binary(maker.op("MatmulOp", a=x, b=w, out=maker.tensor((8, 32), dtype)))
+
+
+def test_resident_weight_is_refreshed_when_it_changes():
+    executable = Executable(Binary(linear()), device=Device())
+    x, w = torch.rand(8, 64), torch.rand(64, 32)
+    for _ in range(3):
+        assert torch.allclose(executable([x, w], {1})[0], x @ w, atol=1e-5)
+        w.mul_(2.0)
+    assert torch.allclose(executable([x, w.clone()], {1})[0], x @ w, atol=1e-5)
+
+
+def test_resident_memory_is_shared_and_released_with_the_tensor():
+    device = Device()
+    one, two = (Executable(Binary(linear()), device=device) for _ in range(2))
+    x, w = torch.rand(8, 64), torch.rand(64, 32)
+    one([x, w], {1}), two([x, w], {1})
+    assert device.memory_stats()["dram"]["allocated"] == 12 * 4096  # two tiles: one page in each bank
+    assert torch.allclose(one([x, w])[0], x @ w, atol=1e-5)  # and without residency, beside it
+    del w
+    gc.collect()
+    assert device.memory_stats()["dram"]["allocated"] == 0
+
+
+def constant_program():
+    """main(x, w): x @ const_eval(w), const_eval(w) = 2 * w."""
+    maker = Maker()
+    x, w = maker.input((8, 64)), maker.input((64, 32), buffer="host", tile=False)
+    prepared, out = maker.tensor((64, 32)), maker.tensor((8, 32))
+    maker.op("LoadCachedOp", inputs=[w], callee_name="main_const_eval_0", program_idx=1, outputs=[prepared],
+             program_hash="twice")  # fmt: skip
+    maker.op("MatmulOp", a=x, b=prepared, out=out)
+    maker.program["outputs"] = [out]
+    maker.begin("main_const_eval_0", private=True)
+    v = maker.input((64, 32), buffer="host", tile=False)
+    on_device = maker.op("ToDeviceOp", **{"in": v}, out=maker.tensor((64, 32), tile=False))
+    return maker.binary(maker.binary_op("Add", on_device, on_device, maker.tensor((64, 32))))
+
+
+def test_constants_are_evaluated_once_per_version():
+    device = Device()
+    executable = Executable(Binary(constant_program()), device=device)
+    x, w = torch.rand(8, 64), torch.rand(64, 32)
+    assert torch.allclose(executable([x, w], {1})[0], x @ (2 * w), atol=1e-4)
+    first = device.memory_stats()["dram"]["live"]
+    assert [name.split(" 64x32")[0] for name, _ in first] == ["constant of main"]
+    w.add_(1.0)
+    assert torch.allclose(executable([x, w], {1})[0], x @ (2 * w), atol=1e-4)
+    assert len(device.memory_stats()["dram"]["live"]) == 1  # the old constant is gone
+    assert torch.allclose(executable([x, w])[0], x @ (2 * w), atol=1e-4)  # nothing known about w: no caching
+
+
+def test_memory_statistics():
+    device = Device()
+    executable = Executable(Binary(chain_of_adds(5, (64, 64))), device=device)
+    executable([torch.rand(64, 64)] * 2)
+    stats = device.memory_stats()["dram"]
+    assert stats["allocated"] == 0 and stats["banks"] == 12
+    # Two inputs, a value and its successor, each of four tiles in as many banks.
+    assert stats["peak"] == 4 * 12 * 4096 == executable.memory_stats()["dram_peak"]
+    assert executable.memory_stats()["l1_peak"] == 0
+
+
+@pytest.mark.parametrize(
+    "dtype, tile, page", [("Float32", True, 4096), ("BFloat16", True, 2048), ("BFP_BFloat8", True, 1088),
+                          ("BFP_BFloat4", True, 576), ("UInt8", True, 1024), ("Float32", False, 160)]
+)  # fmt: skip
+def test_physical_size(dtype, tile, page):
+    maker = Maker()
+    x = maker.input((1, 33), dtype, tile=tile)
+    device = Device()
+    executable = Executable(Binary(maker.binary(x)), device=device)
+    value = torch.ones(1, 33, dtype=torch.uint8 if dtype == "UInt8" else torch.float32)
+    assert torch.equal(executable([value], {0})[0], value.to(executable([value])[0].dtype))
+    assert device.memory_stats()["dram"]["allocated"] == 12 * page
+    assert device.memory_stats()["dram"]["live"][0][1] == page * (2 if tile else 1)
+
+
+def test_callback_sees_every_op():
+    executable = Executable(Binary(chain_of_adds(3)))
+    seen = []
+    executable.set_callback(lambda *event: seen.append(event))
+    x, y = torch.rand(32, 32), torch.rand(32, 32)
+    executable([x, y])
+    assert [(op, where) for op, where, *_ in seen] == [
+        ("EltwiseBinaryOp", f'loc("model.py":{line}:0)') for line in (1, 2, 4)
+    ]
+    assert torch.allclose(seen[1][4][0], x + 2 * y)
+    executable.set_callback(None)
+    executable([x, y])
+    assert len(seen) == 3
+
+
+def test_exception_in_callback_comes_out():
+    executable = Executable(Binary(chain_of_adds(3)))
+
+    def stop(*event):
+        raise KeyboardInterrupt("stop here")
+
+    executable.set_callback(stop)
+    with pytest.raises(KeyboardInterrupt, match="stop here"):
+        executable([torch.rand(32, 32)] * 2)
+
+
+@pytest.mark.parametrize("given", [torch.float64, torch.bfloat16, torch.float16, torch.bool])
+def test_inputs_and_outputs_convert(given):
+    executable = Executable(Binary(chain_of_adds(1)))
+    x = (torch.rand(32, 32) > 0.5).to(given)
+    result = executable([x, x], output_dtypes=[torch.float64])[0]
+    assert result.dtype == torch.float64 and torch.equal(result, 2 * x.double())
+
+
+def test_unsigned_integers_are_exact_and_wrap():
+    executable = Executable(Binary(chain_of_adds(1, dtype="UInt32")))
+    x = torch.full((32, 32), 2**32 - 1)
+    result = executable([x, torch.full((32, 32), 2)], output_dtypes=[torch.int64])[0]
+    assert torch.equal(result, torch.ones(32, 32, dtype=torch.int64))
+
+
+def test_strided_and_expanded_inputs():
+    executable = Executable(Binary(chain_of_adds(1)))
+    x, row = torch.rand(32, 64)[:, ::2].t(), torch.rand(32)
+    assert torch.allclose(executable([x, row.expand(32, 32)])[0], x + row)
+
+
+def test_gil_is_released_while_running():
+    executable = Executable(Binary(chain_of_adds(300, (512, 512))))
+    x = torch.rand(512, 512)
+    ticks, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    start = time.perf_counter()
+    executable([x, x])
+    end = time.perf_counter()
+    done.set()
+    thread.join()
+    assert sum(start < tick < end for tick in ticks) >= 3
+
+
+def test_threads_take_turns():
+    executable = Executable(Binary(chain_of_adds(50)))
+    wrong = []
+
+    def work(seed):
+        x = torch.full((32, 32), float(seed))
+        for _ in range(50):
+            if not torch.equal(executable([x, x])[0], 51 * x):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
+
+
+def test_submesh():
+    mesh = Device(arch="blackhole", mesh_shape=(2, 2))
+    part = mesh.submesh((1, 1), (1, 1))
+    assert part.device_ids == (3,) and part.arch == "blackhole"
+    executable = Executable(Binary(chain_of_adds(1)), device=part)
+    assert torch.equal(executable([torch.ones(32, 32)] * 2)[0], torch.full((32, 32), 2.0))

@@ -1,0 +1,52 @@
+"""Binaries written by tt-mlir's own compiler, with PyTorch's float32 results as the expectation.
+
+Tolerances are relative to the largest magnitude of the expected result. Programs that the reference
+compiler sends through bf16 on the way (its workaround for some ops) cannot be closer than bf16 is.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tt_torch.runtime import Binary, Executable
+
+DATA = Path(__file__).parents[1] / "data" / "runtime"
+FLOAT32, BFLOAT16 = 2e-6, 4e-3
+THROUGH_BFLOAT16 = {"avgpool", "conv3d", "embedding", "flip", "index_select", "mul_bf16", "red_prod", "sort", "topk"}
+NEEDS_HOST_CODE = {"gather"}
+NAMES = sorted(path.stem for path in DATA.glob("*.ttnn") if path.stem not in NEEDS_HOST_CODE)
+
+
+def load(name):
+    tensors = load_file(DATA / f"{name}.safetensors")
+    inputs = [tensors[f"in{i}"] for i in range(len(tensors)) if f"in{i}" in tensors]
+    outputs = [tensors[f"out{i}"] for i in range(len(tensors)) if f"out{i}" in tensors]
+    return Executable(Binary.load(DATA / f"{name}.ttnn")), inputs, outputs
+
+
+def check(results, expected, tolerance):
+    for got, want in zip(results, expected, strict=True):
+        assert got.shape == want.shape and got.dtype == want.dtype
+        if not want.is_floating_point():
+            assert torch.equal(got, want)
+            continue
+        error = (got.double() - want.double()).abs().max() / max(1.0, want.abs().max())
+        assert error <= tolerance
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reference_program(name):
+    executable, inputs, expected = load(name)
+    tolerance = BFLOAT16 if name in THROUGH_BFLOAT16 else FLOAT32
+    dtypes = [tensor.dtype for tensor in expected]
+    for resident in ((), range(len(inputs)), range(len(inputs))):
+        check(executable(inputs, resident, dtypes), expected, tolerance)
+
+
+def test_host_code_is_reported_as_unsupported():
+    from tt_torch.errors import UnsupportedBinaryError
+
+    with pytest.raises(UnsupportedBinaryError, match="CpuOp"):
+        load("gather")
