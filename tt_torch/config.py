@@ -171,11 +171,6 @@ class CompilerConfig:
         "device type of matmul and convolution weights",
         "TT_TORCH_WEIGHT_DTYPE",
     )
-    typecast_inputs: bool = _option(
-        _boolean(),
-        True,
-        "cast on the host what the device has no type for: bool→bf16, int64→int32, float64→float32",
-    )
     arch: str = _option(
         _choice("wormhole_b0", "blackhole"),
         "wormhole_b0",

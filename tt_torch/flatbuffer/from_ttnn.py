@@ -20,6 +20,14 @@ from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of
 
 Message = dict[str, Any]
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
+# Programs start by binding the device that their ops name; the location is that of no line.
+GET_DEVICE = {
+    "type": {
+        "GetDeviceOp": {"mesh": {"y": 1, "x": 1}, "offset": {"y": 0, "x": 0}, "chip_ids": [0], "out": DEVICE}
+    },
+    "debug_info": "",
+    "loc_info": "loc(unknown)",
+}
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 
 
@@ -53,7 +61,7 @@ class _Translator:
         return {
             "name": function.name.value,
             "inputs": inputs,
-            "operations": [self._operation(op, text) for op, text in zip(body, _lines(function), strict=False)],
+            "operations": [GET_DEVICE, *map(self._operation, body, _lines(function))],
             "outputs": [self._ref(v) for v in terminator.operands],
             "debug_info": {"golden_info": {"golden_map": []}},
             "private": _is_private(function),
@@ -81,8 +89,6 @@ class _Translator:
             derived = field in MEMORY_CONFIGS or field in declared.facts.get("derived", ())
             if derived and field not in record:
                 record[field] = _derive(field, op.results[0])
-        if op.name == "ttnn.get_device":
-            record = {"mesh": {"y": 1, "x": 1}, "offset": {"y": 0, "x": 0}, "chip_ids": [0], "out": DEVICE}
         return {table: record}
 
     def _load_cached(self, op: ir.Operation) -> Message:

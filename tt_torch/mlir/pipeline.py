@@ -30,6 +30,7 @@ from tt_torch.mlir.ttnn import from_ttir
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
+from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
 from tt_torch.mlir.verify import verify
 
@@ -52,10 +53,11 @@ TO_TTIR: list[Step] = [
 ]
 TO_TTNN: list[Step] = [
     ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
-    ("prepare-convolutions", lambda m, c: prepare_convolutions(m)),
-    ("layouts", lambda m, c: assign_layouts(m)),
+    ("prepare-convolutions", lambda m, c: prepare_convolutions(m, c.weight_dtype)),
+    ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("const-eval", lambda m, c: hoist_const_eval(m) if c.enable_consteval else None),
+    ("place-in-l1", lambda m, c: place_in_l1(m, c.arch) if c.enable_optimizer else None),
     ("deallocate", lambda m, c: deallocate(m)),
 ]
 # The level that a module is at after the last step of each list.

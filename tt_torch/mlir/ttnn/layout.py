@@ -12,6 +12,7 @@ from torch_mlir import ir
 TILE = 32
 # Wire name of a data type -> bytes per element; block-float tiles hold 1024 mantissas and 64 shared exponents.
 ELEMENT_BYTES = {"Float32": 4, "BFloat16": 2, "UInt32": 4, "Int32": 4, "UInt16": 2, "UInt8": 1}
+BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8"}  # names that options use
 TILE_BYTES = {"BFP_BFloat8": 1088, "BFP_BFloat4": 576}
 
 

@@ -13,7 +13,8 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.stablehlo.importer import main
-from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttir.constness import constant_values
+from tt_torch.mlir.ttnn.layout import BLOCK_FLOATS, Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 
 # These take any layout: they are how layouts change.
@@ -21,16 +22,24 @@ FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_
 HOST = {"buffer": "SystemMemory", "tiled": False}
 
 
-def assign_layouts(module: ir.Module) -> None:
+# Operands whose data type `weight_dtype` decides when they are constant.
+WEIGHTS = {("ttnn.matmul", "b"), ("ttnn.linear", "b")}
+
+
+def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
     """Inserts to_device, to_layout, typecast and from_device where an operand's layout is not what its op takes."""
     converted: dict[Any, Any] = {}
     with module.context, ir.Location.unknown():
+        weights = constant_values(main(module)) if weight_dtype else set()
         for op in list(main(module).regions[0].blocks[0].operations):
             op = op.operation
             if not op.name.startswith("ttnn.") or op.name in FREE:
                 continue
             for i, name in enumerate(_operand_names(op)):
-                _fix(op, i, wanted(op, name, op.operands[i]), converted)
+                target = wanted(op, name, op.operands[i])
+                if (op.name, name) in WEIGHTS and op.operands[i] in weights:
+                    target = target.with_(dtype=BLOCK_FLOATS[weight_dtype])
+                _fix(op, i, target, converted)
 
 
 def _operand_names(op: ir.Operation) -> list[str]:

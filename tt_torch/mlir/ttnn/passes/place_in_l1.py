@@ -1,0 +1,55 @@
+"""Keeps intermediates in L1 from the op that makes them to their last reader, as far as they fit.
+
+Interleaved over all cores. Convolutions, pooling, attention and data movement need L1 for themselves: what they
+make or read stays in DRAM.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.flatbuffer.binary import system_desc
+from tt_torch.mlir.rules import shape, users
+from tt_torch.mlir.stablehlo.importer import main
+from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn.layout import layout_of, with_layout
+
+ELEMENTWISE = [*ttir.UNARY, *ttir.UNARY_PREDICATES, *ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]
+NAMES = [*ELEMENTWISE, "where", "typecast", "clamp_scalar", "matmul", "linear", "softmax", "layer_norm", "rms_norm"]
+FIT = {f"ttnn.{name}" for name in NAMES}
+# The rest is for the circular buffers of the running op.
+SHARE = 0.5
+
+
+def budget(arch: str) -> int:
+    """Bytes of L1, over all cores of one chip, that intermediates may take."""
+    chip = system_desc(arch)["chip_descs"][0]
+    cores = math.prod(chip["grid_size"].values())
+    return int(SHARE * cores * (chip["l1_size"] - chip["l1_unreserved_base"]))
+
+
+def place_in_l1(module: ir.Module, arch: str) -> None:
+    limit = budget(arch)
+    with module.context, ir.Location.unknown():
+        operations = [op.operation for op in main(module).regions[0].blocks[0].operations]
+        last = {v: i for i, op in enumerate(operations) for v in op.operands}
+        live: dict[Any, int] = {}
+        for i, op in enumerate(operations):
+            live = {v: size for v, size in live.items() if last[v] >= i}
+            for result in op.results:
+                size = _size(result) if _fits(op, result) else 0
+                if size and sum(live.values()) + size <= limit:
+                    live[result] = size
+                    result.set_type(with_layout(shape(result), layout_of(result).with_(buffer="L1")))
+
+
+def _size(value: Any) -> int:
+    return layout_of(value).bytes(shape(value))
+
+
+def _fits(op: ir.Operation, result: Any) -> bool:
+    readers = users(result)
+    return op.name in FIT and bool(readers) and all(reader.name in FIT for reader in readers)
