@@ -10,20 +10,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tt_torch.runtime import Binary, Executable
+from tt_torch.errors import UnsupportedBinaryError
+from tt_torch.runtime import Binary, Device, Executable
 
 DATA = Path(__file__).parents[1] / "data" / "runtime"
 FLOAT32, BFLOAT16 = 2e-6, 4e-3
-THROUGH_BFLOAT16 = {"avgpool", "conv3d", "embedding", "flip", "index_select", "mul_bf16", "red_prod", "sort", "topk"}
-NEEDS_HOST_CODE = {"gather"}
-NAMES = sorted(path.stem for path in DATA.glob("*.ttnn") if path.stem not in NEEDS_HOST_CODE)
+THROUGH_BFLOAT16 = {"avgpool", "conv3d", "embedding", "flip", "gather", "index_select", "mul_bf16", "red_prod", "sort", "topk"}
+NAMES = sorted(path.stem for path in DATA.glob("*.ttnn"))
 
 
-def load(name):
+def load(name, allow_host_code=True):
     tensors = load_file(DATA / f"{name}.safetensors")
     inputs = [tensors[f"in{i}"] for i in range(len(tensors)) if f"in{i}" in tensors]
     outputs = [tensors[f"out{i}"] for i in range(len(tensors)) if f"out{i}" in tensors]
-    return Executable(Binary.load(DATA / f"{name}.ttnn")), inputs, outputs
+    device = Device(allow_host_code=allow_host_code)
+    return Executable(Binary.load(DATA / f"{name}.ttnn"), device=device), inputs, outputs
 
 
 def check(results, expected, tolerance):
@@ -45,8 +46,6 @@ def test_reference_program(name):
         check(executable(inputs, resident, dtypes), expected, tolerance)
 
 
-def test_host_code_is_reported_as_unsupported():
-    from tt_torch.errors import UnsupportedBinaryError
-
-    with pytest.raises(UnsupportedBinaryError, match="CpuOp"):
-        load("gather")
+def test_host_code_runs_only_on_request():
+    with pytest.raises(UnsupportedBinaryError, match="CpuOp.*allow_host_code"):
+        load("gather", allow_host_code=False)

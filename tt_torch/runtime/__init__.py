@@ -61,6 +61,7 @@ class Device:
     """An emulated device: a mesh of chips of one architecture ("wormhole_b0" or "blackhole").
 
     `dram_bank_size` and `l1_bank_size` (bytes per bank) override the architecture's memory, for tests.
+    `allow_host_code` lets binaries run the machine code they carry for the host: trust them first.
     """
 
     def __init__(
@@ -72,12 +73,14 @@ class Device:
         l1_small_size: int = 0,
         dram_bank_size: int = 0,
         l1_bank_size: int = 0,
+        allow_host_code: bool = False,
     ) -> None:
         options = _runtime.DeviceOptions()
         options.arch = _arch(arch)
         options.mesh_shape, options.device_ids = list(mesh_shape), list(device_ids)
         options.num_hw_cqs, options.l1_small_size = num_hw_cqs, l1_small_size
         options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
+        options.allow_host_code = allow_host_code
         self._adopt(_runtime.Device(options))
 
     def _adopt(self, impl: Any) -> None:

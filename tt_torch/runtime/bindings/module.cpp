@@ -95,7 +95,8 @@ void bind_device(py::module_& m) {
       .def_readwrite("num_hw_cqs", &DeviceOptions::num_hw_cqs)
       .def_readwrite("l1_small_size", &DeviceOptions::l1_small_size)
       .def_readwrite("dram_bank_size", &DeviceOptions::dram_bank_size)
-      .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size);
+      .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size)
+      .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code);
   py::class_<Device>(m, "Device")
       .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
       .def_property_readonly("options", &Device::options)

@@ -62,6 +62,8 @@ Program decode_program(const wire::Record& record, bool* is_private) {
     if (!body) damaged("an operation of unknown type in program " + program.name);
     program.operations.push_back({name, *body, op.text("loc_info"), op.text("debug_info")});
   }
+  for (const auto& library : record.records("dylibs"))
+    program.libraries.emplace_back(library.integer("dylib_id"), library.bytes("raw_file"));
   if (auto mesh = record.record("mesh_shape")) program.mesh_volume = mesh->integer("y") * mesh->integer("x");
   return program;
 }

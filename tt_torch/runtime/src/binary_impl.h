@@ -25,6 +25,7 @@ struct Program {
   std::string name;
   std::vector<Operand> inputs, outputs;
   std::vector<Operation> operations;
+  std::vector<std::pair<int64_t, std::span<const uint8_t>>> libraries;  // host code by id
   int64_t mesh_volume = 1;
 };
 

@@ -83,6 +83,7 @@ class Planner {
   bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }  // all its readers want one packing
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);
+  std::span<const uint8_t> library(int64_t id) const;  // host code of the binary
 
   std::shared_ptr<Plan> plan;
   const PlanOptions options;

@@ -76,7 +76,7 @@ struct Executable::Impl {
 
   void replan() {
     AtenOnly guard;
-    plan = make_plan(*binary.impl(), program, {.arena = true, .fuse = !callback});
+    plan = make_plan(*binary.impl(), program, {.arena = true, .fuse = !callback, .host_code = device.options().allow_host_code});
     frame = make_frame(*plan);
     proven = false;
     generation = ~uint64_t{0};

@@ -78,6 +78,7 @@ struct ConstCall {
 struct PlanOptions {
   bool arena = true;  // intermediates live in one allocation that is reused by every run
   bool fuse = true;   // run op sequences as one kernel where nobody looks at the values between
+  bool host_code = false;  // machine code in the binary may run
 };
 
 struct Plan {

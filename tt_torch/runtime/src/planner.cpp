@@ -118,6 +118,14 @@ void Planner::operations(const Program& program) {
   }
 }
 
+std::span<const uint8_t> Planner::library(int64_t id) const {
+  // A binary has at most one library per id; const-eval programs may leave it to the main program.
+  for (const Program& program : binary.programs)
+    for (const auto& [key, image] : program.libraries)
+      if (key == id) return image;
+  throw Error(ErrorKind::BinaryFormat, program_->name + " has no host library " + std::to_string(id));
+}
+
 // A call is expanded in place: the callee's tensors get slots of their own.
 void Planner::call(OpBuilder& op, size_t index) {
   const Program& callee = program_at(binary, index);
@@ -160,7 +168,7 @@ void Planner::load_cached(OpBuilder& op) {
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
-  constant.plan = make_plan(binary, index, {.arena = false, .fuse = options.fuse}, depth_ + 1);
+  constant.plan = make_plan(binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code}, depth_ + 1);
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "it binds another number of results than the program has");
   for (const auto& ref : op.attributes().records("outputs")) {

@@ -19,6 +19,8 @@ TT_KERNEL(load_cached);
 TT_KERNEL(func_call);
 TT_KERNEL(identity_marker);
 TT_KERNEL(no_effect);
+// host_code.cpp
+TT_KERNEL(host_function);
 // layout.cpp
 TT_KERNEL(to_layout);
 TT_KERNEL(to_memory_config);

@@ -30,6 +30,7 @@ constexpr Row rows[] = {
     {"Conv3dOp", conv3d},
     {"ConvTranspose2dOp", conv_transpose2d},
     {"CopyOp", copy},
+    {"CpuOp", host_function},
     {"CumProdOp", cumulative_product},
     {"CumSumOp", cumulative_sum},
     {"DeallocateOp", deallocate},

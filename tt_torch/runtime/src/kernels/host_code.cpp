@@ -1,0 +1,97 @@
+// Functions that the reference compiler hoisted to the host: machine code inside the binary. It runs with
+// all rights of this process, so a device runs it only when it was opened with allow_host_code.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "kernels/kernels.h"
+
+namespace tt::runtime::kernels {
+
+namespace {
+
+// Calling convention of the hoisted functions: the wrapped tensors of the reference runtime.
+struct WrappedTensor {
+  void* base;
+  void* aligned;
+  int64_t offset;
+  int64_t* sizes_then_strides;
+};
+using Function = WrappedTensor* (*)(WrappedTensor*);
+
+std::shared_ptr<void> load_library(OpBuilder& op, std::span<const uint8_t> image) {
+  const int file = memfd_create("tt_host_code", MFD_CLOEXEC);
+  op.require(file >= 0 && write(file, image.data(), image.size()) == static_cast<ssize_t>(image.size()),
+             "its library cannot be unpacked");
+  void* handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    close(file);
+    op.invalid(std::string("its library cannot be loaded: ") + dlerror());
+  }
+  // The loader knows libraries by path: while this one is loaded, no other may get its descriptor.
+  return {handle, [file](void* library) {
+            dlclose(library);
+            close(file);
+          }};
+}
+
+struct Result {
+  Slot slot;
+  std::vector<int64_t> shape;
+  DataType dtype;
+};
+
+std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& inputs, const std::vector<Result>& results) {
+  std::vector<std::vector<int64_t>> layouts;
+  std::vector<WrappedTensor> arguments;
+  for (const at::Tensor& input : inputs) {
+    layouts.push_back(input.sizes().vec());
+    layouts.back().insert(layouts.back().end(), input.strides().begin(), input.strides().end());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    arguments.push_back({inputs[i].data_ptr(), inputs[i].data_ptr(), 0, layouts[i].data()});
+  WrappedTensor* returned = function(arguments.data());
+  std::vector<at::Tensor> values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const at::ScalarType type = host_type(results[i].dtype);
+    char* data = static_cast<char*>(returned[i].aligned) + returned[i].offset * static_cast<int64_t>(c10::elementSize(type));
+    values.push_back(at::from_blob(data, results[i].shape, at::TensorOptions(type)).to(storage_type(results[i].dtype), false, true));
+    std::free(returned[i].base);
+  }
+  std::free(returned[0].sizes_then_strides);
+  std::free(returned);
+  return values;
+}
+
+}  // namespace
+
+void host_function(OpBuilder& op) {
+  if (!op.planner().options.host_code)
+    throw Error(ErrorKind::UnsupportedBinary, "the binary carries machine code for the host (CpuOp); to run it, open the "
+                                              "device with allow_host_code");
+  const auto library = load_library(op, op.planner().library(op.attributes().integer("dylib_id")));
+  const auto function = reinterpret_cast<Function>(dlsym(library.get(), op.attributes().text("func_name").c_str()));
+  op.require(function != nullptr, "its library lacks the function");
+  const std::vector<Slot> inputs = op.ins("ins");
+  std::vector<DataType> types;
+  for (Slot slot : inputs) types.push_back(op.spec(slot).dtype);
+  std::vector<Result> results;
+  for (Slot slot : op.outs("outs")) results.push_back({slot, op.spec(slot).shape, op.spec(slot).dtype});
+  op.require(!results.empty(), "a host function without results");
+  auto values = std::make_shared<std::vector<at::Tensor>>();
+  for (size_t i = 0; i < results.size(); ++i) {
+    op.compute(results[i].slot, [=](Frame& f) {
+      if (i == 0) {
+        std::vector<at::Tensor> arguments;
+        for (size_t k = 0; k < inputs.size(); ++k) arguments.push_back(f[inputs[k]].to(host_type(types[k])).contiguous());
+        *values = call(function, arguments, results);
+      }
+      static_cast<void>(library);  // loaded as long as this step exists
+      return std::exchange((*values)[i], at::Tensor());
+    });
+  }
+}
+
+}  // namespace tt::runtime::kernels
