@@ -47,7 +47,10 @@ def test_layout_of_a_tile(dtype, size):
     assert data[first] == (64 if dtype == "bfp8_b" else 4)
 
 
-@pytest.mark.parametrize("value, expected", [(64.5, 64.0), (65.5, 66.0), (65.25, 65.0), (127.75, 127.0), (-65.5, -66.0)])
+TIES = [(64.5, 64.0), (65.5, 66.0), (65.25, 65.0), (127.75, 127.0), (-65.5, -66.0)]
+
+
+@pytest.mark.parametrize("value, expected", TIES)
 def test_ties_go_to_even_and_the_top_saturates(value, expected):
     block = np.zeros((1, 16), np.float32)
     block[0, 0], block[0, 1] = 64.0, value

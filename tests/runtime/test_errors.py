@@ -56,7 +56,7 @@ def test_input_count(executable):
 
 
 def test_input_shape(executable):
-    with pytest.raises(errors.InputShapeError, match=r"input 1: got shape \(32, 31\), accepted is \(32, 32\)"):
+    with pytest.raises(errors.InputShapeError, match=r"input 1: got shape \(32, 31\), accepted"):
         executable([X, Y[:, 1:]])
 
 

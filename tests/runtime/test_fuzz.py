@@ -54,7 +54,8 @@ def try_to_run(data, device):
     executable = Executable(Binary(bytes(data)), 0, device)
     # Expanded scalars: inputs of any shape for no memory.
     types = [torch.float32 if "Float" in spec.dtype.name else torch.int32 for spec in executable.inputs]
-    executable([torch.ones((), dtype=t).expand(spec.shape) for t, spec in zip(types, executable.inputs, strict=True)])
+    shapes = [spec.shape for spec in executable.inputs]
+    executable([torch.ones((), dtype=t).expand(shape) for t, shape in zip(types, shapes, strict=True)])
 
 
 def test_mutated_binaries_never_crash():

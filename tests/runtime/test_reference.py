@@ -15,7 +15,9 @@ from tt_torch.runtime import Binary, Device, Executable
 
 DATA = Path(__file__).parents[1] / "data" / "runtime"
 FLOAT32, BFLOAT16 = 2e-6, 4e-3
-THROUGH_BFLOAT16 = {"avgpool", "conv3d", "embedding", "flip", "gather", "index_select", "mul_bf16", "red_prod", "sort", "topk"}
+THROUGH_BFLOAT16 = {
+    "avgpool", "conv3d", "embedding", "flip", "gather", "index_select", "mul_bf16", "red_prod", "sort", "topk",
+}  # fmt: skip
 NAMES = sorted(path.stem for path in DATA.glob("*.ttnn"))
 
 
@@ -47,5 +49,5 @@ def test_reference_program(name):
 
 
 def test_host_code_runs_only_on_request():
-    with pytest.raises(UnsupportedBinaryError, match="CpuOp.*allow_host_code"):
+    with pytest.raises(UnsupportedBinaryError, match=r"CpuOp.*allow_host_code"):
         load("gather", allow_host_code=False)

@@ -7,6 +7,7 @@ descriptions, and results get their memory. Importing this needs neither torch-m
 from __future__ import annotations
 
 import atexit
+import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -111,7 +112,8 @@ class Device:
 
     def memory_stats(self) -> dict[str, dict[str, Any]]:
         """Per space ("dram", "l1"): total, allocated, peak, largest_free, banks, live [(name, bytes)]."""
-        return {space.name: self._impl.memory(space) for space in (_runtime.BufferType.dram, _runtime.BufferType.l1)}
+        spaces = (_runtime.BufferType.dram, _runtime.BufferType.l1)
+        return {space.name: self._impl.memory(space) for space in spaces}
 
     def close(self) -> None:
         """Free all device memory; executables of this device raise DeviceError from now on."""
@@ -180,7 +182,8 @@ class Executable:
         if len(wanted) != len(self._results):
             raise InputCountError(f"{len(self._results)} results, but {len(wanted)} output_dtypes")
         results = [
-            torch.empty(shape, dtype=dtype or own) for (shape, own), dtype in zip(self._results, wanted, strict=True)
+            torch.empty(shape, dtype=dtype or own)
+            for (shape, own), dtype in zip(self._results, wanted, strict=True)
         ]
         self._impl.run(arguments, [_describe(result) for result in results])
         return results
@@ -229,8 +232,6 @@ def _describe(tensor: torch.Tensor) -> tuple[int, list[int], list[int], Any]:
 
 def _read(buffer: tuple[int, list[int], list[int], Any]) -> torch.Tensor:
     """A copy of a contiguous tensor that the runtime shows to a callback."""
-    import ctypes
-
     data, shape, _, wire = buffer
     result = torch.empty(shape, dtype=_TORCH_TYPES[wire])
     ctypes.memmove(result.data_ptr(), data, result.numel() * result.element_size())
