@@ -1,0 +1,65 @@
+"""Models, timing and tables that the benchmarks share."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+CONSOLE = Console(width=int(os.environ.get("COLUMNS", "110")))
+
+
+def model(name: str, batch: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """A model with its real configuration and seeded random weights, and inputs for it."""
+    import transformers
+
+    torch.manual_seed(0)
+    if name == "resnet50":
+        config = transformers.ResNetConfig(num_labels=1000)
+        return transformers.ResNetForImageClassification(config).eval(), (torch.randn(batch, 3, 224, 224),)
+    config = transformers.BertConfig()
+    return transformers.BertModel(config).eval(), (torch.randint(0, config.vocab_size, (batch, 128)),)
+
+
+def first(output: Any) -> torch.Tensor:
+    return output if isinstance(output, torch.Tensor) else output[0]
+
+
+def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Median seconds of each side; the sides take turns, so that a change of the machine's speed hits all."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for call in sides.values():
+        call()
+    for _ in range(rounds):
+        for name, call in sides.items():
+            start = time.perf_counter()
+            call()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def in_process(module: str, *arguments: str, **variables: str) -> dict[str, Any]:
+    """Runs `python -m module arguments` cold and returns the JSON of its last line."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    shown = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        shown.add_column(column, justify="left" if i == 0 else "right")
+    for row in rows:
+        shown.add_row(*map(str, row))
+    CONSOLE.print(shown)

@@ -1,0 +1,63 @@
+"""Peak resident memory of compiling and running ResNet-50, beyond that of a process that loads the model."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+import torch
+
+from benchmarks.common import in_process, model, table
+
+BAR = 1.3  # times the weights
+
+
+def run(threads: int) -> None:
+    rows = []
+    for dtype in ("none", "bf16"):
+        sides = {mode: in_process("benchmarks.memory", mode, str(threads), TT_TORCH_DTYPE=dtype) for mode in MODES}
+        weights = sides["load"]["weights"]
+        for mode in list(MODES)[1:]:
+            more = sides[mode]["peak"] - sides["load"]["peak"]
+            row = (mode, dtype, sides["load"]["peak"], sides[mode]["peak"], more)
+            rows.append((*row[:2], *(f"{v / 1e6:.0f}" for v in row[2:]), f"{more / weights:.2f}", BAR))
+    heads = ["what", "dtype", "loading MB", "peak MB", "more MB", "x weights", "bar"]
+    table("Peak resident memory, ResNet-50", heads, rows)
+
+
+def load() -> None:
+    model("resnet50", 1)
+
+
+def imports() -> None:
+    """What the libraries alone take: torch-mlir, Dynamo and our own."""
+    load()
+    import torch._dynamo.backends.common
+
+    import tt_torch.dynamo.backend  # noqa: F401
+
+
+def compile_and_run() -> None:
+    import tt_torch
+
+    module, inputs = model("resnet50", 1)
+    compiled = tt_torch.compile_model(module, inputs)
+    for _ in range(3):
+        compiled(*inputs)
+
+
+def eager() -> None:
+    module, inputs = model("resnet50", 1)
+    with torch.no_grad():
+        module(*inputs)
+
+
+MODES = {"load": load, "imports": imports, "eager run": eager, "compile and run": compile_and_run}
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(sys.argv[2]))
+    MODES[sys.argv[1]]()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    weights = sum(p.numel() * p.element_size() for p in model("resnet50", 1)[0].parameters())
+    print(json.dumps({"peak": peak, "weights": weights}))

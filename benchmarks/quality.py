@@ -1,0 +1,32 @@
+"""What a compiled program costs the device: ops per call and bytes moved, counted from the binary.
+
+The reference figures are those of tt-mlir's compiler (19c86fca, optimization level 0, float32), counted in the
+same way from the binaries that it makes of these models.
+"""
+
+from __future__ import annotations
+
+import torch
+
+import tt_torch
+from benchmarks.common import model, table
+from tt_torch.flatbuffer import binary
+from tt_torch.flatbuffer.decode import decode
+
+# model -> device ops, data-movement ops, MB moved of the reference compiler, and the most that we allow ourselves
+REFERENCE = {"resnet50": (392, 56, 845, 100), "bert-base 1x128": (1168, 218, 2536, 220)}
+
+
+def run(threads: int) -> None:
+    torch.set_num_threads(threads)
+    rows = []
+    for name, (ops, moves, megabytes, bar) in REFERENCE.items():
+        for dtype in (None, "bf16"):
+            compiled = tt_torch.compile_model(*model(name, 1), tt_torch.CompilerConfig(dtype=dtype))
+            cost = binary.cost(decode(compiled.binary))
+            ours = f"{cost.bytes_moved / 1e6:.0f}"
+            size = f"{len(compiled.binary) / 1e6:.2f}"
+            rows.append((name, dtype or "f32", cost.device_ops, bar, ops, cost.data_movement, moves, ours, megabytes, size))
+            torch._dynamo.reset()
+    heads = ["model", "dtype", "device ops", "bar", "tt-mlir", "moves", "tt-mlir", "MB moved", "tt-mlir", "binary MB"]
+    table("Device ops per call and bytes moved", heads, rows)
