@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import StageError, TTTorchError
+from tt_torch.errors import StageError, UnsupportedOpError
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import importer
@@ -88,7 +88,7 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
             timings.measure(name, lambda step=step: step(module, config))  # type: ignore[misc]
             if config.verify_ir:
                 verify(module)
-        except TTTorchError:
+        except UnsupportedOpError:
             raise
         except Exception as error:
-            raise StageError(name, error, repro.write(config.repro_dir, name, before, error)) from error
+            raise StageError(name, error, repro.write(config, name, before, error)) from error

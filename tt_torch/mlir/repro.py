@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 
 from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
 
 
 def snapshot(module: ir.Module) -> bytes:
@@ -16,12 +20,22 @@ def snapshot(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def write(folder: str, step: str, before: bytes, error: Exception) -> str:
+# Options that steps read; those that are not at their default go into the command as environment variables.
+OPTIONS = ("dtype", "weight_dtype", "arch", "enable_consteval", "enable_optimizer")
+
+
+def write(config: CompilerConfig, step: str, before: bytes, error: Exception) -> str:
     """Writes the folder and returns the command that repeats the step."""
-    path = Path(folder) / f"{datetime.now():%Y%m%d_%H%M%S_%f}_{step}"
+    path = Path(config.repro_dir).resolve() / f"{datetime.now():%Y%m%d_%H%M%S_%f}_{step}"
     path.mkdir(parents=True)
     (path / "before.mlirbc").write_bytes(before)
     (path / "error.txt").write_text(f"{type(error).__name__}: {error}\n")
-    command = f"python -m tt_torch.tools.opt --step {step} {path / 'before.mlirbc'}"
+    command = f"{_settings(config)}python -m tt_torch.tools.opt --step {step} {quote(str(path / 'before.mlirbc'))}"
     (path / "command.txt").write_text(command + "\n")
     return command
+
+
+def _settings(config: CompilerConfig) -> str:
+    fields = (f for f in dataclasses.fields(config) if f.name in OPTIONS)
+    changed = [(f, getattr(config, f.name)) for f in fields if getattr(config, f.name) != f.default]
+    return "".join(f"{f.metadata['env']}={int(v) if isinstance(v, bool) else v} " for f, v in changed)

@@ -5,6 +5,7 @@ The tool behind IR tests and behind the command that a failing step leaves in it
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +14,13 @@ import typer
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import TTTorchError
+from tt_torch.errors import StageError, TTTorchError
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.verify import verify
 
 app = typer.Typer(add_completion=False)
+SEPARATOR = "// -----"
 
 
 def _read(file: str) -> str | bytes:
@@ -26,12 +28,37 @@ def _read(file: str) -> str | bytes:
     return data if data.startswith(b"ML\xefR") else data.decode()  # bytecode, or text
 
 
+def _split(source: str | bytes) -> list[str | bytes]:
+    """The modules of a text, each after as many empty lines as precede it: locations stay right."""
+    if isinstance(source, bytes):
+        return [source]
+    parts = re.split(rf"^{SEPARATOR}.*$", source, flags=re.MULTILINE)
+    before = [0, *(part.count("\n") for part in parts)]
+    return ["\n" * sum(before[: i + 1]) + part for i, part in enumerate(parts)]
+
+
+def _run(source: str | bytes, steps: list[pipeline.Step], config: CompilerConfig, locations: bool) -> str:
+    module = ir.Module.parse(source, make_context())
+    verify(module)
+    for name, step in steps:
+        try:
+            step(module, config)
+        except TTTorchError:
+            raise
+        except Exception as error:
+            raise StageError(name, error, None) from error
+        verify(module)
+    return module.operation.get_asm(enable_debug_info=locations)
+
+
 @app.command()
 def main(
     file: Annotated[str, typer.Argument(help="MLIR text or bytecode; - for standard input.")] = "-",
-    step: Annotated[list[str] | None, typer.Option(help="A step to run; several run in the order given.")] = None,
-    to: Annotated[str | None, typer.Option(help="Run all steps from StableHLO to a level: TTIR or TTNN.")] = None,
+    step: Annotated[list[str] | None, typer.Option(help="Steps to run, in the order given.")] = None,
+    to: Annotated[str | None, typer.Option(help="Run all steps from StableHLO to TTIR or TTNN.")] = None,
     dtype: Annotated[str | None, typer.Option(help="bf16 or f32, for the step apply-dtype.")] = None,
+    split: Annotated[bool, typer.Option("--split-input-file", help=f"Split at {SEPARATOR}")] = False,
+    expect_error: Annotated[bool, typer.Option(help="Succeed when every module has an error.")] = False,
     locations: Annotated[bool, typer.Option(help="Print source locations.")] = False,
     show_steps: Annotated[bool, typer.Option("--list", help="List the steps and stop.")] = False,
 ) -> None:
@@ -41,21 +68,29 @@ def main(
         return
     if unknown := [s for s in step or [] if s not in pipeline.STEPS]:
         raise typer.BadParameter(f"no step {', '.join(unknown)}; --list shows all", param_hint="--step")
-    config = CompilerConfig(dtype=dtype, verify_ir=True)
+    config = CompilerConfig(dtype=dtype).with_env()
     steps = [(s, pipeline.STEPS[s]) for s in step or []]
     if to is not None:
         levels = {"TTIR": pipeline.TO_TTIR, "TTNN": pipeline.TO_TTIR + pipeline.TO_TTNN}
         if to not in levels:
             raise typer.BadParameter("TTIR or TTNN", param_hint="--to")
         steps += levels[to]
+    passed, failed = 0, 0
     try:
-        module = ir.Module.parse(_read(file), make_context())
-        verify(module)
-        pipeline.run_steps(module, steps, config, pipeline.Timings())
-    except (TTTorchError, ir.MLIRError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from error
-    print(module.operation.get_asm(enable_debug_info=locations))
+        source = _read(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint="FILE") from error
+    for number, part in enumerate(_split(source) if split else [source]):
+        if number:
+            print(SEPARATOR, flush=True)
+        try:
+            print(_run(part, steps, config, locations))
+            passed += 1
+        except (TTTorchError, ir.MLIRError) as error:
+            print(f"error: {error}", file=sys.stdout if expect_error else sys.stderr)
+            failed += 1
+    if passed if expect_error else failed:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

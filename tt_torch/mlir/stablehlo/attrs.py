@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ def number(op: Any, name: str) -> float:
 
 
 def direction(op: Any) -> str:
-    """EQ, NE, GE, GT, LE or LT of a compare."""
-    return _stablehlo.ComparisonDirectionAttr(op.operation.attributes["comparison_direction"]).value
+    """EQ, NE, GE, GT, LE or LT of a compare. CHLO has an attribute of its own, with no Python class."""
+    return str(op.operation.attributes["comparison_direction"]).rstrip(">").split()[-1]
 
 
 def convolution(op: Any) -> _stablehlo.ConvDimensionNumbers:
@@ -61,8 +62,19 @@ def elements(value: Any) -> np.ndarray:
 def _bf16(value: Any) -> np.ndarray:
     if value.is_splat:
         return np.full(value.type.shape, value.get_splat_value().value, np.float32)
-    values = [float(v) for v in value]
-    return np.array(values, np.float32).reshape(value.type.shape)
+    text = str(value)[len("dense<") :].rpartition(" : ")[0]  # the binding reads no elements of this type
+    if blob := re.match(r'"0x([0-9A-F]*)"', text):
+        halves = np.frombuffer(bytes.fromhex(blob[1]), np.uint16)
+    else:
+        halves = np.array([_half(number) for number in re.findall(r"0x[0-9A-F]+|[-+.\de]+", text)], np.uint16)
+    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(value.type.shape)
+
+
+def _half(number: str) -> int:
+    """The bits of one printed bf16: a decimal, or hex digits for infinities and NaN."""
+    if number.startswith("0x"):
+        return int(number, 16)
+    return (int(np.float32(number).view(np.uint32)) + 0x8000) >> 16  # the decimals are rounded too
 
 
 _RESOURCE_DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i1": np.bool_, "ui8": np.uint8}

@@ -7,6 +7,7 @@ means the same to a consumer that does not know the name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch_mlir import ir
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from tt_torch.dynamo import composites
+from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
-from tt_torch.mlir.context import run_native
+from tt_torch.mlir.context import describe, node_of, run_native
 
 TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
 # torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
@@ -31,6 +33,7 @@ TO_STABLEHLO = (
     # Static shapes come as dynamic_iota, dynamic_reshape and the like of constants.
     "func.func(stablehlo-canonicalize-dynamism,canonicalize)",
 )
+_ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
 # torch-mlir would decompose these; StableHLO has them whole.
 KEPT = "aten.batch_norm"
 
@@ -88,13 +91,25 @@ def argument_kinds(function: Any) -> list[str]:
 
 
 def to_torch_backend(module: ir.Module) -> None:
-    run_native(module, f"{TO_TORCH_BACKEND}{{backend-legal-ops={KEPT}}}")
+    _lower(module, "torch-backend", f"{TO_TORCH_BACKEND}{{backend-legal-ops={KEPT}}}")
 
 
 def to_stablehlo(module: ir.Module) -> None:
-    run_native(module, *TO_STABLEHLO)
+    _lower(module, "stablehlo", *TO_STABLEHLO)
     with module.context, ir.Location.unknown():
         _name_composites(module)
+
+
+def _lower(module: ir.Module, stage: str, *passes: str) -> None:
+    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use."""
+    try:
+        run_native(module, *passes)
+    except ir.MLIRError as error:
+        for diagnostic in error.error_diagnostics:
+            if found := _ILLEGAL.search(diagnostic.message):
+                op = node_of(diagnostic.location)[1] or found[1]
+                raise UnsupportedOpError(op, stage, describe(diagnostic.location), found[0]) from error
+        raise
 
 
 def _composite_attributes(form: composites.Form) -> ir.DictAttr:

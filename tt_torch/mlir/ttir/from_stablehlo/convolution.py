@@ -17,7 +17,7 @@ def convolution(op: Any, b: Builder) -> Any:
     transposed = any(d != 1 for d in attrs.ints(op, "lhs_dilation") or [1])
     if len(spatial) not in (1, 2) or transposed or attrs.integer(op, "batch_group_count") != 1:
         return None
-    if any(attrs.ints(op, "window_reversal") or []):
+    if any(attrs.ints(op, "window_reversal") or []) or min(attrs.ints(op, "padding") or [0]) < 0:
         return None
     kernel = list(dims.kernel_spatial_dimensions)
     weight_order = [dims.kernel_output_feature_dimension, dims.kernel_input_feature_dimension, *kernel]

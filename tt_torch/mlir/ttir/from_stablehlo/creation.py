@@ -50,11 +50,11 @@ def _fits(value: float | int, element: ir.Type) -> float | int:
 
 
 def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
-    """A dense attribute of the device's element type; booleans and bf16 go through float text."""
+    """A dense attribute of the device's element type. bf16, which holds booleans too, is the upper half of float32."""
     name = str(kind.element_type)
     if name == "bf16":
-        text = np.array2string(values.astype(np.float32), separator=",", threshold=values.size + 1, floatmode="unique")
-        return ir.Attribute.parse(f"dense<{text}> : {kind}")
+        halves = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return ir.Attribute.parse(f'dense<"0x{halves.tobytes().hex()}"> : {kind}')
     if name in ("i32", "ui32"):
         info = np.iinfo(np.int32 if name == "i32" else np.uint32)
         values = np.clip(values, info.min, info.max)

@@ -60,7 +60,7 @@ def pad(op: Any, b: Builder) -> Any:
     x, value = op.operands[0], splat_of(op.operands[1])
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     low, high, interior = (attrs.ints(op, name) or [] for name in names)
-    if value is None or any(interior):
+    if value is None or any(interior) or not low:
         return None
     if min(low + high) < 0:
         begins = [max(0, -p) for p in low]

@@ -124,11 +124,15 @@ def convert(op: Any, b: Builder) -> Any:
     return x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
 
 
+# Integers up to this size are exact as the float32 bounds of clamp_scalar.
+EXACT = 2**24
+
+
 @RULES.rewrites("stablehlo.clamp")
 def clamp(op: Any, b: Builder) -> Any:
     low, x, high = op.operands
     bounds = splat_of(low), splat_of(high)
-    if None not in bounds:
+    if None not in bounds and (not isinstance(dtype(x), ir.IntegerType) or all(abs(v) <= EXACT for v in bounds)):
         return b("ttir.clamp_scalar", x, min=float(bounds[0]), max=float(bounds[1]))
     return b("ttir.minimum", b("ttir.maximum", x, low), high)
 

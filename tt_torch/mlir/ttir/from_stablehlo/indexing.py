@@ -12,11 +12,11 @@ from typing import Any
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
-REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod", "": "Invalid"}
+REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
 
 
 def _table(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]]:
@@ -51,7 +51,7 @@ def gather(op: Any, b: Builder) -> Any:
     dims = attrs.gather(op)
     indexed, sizes = list(dims.start_index_map), attrs.ints(op, "slice_sizes")
     whole = all(sizes[d] == (1 if d in indexed else s) for d, s in enumerate(shape(x)))
-    if not whole or list(dims.operand_batching_dims) or sorted(dims.collapsed_slice_dims) != sorted(indexed):
+    if not indexed or not whole or list(dims.operand_batching_dims) or sorted(dims.collapsed_slice_dims) != sorted(indexed):
         return None
     table, rest = _table(b, x, indexed)
     rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
@@ -70,9 +70,9 @@ def scatter(op: Any, b: Builder) -> Any:
     x, indices, updates = op.operands
     dims = attrs.scatter(op)
     indexed, windows = list(dims.scattered_dims_to_operand_dims), list(dims.update_window_dims)
-    reduce = REDUCES.get(body_op(op)) if len(_body(op)) > 1 else "Invalid"
+    reduce = "Invalid" if _overwrites(op) else REDUCES.get(body_op(op))
     rest_whole = [shape(updates)[w] for w in windows] == [s for d, s in enumerate(shape(x)) if d not in indexed]
-    if reduce is None or sorted(dims.inserted_window_dims) != sorted(indexed) or not rest_whole:
+    if reduce is None or not indexed or sorted(dims.inserted_window_dims) != sorted(indexed) or not rest_whole:
         return None
     table, rest = _table(b, x, indexed)
     rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
@@ -88,24 +88,35 @@ def scatter(op: Any, b: Builder) -> Any:
     return b("ttir.permute", written, permutation=[order.index(d) for d in range(len(order))])
 
 
-def _body(op: Any) -> list[Any]:
-    return list(op.operation.regions[0].blocks[0].operations)
+def _overwrites(op: Any) -> bool:
+    """Whether the body only returns its second argument, the update."""
+    block = op.operation.regions[0].blocks[0]
+    return len(list(block.operations)) == 1 and block.operations[0].operands[0] == block.arguments[1]
 
 
 @RULES.rewrites("stablehlo.dynamic_update_slice")
 def dynamic_update_slice(op: Any, b: Builder) -> Any:
-    """One moving dimension, as a static cache's update has: a scatter along it."""
+    """One moving dimension, as a static cache's update has: a scatter along it.
+
+    A start that lets the update reach over the end is moved back, as StableHLO has it.
+    """
     x, update, *starts = op.operands
     moving = [d for d, (s, u) in enumerate(zip(shape(x), shape(update), strict=True)) if s != u]
+    if not moving:
+        return update
     if len(moving) != 1:
         return None
     (dim,) = moving
+    start, latest = starts[dim], shape(x)[dim] - shape(update)[dim]
+    if splat_of(start) is None or not 0 <= splat_of(start) <= latest:
+        start = b("ttir.maximum", start, full(b, [1], dtype(start), 0))
+        start = b("ttir.minimum", start, full(b, [1], dtype(start), latest))
     size = shape(update)
     positions = [1] * len(size)
     positions[dim] = size[dim]
-    kind = tensor([size[dim]], dtype(starts[dim]))
+    kind = tensor([size[dim]], dtype(start))
     count = b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=0)
-    index = b("ttir.add", count, b("ttir.reshape", starts[dim], shape=[1]))
+    index = b("ttir.add", count, b("ttir.reshape", start, shape=[1]))
     index = b("ttir.reshape", index, shape=positions)
     factors = [s // p for s, p in zip(size, positions, strict=True)]
     index = b("ttir.broadcast", index, broadcast_dimensions=factors)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 
 @RULES.rewrites("stablehlo.dot_general")
 def dot_general(op: Any, b: Builder) -> Any:
-    lhs, rhs = op.operands
+    lhs, rhs = _widened(op, b)
     dims = attrs.dot(op)
     batch, contracted = list(dims.lhs_batching_dimensions), list(dims.lhs_contracting_dimensions)
     batch_b, contracted_b = list(dims.rhs_batching_dimensions), list(dims.rhs_contracting_dimensions)
@@ -28,11 +28,17 @@ def dot_general(op: Any, b: Builder) -> Any:
 @RULES.rewrites("stablehlo.dot")
 def dot(op: Any, b: Builder) -> Any:
     """Matrices or vectors: the last dimension of one with the first of the other."""
-    lhs, rhs = op.operands
+    lhs, rhs = _widened(op, b)
     rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
     columns = [*shape(rhs), 1] if len(shape(rhs)) == 1 else shape(rhs)
     product = b("ttir.matmul", b("ttir.reshape", lhs, shape=rows), b("ttir.reshape", rhs, shape=columns))
     return b("ttir.reshape", product, shape=shape(op.results[0]))
+
+
+def _widened(op: Any, b: Builder) -> list[Any]:
+    """The operands in the result's element type: StableHLO's product may be wider than what it multiplies."""
+    target = dtype(op.results[0])
+    return [x if dtype(x) == target else b("ttir.typecast", x, dtype=target) for x in op.operands]
 
 
 def _free(value: Any, taken: Sequence[int]) -> list[int]:

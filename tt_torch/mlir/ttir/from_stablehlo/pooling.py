@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tt_torch.mlir.rules import Builder, dtype, shape
@@ -24,10 +25,10 @@ def reduce_window(op: Any, b: Builder) -> Any:
     ones = [1] * rank
     stride, dilation = attrs.ints(op, "window_strides") or ones, attrs.ints(op, "window_dilations") or ones
     pads = attrs.ints(op, "padding") or [0] * 2 * rank
-    scan = [d for d in range(rank) if window[d] == shape(x)[d] and pads[2 * d : 2 * d + 2] == [window[d] - 1, 0]]
-    if combine == "add" and len(scan) == 1 and max(window) == window[scan[0]] > 1:
-        return b("ttir.cumsum", x, dim=scan[0])
-    if rank not in (3, 4) or window[:2] != [1, 1] or any(pads[:4]):
+    scanned = _scanned(shape(x), window, pads)
+    if combine == "add" and scanned is not None and stride == dilation == ones and splat_of(op.operands[1]) == 0:
+        return b("ttir.cumsum", x, dim=scanned)
+    if rank not in (3, 4) or [*window[:2], *stride[:2]] != [1] * 4 or any(pads[:4]) or min(pads) < 0:
         return None
     if rank == 3:  # a height of one
         window, stride, dilation = ([*v[:2], 1, v[2]] for v in (window, stride, dilation))
@@ -36,6 +37,17 @@ def reduce_window(op: Any, b: Builder) -> Any:
     sizes = {"kernel_size": window[2:], "stride": stride[2:], "dilation": dilation[2:], "padding": pads[4:]}
     pooled = _pool(op, b, x, combine, sizes)
     return pooled if pooled is None else b("ttir.reshape", pooled, shape=shape(op.results[0]))
+
+
+def _scanned(sizes: list[int], window: list[int], pads: list[int]) -> int | None:
+    """The dimension of which every position sees all before it, if it is the only one in the window."""
+    wide = [d for d, w in enumerate(window) if w != 1]
+    if len(wide) != 1:
+        return None
+    (dim,) = wide
+    before = [0] * len(pads)
+    before[2 * dim] = sizes[dim] - 1
+    return dim if window[dim] == sizes[dim] and pads == before else None
 
 
 def _pool(op: Any, b: Builder, x: Any, combine: str, sizes: dict[str, Any]) -> Any:
@@ -49,10 +61,9 @@ def _pool(op: Any, b: Builder, x: Any, combine: str, sizes: dict[str, Any]) -> A
         pooled = b("ttir.max_pool2d", flatten(b, x, NCHW), **sizes)
     elif combine == "add" and initial == 0 and sizes["dilation"] == [1, 1]:
         average = b("ttir.avg_pool2d", flatten(b, x, NCHW), count_include_pad=True, **sizes)
-        area = sizes["kernel_size"][0] * sizes["kernel_size"][1]
+        area = math.prod(sizes["kernel_size"])
         pooled = b("ttir.multiply", average, full(b, [1, 1, 1, 1], dtype(x), area))
     else:
         return None
-    out = [shape(op.results[0])[-1] if len(shape(op.results[0])) == 3 else d for d in shape(op.results[0])[-2:]]
-    out_height = 1 if len(shape(op.results[0])) == 3 else out[0]
-    return unflatten(b, pooled, [batch, out_height, out[1], channels], NCHW)
+    out_height, out_width = ([1, *shape(op.results[0])[2:]])[-2:]
+    return unflatten(b, pooled, [batch, out_height, out_width, channels], NCHW)

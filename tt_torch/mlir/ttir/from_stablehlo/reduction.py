@@ -6,12 +6,17 @@ from typing import Any
 
 from torch_mlir import ir
 
-from tt_torch.mlir.rules import Builder, dtype, producer
+from tt_torch.mlir.rules import Builder, dtype, producer, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 # On booleans, which are bf16 zeros and ones, "and" is the minimum and "or" the maximum.
 REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "min", "or": "max"}
+
+# Initial values that change nothing; for max and min any at or beyond the element type's end (32-bit by now).
+NEUTRAL = {"sum": lambda v: v == 0, "prod": lambda v: v == 1}
+LARGEST = {"f32": 3.4028234e38, "bf16": 3.3895313e38, "i32": 2**31 - 1}
 
 
 def body_op(op: Any) -> str:
@@ -26,16 +31,45 @@ def reduce(op: Any, b: Builder) -> Any:
     if len(op.results) == 2:
         return _argmax(op, b, dims)
     target, x = REDUCTIONS.get(body_op(op)), op.operands[0]
-    if target is None or (body_op(op) in ("and", "or") and not isinstance(dtype(x), ir.BF16Type)):
+    boolean = body_op(op) in ("and", "or")
+    if target is None or (boolean and not isinstance(dtype(x), ir.BF16Type)):
+        return None
+    if not _neutral(target, splat_of(op.operands[1]), dtype(x), boolean):
         return None
     return b(f"ttir.{target}", x, dim_arg=dims)
+
+
+def _neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
+    """Whether a reduction may ignore its initial value, which TTIR's have not."""
+    if initial is None:
+        return False
+    if target in NEUTRAL:
+        return NEUTRAL[target](initial)
+    if boolean:
+        return initial == (target == "min")
+    end = LARGEST.get(str(element), float("inf"))
+    return initial >= end if target == "min" else initial <= -end
+
+
+def _counts(positions: Any, dim: int) -> bool:
+    """Whether `positions` holds 0, 1, 2, ... along `dim`."""
+    while spread := producer(positions, "ttir.broadcast"):
+        positions = spread.operands[0]
+    sizes = shape(positions)
+    while move := producer(positions, "ttir.reshape"):
+        positions = move.operands[0]
+    count = producer(positions, "ttir.arange")
+    if count is None or count.attributes["start"].value != 0 or count.attributes["step"].value != 1:
+        return False
+    if shape(positions) == sizes:
+        return count.attributes["arange_dimension"].value == dim
+    return shape(positions) == [sizes[dim]] and all(s == 1 for d, s in enumerate(sizes) if d != dim)
 
 
 def _argmax(op: Any, b: Builder, dims: list[int]) -> Any:
     """torch.max(dim) and argmax: values reduced together with their positions, the larger value winning."""
     x, positions = op.operands[:2]
     compares = [o for o in op.operation.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
-    counted = producer(positions, "ttir.arange", "ttir.broadcast", "ttir.reshape", "stablehlo.iota") is not None
-    if len(dims) != 1 or not compares or not counted or attrs.direction(compares[0]) not in ("GE", "GT"):
+    if len(dims) != 1 or not compares or not _counts(positions, dims[0]) or attrs.direction(compares[0]) not in ("GE", "GT"):
         return None
     return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
