@@ -176,6 +176,17 @@ def test_threads_take_turns():
     assert not wrong
 
 
+def test_results_that_nobody_reads():
+    maker = Maker()
+    x, y = maker.input((32, 32)), maker.input((32, 32))
+    for _ in range(3):
+        maker.binary_op("Multiply", x, y, maker.tensor((32, 32)))
+        x = maker.binary_op("Add", x, y, maker.tensor((32, 32)))
+    executable = Executable(Binary(maker.binary(x)))
+    a, b = torch.rand(32, 32), torch.rand(32, 32)
+    assert torch.allclose(executable([a, b])[0], a + 3 * b)
+
+
 def test_submesh():
     mesh = Device(arch="blackhole", mesh_shape=(2, 2))
     part = mesh.submesh((1, 1), (1, 1))

@@ -34,7 +34,7 @@ const Program& program_at(const Binary::Impl& binary, size_t index) {
 
 Slot Planner::new_slot(const TensorSpec& spec) {
   const int now = std::max(0, current());
-  plan->values.push_back({spec, Origin::Bound, -1, false, now, now});
+  plan->values.push_back({.spec = spec, .first = now, .last = now});
   plan->packings.emplace_back();
   wants_.push_back(0);
   touches_.push_back(0);
