@@ -15,20 +15,8 @@ from tt_torch.runtime import Binary, Device, Executable
 
 DATA = Path(__file__).parents[1] / "data" / "runtime"
 FLOAT32, BFLOAT16 = 2e-6, 4e-3
-THROUGH_BFLOAT16 = set(
-    [
-        "avgpool",
-        "conv3d",
-        "embedding",
-        "flip",
-        "gather",
-        "index_select",
-        "mul_bf16",
-        "red_prod",
-        "sort",
-        "topk",
-    ]
-)
+THROUGH_BFLOAT16 = {"avgpool", "conv3d", "embedding", "flip", "gather"}
+THROUGH_BFLOAT16 |= {"index_select", "mul_bf16", "red_prod", "sort", "topk"}
 NAMES = sorted(path.stem for path in DATA.glob("*.ttnn"))
 
 
