@@ -1,0 +1,119 @@
+"""What the demos share: options, one-line errors, steps with their time, and compiling with a summary."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import tt_torch
+from tt_torch.errors import ConfigError
+from tt_torch.mlir.pipeline import LEVELS
+
+# Without a terminal rich assumes 80 columns and wraps; a log is better cut by its reader.
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+class Dtype(StrEnum):
+    """What --dtype takes."""
+
+    bf16 = "bf16"
+    f32 = "f32"
+
+
+DtypeOption = Annotated[
+    Dtype | None, typer.Option("--dtype", help="compute type on the device; the model's own unless given")
+]
+SaveOption = Annotated[
+    Path | None, typer.Option("--save", dir_okay=False, metavar="FILE.ttnn", help="write the compiled binary")
+]
+
+
+def run(command: Callable[..., Any]) -> None:
+    """Runs a demo as a command line program: bad input is one line and status 2, a failed check is status 1."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command()(command)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except (typer.TyperException, ConfigError) as error:
+        message = str(error) if isinstance(error, ConfigError) else error.format_message()
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """A spinner while the body runs, then one line with its time."""
+    start = time.perf_counter()
+    with console.status(f"{title} ..."):
+        yield
+    console.print(f"{title}: {short_time(time.perf_counter() - start)}")
+
+
+def compile_for_device(
+    model: Any, inputs: Sequence[torch.Tensor], dtype: Dtype | None, save: Path | None
+) -> tuple[tt_torch.CompiledModel, dict[str, str]]:
+    """The model compiled for the shapes of `inputs`, and the facts about that which a demo prints."""
+    config = tt_torch.CompilerConfig(dtype=dtype.value if dtype else None).with_env()
+    start = time.perf_counter()
+    with console.status("Compiling for the device ..."):
+        compiled = tt_torch.compile_model(model, inputs, config)
+    total = time.perf_counter() - start
+    facts = {
+        "compute type": config.dtype or "the model's own",
+        "compile time": f"{short_time(total)} ({_stages(compiled.executor.compiled.timings.steps, total)})",
+        "binary": f"{len(compiled.binary) / 1e6:.2f} MB" + (f", saved to {save}" if save else ""),
+    }
+    if save:
+        compiled.save(save)
+    return compiled, facts
+
+
+def _stages(steps: Mapping[str, float], total: float) -> str:
+    """Time per stage; what the compiler's own steps do not account for is PyTorch's capture and the first run."""
+    level_of = {name: level for level, level_steps in LEVELS.items() for name, _ in level_steps}
+    stages = {"capture and first run": total - sum(steps.values())}
+    for name, seconds in steps.items():
+        stage = level_of.get(name, "FX" if name != "flatbuffer" else name)
+        stages[stage] = stages.get(stage, 0.0) + seconds
+    return ", ".join(f"{stage} {short_time(seconds)}" for stage, seconds in stages.items())
+
+
+def short_time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: int = 5) -> list[float]:
+    """Median seconds per call of each function; they take turns, so that a busy machine slows all of them."""
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(repeats):
+        for function, measured in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            function(*args)
+            measured.append(time.perf_counter() - start)
+    return [median(measured) for measured in times]
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, value in facts.items():
+        table.add_row(name, value)
+    console.print(table)
+
+
+def conclude(checks: Mapping[str, bool]) -> None:
+    """Prints what was checked; a failed check ends the program with status 1."""
+    for text, passed in checks.items():
+        console.print(f"[green]ok[/]      {text}" if passed else f"[red]FAILED[/]  {text}")
+    if not all(checks.values()):
+        raise typer.Exit(1)

@@ -1,0 +1,172 @@
+"""ResNet-50 classifies photographs on the device and on the CPU, side by side.
+
+python demos/resnet/resnet50_demo.py [--image FILE]... [--dtype bf16] [--batch N] [--save model.ttnn]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+from PIL import Image, UnidentifiedImageError
+from rich.table import Table
+from sklearn.datasets import load_sample_images
+from transformers import ResNetConfig, ResNetForImageClassification
+from transformers.utils.logging import disable_progress_bar
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the demo runs from any folder
+
+from common import (
+    DtypeOption,
+    SaveOption,
+    compile_for_device,
+    conclude,
+    console,
+    print_facts,
+    run,
+    short_time,
+    step,
+    time_per_call,
+)
+
+from tt_torch.tools.utils import calculate_pcc
+
+PRETRAINED = "microsoft/resnet-50"
+HUB_SECONDS = 5  # to hear from the hub; the download itself may take longer
+
+# How the pretrained model saw its images.
+SIZE, CROP_SHARE = 224, 0.875
+MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+
+
+def load_model() -> tuple[torch.nn.Module, str]:
+    """The pretrained model, or one with seeded random weights; and which of the two it is, in words."""
+    disable_progress_bar()
+    try:
+        return _pretrained().eval(), f"pretrained weights of {PRETRAINED}"
+    except (HTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
+        reason = str(error).splitlines()[0]
+        return _random().eval(), f"random weights (seed 0): the Hugging Face hub does not answer ({reason})"
+
+
+def _pretrained() -> torch.nn.Module:
+    """From the local cache or the hub, which is asked first for a sign of life: the download retries for long."""
+    try:
+        return ResNetForImageClassification.from_pretrained(PRETRAINED, local_files_only=True)
+    except OSError:
+        HfApi().model_info(PRETRAINED, timeout=HUB_SECONDS)
+    try:
+        return ResNetForImageClassification.from_pretrained(PRETRAINED)
+    except OSError as error:  # transformers' words for many things; the cause tells
+        raise error.__cause__ or error from None
+
+
+def _random() -> torch.nn.Module:
+    torch.manual_seed(0)
+    model = ResNetForImageClassification(ResNetConfig(num_labels=1000))
+    # One pass over photographs sets the running statistics; with the initial ones activations grow from
+    # layer to layer until one class has all the probability.
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0
+    with torch.no_grad():
+        model.train()(torch.stack([preprocess(image) for image in sample_images().values()]))
+    return model
+
+
+def sample_images() -> dict[str, Image.Image]:
+    """The two photographs that come with scikit-learn."""
+    sample = load_sample_images()
+    names = [Path(name).name for name in sample.filenames]
+    return {name: Image.fromarray(pixels) for name, pixels in zip(names, sample.images, strict=True)}
+
+
+def read_images(paths: list[Path]) -> dict[str, Image.Image]:
+    """The named photographs, or the sample ones."""
+    try:
+        return {str(path): Image.open(path).convert("RGB") for path in paths} or sample_images()
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise typer.BadParameter(str(error), param_hint="--image") from None
+
+
+def preprocess(image: Image.Image) -> torch.Tensor:
+    """Shortest edge to 256, the 224 x 224 in the middle, ImageNet's mean and deviation."""
+    scale = int(SIZE / CROP_SHARE) / min(image.size)
+    width, height = (max(SIZE, round(edge * scale)) for edge in image.size)
+    left, top = (width - SIZE) // 2, (height - SIZE) // 2
+    resized = image.resize((width, height), Image.Resampling.BICUBIC).crop((left, top, left + SIZE, top + SIZE))
+    pixels = torch.frombuffer(bytearray(resized.tobytes()), dtype=torch.uint8).reshape(SIZE, SIZE, 3)
+    return ((pixels / 255 - MEAN) / STD).permute(2, 0, 1)
+
+
+def in_batches(images: list[torch.Tensor], size: int) -> list[torch.Tensor]:
+    """Batches of exactly `size`: the images are repeated until they fill the last one."""
+    count = -(-len(images) // size) * size
+    filled = [images[i % len(images)] for i in range(count)]
+    return [torch.stack(filled[i : i + size]) for i in range(0, count, size)]
+
+
+def label(model: torch.nn.Module, index: int) -> str:
+    name = model.config.id2label[index]
+    return f"class {index}" if name.startswith("LABEL_") else name.split(",")[0]
+
+
+def top_five(model: torch.nn.Module, name: str, cpu: torch.Tensor, device: torch.Tensor) -> Table:
+    table = Table(title=name, title_justify="left", title_style="bold")
+    for column in ("", "CPU", "probability", "device", "probability"):
+        table.add_column(column, justify="right" if column == "probability" else "left", min_width=len(column))
+    rankings = [logits.float().softmax(-1).topk(5) for logits in (cpu, device)]
+    for rank in range(5):
+        cells = []
+        for ranking in rankings:
+            cells += [label(model, ranking.indices[rank].item()), f"{ranking.values[rank]:.4f}"]
+        table.add_row(str(rank + 1), *cells)
+    return table
+
+
+def main(
+    image: Annotated[
+        list[Path], typer.Option(exists=True, dir_okay=False, help="a photograph; may be given several times")
+    ] = [],  # noqa: B006 - typer's form of an option that may be absent
+    dtype: DtypeOption = None,
+    batch: Annotated[int, typer.Option(min=1, max=256, help="images per call")] = 1,
+    save: SaveOption = None,
+) -> None:
+    """Classifies photographs with ResNet-50 on the device and compares with PyTorch on the CPU."""
+    images = read_images(image)
+    with step("Loading the model"):
+        model, source = load_model()
+    console.print(f"ResNet-50 with {source}", soft_wrap=True)
+
+    def classify(pixels: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return model(pixels).logits
+
+    batches = in_batches([preprocess(picture) for picture in images.values()], batch)
+    compiled, facts = compile_for_device(model, batches[:1], dtype, save)
+    with step("Classifying"):
+        cpu = torch.cat([classify(pixels) for pixels in batches])
+        device = torch.cat([compiled(pixels).logits for pixels in batches])
+        seconds = time_per_call([classify, compiled], batches[0])
+    for name, ours, theirs in zip(images, device, cpu, strict=False):  # repeated images are shown once
+        console.print(top_five(model, name, theirs, ours))
+    pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
+    print_facts(
+        facts
+        | {
+            f"time per image, {where}": f"{short_time(total / batch)} (batch {batch}, {torch.get_num_threads()} threads)"
+            for where, total in zip(("CPU", "device"), seconds, strict=True)
+        }
+        | {"PCC": f"{pcc:.6f} (device against CPU, lowest of all images)"}
+    )
+    required = 0.99 if "bf16" in facts["compute type"] else 0.9999
+    conclude({f"PCC at least {required}": pcc >= required})
+
+
+if __name__ == "__main__":
+    run(main)
