@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 # A folded tensor travels as an argument of the program, so a large one is better computed on the device.
@@ -20,11 +21,12 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     name of the placeholder that now stands for each; placeholders are added after the existing ones.
     Without `fold` only the tensors that the graph holds as attributes become placeholders."""
     graph, values = gm.graph, {}
-    for node in list(graph.nodes):
-        if node.op == "get_attr":
-            values[node] = getattr(gm, node.target)
-        elif fold and _foldable(node, values):
-            values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+    with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
+        for node in list(graph.nodes):
+            if node.op == "get_attr":
+                values[node] = getattr(gm, node.target)
+            elif fold and _foldable(node, values):
+                values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
     constants = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():

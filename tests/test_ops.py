@@ -1,0 +1,51 @@
+"""Each row of op_table.py through torch.compile, against PyTorch eager: shape, dtype, value, changed inputs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from op_table import FAMILIES, Row, draw
+from torch.utils._pytree import tree_flatten
+
+import tt_torch
+from tt_torch.tools.verify import calculate_pcc
+
+CASES = [(family, row, dtype) for family, rows in FAMILIES.items() for row in rows for dtype in row.dtypes]
+
+
+def _name(case: tuple[str, Row, torch.dtype]) -> str:
+    family, row, dtype = case
+    return f"{family}-{row.name}-{str(dtype)[6:]}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=_name)
+def test_op(case: tuple[str, Row, torch.dtype]) -> None:
+    _, row, dtype = case
+    inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]
+    theirs, ours = copy.deepcopy(inputs), copy.deepcopy(inputs)
+    expected = row.fn(*theirs)
+    got = torch.compile(row.fn, backend=tt_torch.backend, fullgraph=True, dynamic=False)(*ours)
+    check((got, ours), (expected, theirs), row.scale)
+
+
+def check(got: Any, expected: Any, scale: float = 1.0) -> None:
+    """The same structure of tensors of the same shape, dtype and, within their dtype's tolerance, value."""
+    (values, structure), (goldens, wanted) = tree_flatten(got), tree_flatten(expected)
+    assert structure == wanted
+    for value, golden in zip(values, goldens, strict=True):
+        assert (value.shape, value.dtype) == (golden.shape, golden.dtype)
+        _compare(value, golden, scale)
+
+
+def _compare(value: torch.Tensor, golden: torch.Tensor, scale: float) -> None:
+    if not golden.dtype.is_floating_point:
+        assert torch.equal(value, golden)
+    elif golden.dtype in (torch.float32, torch.float64):
+        torch.testing.assert_close(value, golden, rtol=1e-4, atol=1e-4 * scale, equal_nan=True)
+    elif golden.numel() < 4:  # too few for a correlation
+        torch.testing.assert_close(value, golden, rtol=2e-2, atol=2e-2, equal_nan=True)
+    else:
+        assert calculate_pcc(value, golden) >= 0.999
