@@ -4,6 +4,7 @@ declaration, how a value is written from the wire table."""
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class _Translator:
         self.functions = list(module.body.operations)
         self.functions.sort(key=_is_private)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
+        self.text = _text_by_function(module)
         self.refs: dict[Any, Message] = {}
         self.next_id = 1  # 0 is null
 
@@ -61,7 +63,7 @@ class _Translator:
         return {
             "name": function.name.value,
             "inputs": inputs,
-            "operations": [GET_DEVICE, *map(self._operation, body, _lines(function))],
+            "operations": [GET_DEVICE, *map(self._operation, body, self.text[function.name.value][1:])],
             "outputs": [self._ref(v) for v in terminator.operands],
             "debug_info": {"golden_info": {"golden_map": []}},
             "private": _is_private(function),
@@ -92,28 +94,36 @@ class _Translator:
         return {table: record}
 
     def _load_cached(self, op: ir.Operation) -> Message:
-        """Equal hashes must mean equal functions: the callee's text without its symbol's name."""
         name = op.attributes["callee"].value
         index = self.index[name]
-        text = self.functions[index].operation.get_asm().replace(f"@{name}", "@", 1)
         record = {
             "inputs": [self._ref(v) for v in op.operands],
             "outputs": [self._ref(r) for r in op.results],
             "callee_name": name,
             "program_idx": index,
-            "program_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "program_hash": self._hash(self.functions[index]),
         }
         return {"LoadCachedOp": record}
+
+    def _hash(self, function: Any) -> str:
+        """Equal hashes must mean equal functions: the text without the symbol, and what the text leaves out."""
+        name = function.name.value
+        digest = hashlib.sha256("\n".join(self.text[name]).replace(f"@{name}(", "@(", 1).encode())
+        for op in function.regions[0].blocks[0].operations:
+            if op.operation.name == "ttnn.constant":
+                digest.update(elements(op.operation.attributes["input"]).tobytes())
+        return digest.hexdigest()
 
 
 def _is_private(function: Any) -> bool:
     return "sym_visibility" in function.attributes
 
 
-def _lines(function: Any) -> list[str]:
-    """The text of each op. The function is printed once: an op alone costs as much to print as all of them."""
-    text = function.operation.get_asm(large_elements_limit=16)
-    return [line.strip() for line in text.splitlines()[1:]]
+def _text_by_function(module: ir.Module) -> dict[str, list[str]]:
+    """Each function's text: its first line, then a line per op. The module is printed once, for to print a part
+    costs as much; constants are abbreviated."""
+    lines = iter(module.operation.get_asm(large_elements_limit=16).splitlines()[1:])
+    return {f.name.value: [line.strip() for line in itertools.takewhile(lambda t: t != "  }", lines)] for f in module.body.operations}
 
 
 def _attributes(op: ir.Operation) -> Message:

@@ -153,8 +153,15 @@ def declare(
     return op
 
 
-def build(name: str, operands: Sequence[Any], attrs: dict[str, Any], result_types: Sequence[ir.Type]) -> ir.Operation:
-    """Creates the declared op `name` at the current insertion point and location.
+def build(
+    name: str,
+    operands: Sequence[Any],
+    attrs: dict[str, Any],
+    result_types: Sequence[ir.Type],
+    ip: ir.InsertionPoint | None = None,
+    loc: ir.Location | None = None,
+) -> ir.Operation:
+    """Creates the declared op `name`, at the current insertion point and location unless others are given.
 
     `operands` follow the declaration: None for an absent optional one, a list for a variadic one.
     """
@@ -178,7 +185,7 @@ def build(name: str, operands: Sequence[Any], attrs: dict[str, Any], result_type
         values += group
     if op.segmented:
         encoded["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-    return ir.Operation.create(name, list(result_types), values, encoded)
+    return ir.Operation.create(name, list(result_types), values, encoded, loc=loc, ip=ip)
 
 
 def attr(op: Any, name: str) -> Any:

@@ -23,11 +23,17 @@ Rule = Callable[[Any, "Builder"], Any]
 
 
 class Builder:
-    """Creates declared ops; result types are inferred from the declaration unless given."""
+    """Creates declared ops at one place and location; result types are inferred from the declaration unless given.
+
+    Without a place it uses the current insertion point and location.
+    """
+
+    def __init__(self, ip: ir.InsertionPoint | None = None, location: ir.Location | None = None) -> None:
+        self.ip, self.location = ip, location
 
     def __call__(self, name: str, *operands: Any, type: Any = None, **attrs: Any) -> Any:
         types = infer(name, operands, attrs) if type is None else [type] if isinstance(type, ir.Type) else type
-        op = ods.build(name, operands, attrs, types)
+        op = ods.build(name, operands, attrs, types, self.ip, self.location)
         results = list(op.results)
         return results[0] if len(results) == 1 else results
 
@@ -66,32 +72,35 @@ class RuleSet:
         return both
 
     def _patterns(self) -> rewrite.FrozenRewritePatternSet:
-        patterns = rewrite.RewritePatternSet()
+        by_name: dict[str, list[Rule]] = {}
         for name, rule in self.rules:
-            patterns.add(name, _callback(rule))
+            by_name.setdefault(name, []).append(rule)
+        patterns = rewrite.RewritePatternSet()
+        for name, rules in by_name.items():
+            patterns.add(name, _callback(rules))
         return patterns.freeze()
 
     def convert(self, module: ir.Module) -> None:
         """Applies the rules once to each op, in order."""
-        with module.context:
+        with module.context, ir.Location.unknown():
             rewrite.walk_and_apply_patterns(module.operation, self._patterns())
 
     def simplify(self, module: ir.Module) -> None:
         """Applies the rules until none matches; unused pure ops disappear on the way."""
-        with module.context:
+        with module.context, ir.Location.unknown():
             config = rewrite.GreedyRewriteConfig()
             config.max_iterations = 50
             rewrite.apply_patterns_and_fold_greedily(module.operation, self._patterns(), config)
 
 
-def _callback(rule: Rule) -> Callable[[Any, Any], bool | None]:
-    builder = Builder()
+def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
+    """One pattern for all rules of an op, tried in order: calls from C++ cost more than rules that do not match."""
 
     def apply(op: Any, rewriter: rewrite.PatternRewriter) -> bool | None:
         if op.operation.parent.name != "func.func":
             return True  # the body of a reduce or the like: its owner reads it
-        with rewriter.ip, op.location:
-            values = rule(op, builder)
+        builder = Builder(rewriter.ip, op.location)
+        values = next((v for rule in rules if (v := rule(op, builder)) is not None), None)
         if values is None:
             return True
         rewriter.replace_op(op, list(values) if isinstance(values, (list, tuple)) else [values])

@@ -21,7 +21,7 @@ class LoadedProgram:
         self._executable = Executable(Binary.load(path), 0, device)
         self.inputs: list[TensorSpec] = self._executable.inputs
         self.outputs: list[TensorSpec] = self._executable.outputs
-        self._resident = frozenset(i for i, spec in enumerate(self.inputs) if str(spec.buffer).endswith("Host"))
+        self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(self._executable(inputs, self._resident))
