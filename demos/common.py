@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import torch
 import typer
 from rich.console import Console
-from rich.table import Table
 
 import tt_torch
 from tt_torch.errors import ConfigError
@@ -40,7 +39,7 @@ SaveOption = Annotated[
 
 
 def run(command: Callable[..., Any]) -> None:
-    """Runs a demo as a command line program: bad input is one line and status 2, a failed check is status 1."""
+    """Runs a demo as a command line program: bad input is one line and status 2, a failed check status 1."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(command)
     try:
@@ -71,8 +70,9 @@ def compile_for_device(
     total = time.perf_counter() - start
     facts = {
         "compute type": config.dtype or "the model's own",
-        "compile time": f"{short_time(total)} ({_stages(compiled.executor.compiled.timings.steps, total)})",
-        "binary": f"{len(compiled.binary) / 1e6:.2f} MB" + (f", saved to {save}" if save else ""),
+        "compile time": short_time(total),
+        "of which": _stages(compiled.executor.compiled.timings.steps, total),
+        "binary": f"{len(compiled.binary) / 1e3:.0f} kB" + (f", saved to {save}" if save else ""),
     }
     if save:
         compiled.save(save)
@@ -80,7 +80,7 @@ def compile_for_device(
 
 
 def _stages(steps: Mapping[str, float], total: float) -> str:
-    """Time per stage; what the compiler's own steps do not account for is PyTorch's capture and the first run."""
+    """Time per stage; what our own steps do not account for is PyTorch's capture and the first run."""
     level_of = {name: level for level, level_steps in LEVELS.items() for name, _ in level_steps}
     stages = {"capture and first run": total - sum(steps.values())}
     for name, seconds in steps.items():
@@ -105,10 +105,9 @@ def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: 
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    width = max(map(len, facts))
     for name, value in facts.items():
-        table.add_row(name, value)
-    console.print(table)
+        console.print(f"{name:{width}}  {value}", markup=False, soft_wrap=True)
 
 
 def conclude(checks: Mapping[str, bool]) -> None:

@@ -55,7 +55,7 @@ def load_model() -> tuple[torch.nn.Module, str]:
 
 
 def _pretrained() -> torch.nn.Module:
-    """From the local cache or the hub, which is asked first for a sign of life: the download retries for long."""
+    """From the local cache or the hub, which is first asked for a sign of life: downloads retry for long."""
     try:
         return ResNetForImageClassification.from_pretrained(PRETRAINED, local_files_only=True)
     except OSError:
@@ -99,8 +99,9 @@ def preprocess(image: Image.Image) -> torch.Tensor:
     scale = int(SIZE / CROP_SHARE) / min(image.size)
     width, height = (max(SIZE, round(edge * scale)) for edge in image.size)
     left, top = (width - SIZE) // 2, (height - SIZE) // 2
-    resized = image.resize((width, height), Image.Resampling.BICUBIC).crop((left, top, left + SIZE, top + SIZE))
-    pixels = torch.frombuffer(bytearray(resized.tobytes()), dtype=torch.uint8).reshape(SIZE, SIZE, 3)
+    resized = image.resize((width, height), Image.Resampling.BICUBIC)
+    middle = resized.crop((left, top, left + SIZE, top + SIZE))
+    pixels = torch.frombuffer(bytearray(middle.tobytes()), dtype=torch.uint8).reshape(SIZE, SIZE, 3)
     return ((pixels / 255 - MEAN) / STD).permute(2, 0, 1)
 
 
@@ -119,7 +120,7 @@ def label(model: torch.nn.Module, index: int) -> str:
 def top_five(model: torch.nn.Module, name: str, cpu: torch.Tensor, device: torch.Tensor) -> Table:
     table = Table(title=name, title_justify="left", title_style="bold")
     for column in ("", "CPU", "probability", "device", "probability"):
-        table.add_column(column, justify="right" if column == "probability" else "left", min_width=len(column))
+        table.add_column(column, justify="right" if column == "probability" else "left")
     rankings = [logits.float().softmax(-1).topk(5) for logits in (cpu, device)]
     for rank in range(5):
         cells = []
@@ -156,14 +157,10 @@ def main(
     for name, ours, theirs in zip(images, device, cpu, strict=False):  # repeated images are shown once
         console.print(top_five(model, name, theirs, ours))
     pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
-    print_facts(
-        facts
-        | {
-            f"time per image, {where}": f"{short_time(total / batch)} (batch {batch}, {torch.get_num_threads()} threads)"
-            for where, total in zip(("CPU", "device"), seconds, strict=True)
-        }
-        | {"PCC": f"{pcc:.6f} (device against CPU, lowest of all images)"}
-    )
+    how = f"(batch {batch}, {torch.get_num_threads()} threads)"
+    for where, total in zip(("CPU", "device"), seconds, strict=True):
+        facts[f"time per image, {where}"] = f"{short_time(total / batch)} {how}"
+    print_facts(facts | {"PCC": f"{pcc:.6f} (device against CPU, lowest of all images)"})
     required = 0.99 if "bf16" in facts["compute type"] else 0.9999
     conclude({f"PCC at least {required}": pcc >= required})
 

@@ -1,0 +1,148 @@
+"""The demos as a user runs them: from another folder, without network, and what they say must hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from flatbuffer.wire_reader import check
+
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.flatbuffer.encode import encode
+
+DEMOS = Path(__file__).parents[2] / "demos"
+RESNET = "resnet/resnet50_demo.py"
+
+# Runs a demo and keeps the first call of its program: what went in, weights included, and what came out.
+RECORD = """
+import runpy, sys, torch
+from tt_torch.executor import Executor
+
+call, kept = Executor.__call__, sys.argv.pop(1)
+
+def record(self, inputs):
+    outputs = call(self, inputs)
+    torch.save({"inputs": [*inputs, *self.compiled.constants], "outputs": outputs}, kept)
+    Executor.__call__ = call
+    return outputs
+
+Executor.__call__ = record
+sys.argv.pop(0)
+sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+LOAD = """
+import sys, torch, tt_torch
+kept = torch.load(sys.argv[2])
+outputs = tt_torch.load(sys.argv[1])(*(t.detach() for t in kept["inputs"]))
+compiler = {"torch_mlir", "tt_torch.mlir", "tt_torch.dynamo", "tt_torch.compiler"} & set(sys.modules)
+assert not compiler, compiler
+for got, wanted in zip(outputs, kept["outputs"], strict=True):
+    torch.testing.assert_close(got.to(wanted.dtype), wanted, rtol=0, atol=0)
+print("same")
+"""
+
+
+def python(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess:
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(cwd)}  # no network, and an empty cache
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        environment["OMP_NUM_THREADS"] = "1"
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def number(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
+    assert found, f"{pattern!r} is not in:\n{text}"
+    return float(found[1])
+
+
+def check_resnet(text: str) -> None:
+    assert "random weights (seed 0): the Hugging Face hub does not answer" in text
+    assert "china.jpg" in text and "flower.jpg" in text and text.count("class ") == 2 * 2 * 5
+    assert number(r"PCC +(\S+) \(device", text) >= (0.99 if "bf16" in text else 0.9999)
+    assert "time per image, CPU" in text and "time per image, device" in text
+
+
+def check_sentences(text: str) -> None:
+    assert number(r"cosine +(\S+) \(device", text) >= 0.999
+    ranked = [float(value) for value in re.findall(r"│ +(-?\d\.\d+) │ +-?\d\.\d+ │ \d  ", text)]
+    assert len(ranked) == 6 and ranked == sorted(ranked, reverse=True)
+    nearest = text[text.index("Nearest") :]
+    assert nearest.index("The cat") < nearest.index("A kitten") < nearest.index("The central bank")
+
+
+def check_digits(text: str) -> None:
+    cpu, device = number(r"accuracy, CPU +(\S+) %", text), number(r"accuracy, device +(\S+) %", text)
+    assert cpu > 80 and abs(cpu - device) <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("demo", "options", "says"),
+    [
+        (RESNET, [], check_resnet),
+        (RESNET, ["--dtype", "bf16", "--batch", "2"], check_resnet),
+        ("sentence_similarity.py", [], check_sentences),
+        ("sentence_similarity.py", ["--dtype", "bf16"], check_sentences),
+        ("digits.py", ["--epochs", "2"], check_digits),
+    ],
+)
+def test_demo(demo, options, says, tmp_path):
+    """One run: what it says, its binary read independently, and the same results without the compiler."""
+    saved, kept = tmp_path / "model.ttnn", tmp_path / "call.pt"
+    ran = python("-c", RECORD, kept, DEMOS / demo, "--save", saved, *options, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    says(ran.stdout)
+    assert "FAILED" not in ran.stdout and str(saved) in ran.stdout and "compile time" in ran.stdout
+    data = saved.read_bytes()
+    assert check(data) == decode(data)
+    assert encode(decode(data)) == data
+    loaded = python("-c", LOAD, saved, kept, cwd=tmp_path)
+    assert loaded.stdout.strip() == "same", loaded.stderr
+
+
+@pytest.mark.parametrize(
+    ("demo", "options", "message"),
+    [
+        (RESNET, ["--image", "nowhere.jpg"], "nowhere.jpg"),
+        (RESNET, ["--image", __file__], "cannot identify image file"),
+        (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
+        ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
+        ("digits.py", ["--epochs", "0"], "--epochs"),
+    ],
+)
+def test_bad_input_is_one_line(demo, options, message, tmp_path):
+    ran = python(DEMOS / demo, *options, cwd=tmp_path)
+    assert ran.returncode == 2 and ran.stdout == ""
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("error: ") and message in line
+
+
+def test_failed_check_is_status_1(monkeypatch):
+    """A demo whose device result is wrong says so and fails."""
+    monkeypatch.syspath_prepend(str(DEMOS))
+    import common
+    import typer
+
+    with common.console.capture() as printed, pytest.raises(typer.Exit) as ended:
+        common.conclude({"right": True, "wrong": False})
+    assert ended.value.exit_code == 1 and "FAILED  wrong" in printed.get()
+
+
+@pytest.mark.parametrize(("similar", "same"), [([0.9, 0.5, 0.2], True), ([0.9, 0.2, 0.5], False)])
+def test_ranking_tells_a_swap(similar, same, monkeypatch):
+    monkeypatch.syspath_prepend(str(DEMOS))
+    from sentence_similarity import same_ranking
+
+    def symmetric(values):
+        matrix = torch.eye(3)
+        matrix[[0, 0, 1], [1, 2, 2]] = torch.tensor(values)
+        return matrix
+
+    assert same_ranking(symmetric(similar), symmetric([0.9, 0.5, 0.2])) is same

