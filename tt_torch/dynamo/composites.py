@@ -44,6 +44,26 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
+@composite("(Tensor input) -> Tensor")
+def erfc(x: torch.Tensor) -> torch.Tensor:
+    return 1 - torch.erf(x)
+
+
+@composite("(Tensor lhs, Tensor rhs) -> Tensor")
+def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
+    """Operands of one type; the sign is that of the divisor."""
+    rest = torch.fmod(lhs, rhs)
+    return torch.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
+
+
+@composite("(Tensor input, Tensor index, Tensor source, *, int dim, str reduce) -> Tensor")
+def scatter(
+    x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str
+) -> torch.Tensor:
+    """Index and source have one shape; `reduce` is "" (overwrite) or "sum"."""
+    return x.scatter_add(dim, index, source) if reduce else x.scatter(dim, index, source)
+
+
 @composite("(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor")
 def layer_norm(
     x: torch.Tensor,

@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe, node_of
-from tt_torch.mlir.stablehlo.normalize import normalize, retype_function
+from tt_torch.mlir.stablehlo.normalize import DEVICE_TYPES, normalize, retype_function
 from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing registers the rules)
     composites,
     convolution,
@@ -32,10 +32,16 @@ def convert(module: ir.Module) -> None:
     RULES.convert(module)
     (function,) = module.body.operations
     for op in function.regions[0].blocks[0].operations:
-        if op.operation.name.startswith(SOURCE) and any(True for r in op.results for _ in r.uses):
+        used = any(True for r in op.results for _ in r.uses)
+        if used and (op.operation.name.startswith(SOURCE) or any(_foreign(r) for r in op.results)):
             raise unsupported(op)
     with module.context, ir.Location.unknown():
         retype_function(function)
+
+
+def _foreign(value: ir.Value) -> bool:
+    """Whether no device type stands for those of the value, as for complex numbers."""
+    return str(value.type.element_type) not in DEVICE_TYPES
 
 
 def unsupported(op: ir.OpView) -> UnsupportedOpError:

@@ -28,7 +28,14 @@ def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
     return b("ttir.multiply", b("ttir.multiply", x, scalar(0.5)), b("ttir.add", tanh, scalar(1.0)))
 
 
+SCATTERS = {"": "Invalid", "sum": "Sum"}
+
 COMPOSITES: dict[str, Expand] = {
+    "tenstorrent.erfc": lambda b, operands, _: b("ttir.erfc", *operands),
+    "tenstorrent.remainder": lambda b, operands, _: b("ttir.remainder", *operands),
+    "tenstorrent.scatter": lambda b, operands, a: b(
+        "ttir.scatter", *operands, dim=a["dim"], scatter_reduce_type=SCATTERS[a["reduce"]]
+    ),
     "tenstorrent.gelu": lambda b, operands, _: b("ttir.gelu", *operands),
     "tenstorrent.gelu_tanh": gelu_tanh,
     "tenstorrent.layer_norm": lambda b, operands, a: b("ttir.layer_norm", *operands, epsilon=a["epsilon"]),

@@ -19,14 +19,18 @@ def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) 
     return b("ttir.full", type=tensor(dims, element), shape=list(dims), fill_value=int(value) if is_int else float(value))
 
 
+# Ops that make the same value of a splat; torch-mlir casts its scalars from f64 and i64.
+SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
+
+
 def splat_of(value: Any) -> float | int | None:
     """The value of a constant or full of one value, whichever dialect it is in; None for others."""
-    op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", "ttir.broadcast", "ttir.reshape")
+    op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", *SPREADING)
     if op is None:
         return None
     if op.name == "ttir.full":
         return op.attributes["fill_value"].value
-    if op.name in ("ttir.broadcast", "ttir.reshape"):
+    if op.name in SPREADING:
         return splat_of(op.operands[0])
     return attrs.splat(op.attributes["value"])
 
@@ -60,6 +64,12 @@ def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
         values = np.clip(values, info.min, info.max)
     target = {"f32": np.float32, "i32": np.int32, "ui32": np.uint32, "ui8": np.uint8}[name]
     return ir.DenseElementsAttr.get(np.ascontiguousarray(values.astype(target)), type=kind)
+
+
+@RULES.rewrites("tensor.empty")
+def empty(op: Any, b: Builder) -> Any:
+    """Elements that the program overwrites, or means to be arbitrary."""
+    return full(b, shape(op.results[0]), dtype(op.results[0]), 0)
 
 
 @RULES.rewrites("stablehlo.iota", "stablehlo.dynamic_iota")

@@ -143,3 +143,29 @@ def remainder(op: Any, b: Builder) -> Any:
     lhs, rhs = _aligned(op, b)
     magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
     return b("ttir.multiply", b("ttir.sign", lhs), magnitude)
+
+
+@RULES.rewrites("stablehlo.round_nearest_even")
+def round_nearest_even(op: Any, b: Builder) -> Any:
+    """floor(x), plus one above the middle, or in the middle when that makes it even."""
+    (x,) = op.operands
+
+    def scalar(value: float) -> Any:
+        return full(b, [1] * len(shape(x)), dtype(x), value)
+
+    low = b("ttir.floor", x)
+    rest = b("ttir.subtract", x, low)
+    half = b("ttir.multiply", low, scalar(0.5))
+    odd = b("ttir.multiply", b("ttir.subtract", half, b("ttir.floor", half)), scalar(2.0))
+    middle = b("ttir.where", b("ttir.eq", rest, scalar(0.5)), odd, full(b, shape(x), dtype(x), 0.0))
+    step = b("ttir.where", b("ttir.gt", rest, scalar(0.5)), full(b, shape(x), dtype(x), 1.0), middle)
+    return b("ttir.add", low, step)
+
+
+@RULES.rewrites("stablehlo.shift_right_arithmetic")
+def shift_right_arithmetic(op: Any, b: Builder) -> Any:
+    """TTNN shifts zeros in; a negative number is shifted as its complement."""
+    x, bits = op.operands
+    negative = b("ttir.lt", x, full(b, [1] * len(shape(x)), dtype(x), 0))
+    shifted = b("ttir.bitwise_not", b("ttir.logical_right_shift", b("ttir.bitwise_not", x), bits))
+    return b("ttir.where", negative, shifted, b("ttir.logical_right_shift", x, bits))

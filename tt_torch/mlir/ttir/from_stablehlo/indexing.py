@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from torch_mlir import ir
+
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
@@ -61,6 +63,21 @@ def gather(op: Any, b: Builder) -> Any:
     made = [*batch, *offsets]  # the result's dimensions in the order in which the look-up has them
     looked_up = b("ttir.reshape", looked_up, shape=[*(result[d] for d in batch), *(shape(x)[d] for d in rest)])
     return b("ttir.permute", looked_up, permutation=[made.index(d) for d in range(len(result))])
+
+
+@RULES.rewrites("stablehlo.reverse")
+def reverse(op: Any, b: Builder) -> Any:
+    """Rows looked up from the last to the first, one dimension at a time."""
+    (x,) = op.operands
+    for dim in attrs.ints(op, "dimensions") or []:
+        size = shape(x)[dim]
+        table, rest = _table(b, x, [dim])
+        kind = tensor([size], ir.IntegerType.get_signless(32))
+        rows = b("ttir.arange", type=kind, start=size - 1, end=-1, step=-1, arange_dimension=0)
+        turned = b("ttir.reshape", b("ttir.embedding", rows, table), shape=[size, *(shape(x)[d] for d in rest)])
+        order = [dim, *rest]
+        x = b("ttir.permute", turned, permutation=[order.index(d) for d in range(len(order))])
+    return x
 
 
 @RULES.rewrites("stablehlo.scatter")

@@ -67,9 +67,14 @@ def _counts(positions: Any, dim: int) -> bool:
 
 
 def _argmax(op: Any, b: Builder, dims: list[int]) -> Any:
-    """torch.max(dim) and argmax: values reduced together with their positions, the larger value winning."""
+    """torch.max(dim), argmax and their opposites: values reduced together with their positions. TTNN finds the
+    position of the largest one only, so the smallest one's is that of the largest negative."""
     x, positions = op.operands[:2]
     compares = [o for o in op.operation.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
-    if len(dims) != 1 or not compares or not _counts(positions, dims[0]) or attrs.direction(compares[0]) not in ("GE", "GT"):
+    if len(dims) != 1 or not compares or not _counts(positions, dims[0]):
         return None
-    return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
+    if attrs.direction(compares[0]) in ("GE", "GT"):
+        return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
+    if attrs.direction(compares[0]) in ("LE", "LT"):
+        return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b("ttir.neg", x), dim_arg=dims)]
+    return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, Rule, shape
+from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
+from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 
 
 def _make(name: str, op: Any, b: Builder, *operands: Any, **attributes: Any) -> Any:
@@ -30,10 +31,12 @@ def leaky_relu(op: Any, b: Builder) -> Any:
 @RULES.rewrites("ttir.prod")
 def prod(op: Any, b: Builder) -> Any:
     """TTNN multiplies over one dimension at a time, so several become a chain from the last to the first."""
-    dims, keep = ods.attr(op, "dim_arg"), ods.attr(op, "keep_dim")
-    if len(dims) != 1:
-        return None
-    return _make("ttnn.prod", op, b, *op.operands, dim_arg=dims[0], keep_dim=keep)
+    (x,), keep, sizes = op.operands, ods.attr(op, "keep_dim"), shape(op.operands[0])
+    layout = Layout(wire_dtype(str(dtype(op.results[0]))))
+    for dim in sorted(d % len(sizes) for d in ods.attr(op, "dim_arg"))[::-1]:
+        sizes[dim : dim + 1] = [1] if keep else []
+        x = b("ttnn.prod", x, type=with_layout(sizes, layout), dim_arg=dim, keep_dim=keep)
+    return x
 
 
 @RULES.rewrites("ttir.argmax")

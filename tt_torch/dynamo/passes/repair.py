@@ -1,0 +1,80 @@
+"""Ops that torch-mlir lowers to something else than PyTorch computes, or crashes on, in a form that it gets right.
+
+What has no such form is refused here, before torch-mlir sees it. Evidence: tests/op_table.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from tt_torch.dynamo.passes.rewriting import Rules, call, user_line, value
+from tt_torch.errors import UnsupportedOpError
+
+aten = torch.ops.aten
+RULES = Rules()
+
+# torch-mlir crashes on these, or needs a tensor whose shape depends on values.
+REFUSED = {
+    aten.as_strided.default: "it views memory that is not contiguous",
+    aten.logcumsumexp.default: "torch-mlir's form overflows",
+    aten.masked_select.default: "the shape of its result depends on values",
+    aten.nonzero.default: "the shape of its result depends on values",
+}
+
+
+@RULES(aten.index.Tensor)
+def index(node: Node, a: dict[str, Any]) -> Node | None:
+    indices = _wrapped(node, a["self"], a["indices"])
+    return None if indices is None else call(node, aten.index.Tensor, a["self"], indices)
+
+
+@RULES(aten.index_put.default)
+def index_put(node: Node, a: dict[str, Any]) -> Node | None:
+    indices = _wrapped(node, a["self"], a["indices"])
+    return None if indices is None else call(node, aten.index_put.default, a["self"], indices, a["values"], a["accumulate"])
+
+
+def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | None] | None:
+    """Indices from the end counted from the front, which torch-mlir does not do. None if there is nothing to do."""
+    if any(i is not None and value(i).dtype in (torch.bool, torch.uint8) for i in indices):
+        return None
+    wrapped = list(indices)
+    for dim, i in enumerate(indices):
+        if i is not None and not _counts_from_front(i):
+            negative = call(node, aten.lt.Scalar, i, 0)
+            wrapped[dim] = call(node, aten.where.self, negative, call(node, aten.add.Tensor, i, value(x).shape[dim]), i)
+    return None if wrapped == list(indices) else wrapped
+
+
+def _counts_from_front(i: Node) -> bool:
+    """Whether an index is a position that the program found, which is never negative."""
+    return i.target in (aten.argmax.default, aten.argmin.default)
+
+
+REDUCTIONS = [
+    op
+    for name in "sum mean amax amin prod logsumexp var std any all argmax argmin max min".split()
+    for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads())
+    if {"dim", "keepdim"} <= {a.name for a in op._schema.arguments} and not op._schema.is_mutable
+]
+
+
+@RULES(*REDUCTIONS)
+def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
+    """A scalar's reduction over "its" dimension crashes torch-mlir; as a vector of one it does not."""
+    if value(a["self"]).dim() or a["dim"] is None or len(node.target._schema.returns) != 1:
+        return None
+    given = a | {"self": call(node, aten.reshape.default, a["self"], [1]), "keepdim": False}
+    schema = node.target._schema.arguments
+    positional = [given[s.name] for s in schema if not s.kwarg_only]
+    return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
+
+
+def repair(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.target in REFUSED:
+            raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), REFUSED[node.target])
+    RULES.apply(graph)

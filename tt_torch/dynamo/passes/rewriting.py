@@ -1,0 +1,85 @@
+"""Rules on FX nodes: what the passes that replace ops share."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+# A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
+Rule = Callable[[Node, dict[str, Any]], Node | None]
+
+
+class Rules:
+    """Rules by the op that they start from, registered where they are written."""
+
+    def __init__(self) -> None:
+        self.rules: dict[Any, Rule] = {}
+
+    def __call__(self, *targets: Any) -> Callable[[Rule], Rule]:
+        def register(function: Rule) -> Rule:
+            self.rules.update(dict.fromkeys(targets, function))
+            return function
+
+        return register
+
+    def apply(self, graph: Graph) -> None:
+        """Replaces each node that a rule matches; of an op with several results, the first one is replaced."""
+        for node in list(graph.nodes):
+            if node.target not in self.rules:
+                continue
+            with graph.inserting_before(node):
+                new = self.rules[node.target](node, arguments(node))
+            if new is None:
+                continue
+            outputs(node).get(0, node).replace_all_uses_with(new)
+            for user in [*node.users, node]:
+                graph.erase_node(user)
+
+
+def call(node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
+    """A new node for the rule that replaces `node`, with its value and the user's source line."""
+    new = node.graph.call_function(target, args, kwargs)
+    values, named = map_arg((args, kwargs), lambda n: n.meta["val"])
+    with value(node).fake_mode:
+        new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": target(*values, **named)}
+    return new
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """All arguments of an ATen node by schema name, defaults filled in."""
+    schema = node.target._schema.arguments
+    given = dict(zip((a.name for a in schema), node.args, strict=False)) | dict(node.kwargs)
+    return {a.name: given.get(a.name, a.default_value if a.has_default_value() else None) for a in schema}
+
+
+def value(node: Node) -> Any:
+    """The fake tensor of a node's first result."""
+    found = node.meta["val"]
+    return found[0] if isinstance(found, (list, tuple)) else found
+
+
+def outputs(node: Node) -> dict[int, Node]:
+    """The nodes that take single results of an op with several."""
+    return {user.args[1]: user for user in node.users if user.target is operator.getitem}
+
+
+def only_first(node: Node) -> bool:
+    """Whether nobody reads any output but the first; readers without users of their own go away."""
+    unread = all(i == 0 or not out.users for i, out in outputs(node).items())
+    if unread:
+        for i, out in outputs(node).items():
+            if i:
+                node.graph.erase_node(out)
+    return unread and 0 in outputs(node)
+
+
+def user_line(node: Node) -> str:
+    """The innermost source line of a node outside of installed packages, as `file.py:12`."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    own = [f for f in frames if "/site-packages/" not in f[0]] or frames
+    return ":".join(own[-1]) if own else f"node {node.name}"
