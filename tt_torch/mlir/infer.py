@@ -112,12 +112,18 @@ def broadcast(x: Any, broadcast_dimensions: Sequence[int]) -> Type:
 
 
 def slice_static(x: Any, begins: Sequence[int], ends: Sequence[int], step: Sequence[int]) -> Type:
+    for size, b, e in zip(dims(x), begins, ends, strict=True):
+        if not 0 <= b <= e <= size:
+            raise ValueError(f"slice {b} to {e} is not within size {size}")
     sizes = [max(0, -(-(e - b) // s)) for b, e, s in zip(begins, ends, step, strict=True)]
     return make(sizes, element(x))
 
 
 def concat(inputs: Sequence[Any], dim: int, **_: Any) -> Type:
     shape, at = dims(inputs[0]), axis(dim, len(dims(inputs[0])))
+    for x in inputs:
+        if [*dims(x)[:at], *dims(x)[at + 1 :]] != [*shape[:at], *shape[at + 1 :]]:
+            raise ValueError(f"{dims(x)} and {shape} differ in more than dimension {at}")
     shape[at] = sum(dims(x)[at] for x in inputs)
     return make(shape, element(inputs[0]))
 

@@ -12,6 +12,8 @@ from torch_mlir import ir
 
 NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
 
+DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
+
 
 def normal_type(kind: Any) -> Any:
     """The device type of a tensor type; other types pass."""

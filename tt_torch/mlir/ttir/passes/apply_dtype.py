@@ -12,10 +12,12 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo.importer import main
+from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import constant_values
 
 ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
 FLOATS = (ir.BF16Type, ir.F32Type)
+PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dialect.UNARY_PREDICATES]}
 
 
 def apply_dtype(module: ir.Module, policy: str | None) -> None:
@@ -42,11 +44,18 @@ def _apply(function: Any, target: ir.Type) -> None:
             with ir.InsertionPoint(op), op.location:
                 _cast_operands(op, target, constant, casts)
             _retype(op, target)
+            if op.name == "ttir.typecast" and op.operands[0].type == op.results[0].type:
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.erase()
 
 
 def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts: dict[Any, Any]) -> None:
+    # Booleans meet floats of the target where the model's own type was bf16.
+    mixed = op.name not in PREDICATES and any(dtype(v) == target for v in op.operands)
     for i, value in enumerate(op.operands):
-        outside = value in constant or isinstance(value.owner, ir.Block)
+        if op.name == "ttir.where" and i == 0:
+            continue
+        outside = value in constant or isinstance(value.owner, ir.Block) or mixed
         if outside and isinstance(dtype(value), FLOATS) and dtype(value) != target and op.name != "ttir.typecast":
             if value not in casts:
                 casts[value] = Builder()("ttir.typecast", value, dtype=target)
@@ -55,6 +64,8 @@ def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts:
 
 def _retype(op: ir.Operation, target: ir.Type) -> None:
     wide = [r for r in op.results if isinstance(dtype(r), ir.F32Type if target == ir.BF16Type.get() else ir.BF16Type)]
+    if op.name in PREDICATES:
+        return
     if isinstance(target, ir.F32Type) and all(isinstance(dtype(v), ir.BF16Type) for v in op.operands):
         wide = []  # booleans
     for result in wide:

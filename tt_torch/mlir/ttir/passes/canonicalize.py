@@ -74,33 +74,35 @@ def typecast(op: Any, b: Builder) -> Any:
     if dtype(x) == target:
         return x
     value = splat(x)
-    if value is None or (isinstance(target, ir.IntegerType) and not math.isfinite(value)):
+    if value is None:
         return None
-    return full(b, shape(x), target, math.trunc(value) if isinstance(target, ir.IntegerType) else value)
+    if not isinstance(target, ir.IntegerType):
+        return full(b, shape(x), target, value)
+    lowest = 0 if target.is_unsigned else -(2 ** (target.width - 1))
+    fits = lowest <= value < 2 ** (target.width - 1)  # false for NaN
+    return full(b, shape(x), target, math.trunc(value)) if fits else None
 
 
 @RULES.rewrites(*BROADCASTING)
 def implicit_broadcast(op: Any, b: Builder) -> Any:
     """Element-wise ops broadcast by themselves, as long as one operand still has the result's shape."""
-    target = shape(op.results[0])
     for i, operand in enumerate(op.operands):
-        smaller = _without_broadcast(operand, b)
-        if smaller is None:
+        others = [shape(v) for j, v in enumerate(op.operands) if j != i]
+        small = _shape_without_broadcast(operand)
+        # An op made by a rule that then does not match would count as a change, for ever.
+        if small is None or infer.broadcast_shapes(small, *others) != shape(op.results[0]):
             continue
         operands = list(op.operands)
-        operands[i] = smaller
-        if infer.broadcast_shapes(*map(shape, operands)) == target:
-            return b(op.operation.name, *operands, type=op.results[0].type)
+        inner = producer(operand, "ttir.broadcast")
+        operands[i] = inner.operands[0] if inner else full(b, small, dtype(operand), splat(operand))
+        return b(op.operation.name, *operands, type=op.results[0].type)
     return None
 
 
-def _without_broadcast(operand: Any, b: Builder) -> Any:
+def _shape_without_broadcast(operand: Any) -> list[int] | None:
     if inner := producer(operand, "ttir.broadcast"):
-        return inner.operands[0]
-    value = splat(operand)
-    if value is not None and math.prod(shape(operand)) > 1:
-        return full(b, [1], dtype(operand), value)
-    return None
+        return shape(inner.operands[0])
+    return [1] if splat(operand) is not None and math.prod(shape(operand)) > 1 else None
 
 
 FOLDS = {
@@ -110,8 +112,9 @@ FOLDS = {
     "ttir.divide": lambda a, c: a / c,
     "ttir.maximum": max,
     "ttir.minimum": min,
-    "ttir.pow": lambda a, c: a**c,
+    "ttir.pow": math.pow,
 }
+LARGEST = 3.3895313e38  # of bf16, within float32
 UNARY_FOLDS = {
     "ttir.sqrt": math.sqrt,
     "ttir.rsqrt": lambda a: 1 / math.sqrt(a),
@@ -121,17 +124,17 @@ UNARY_FOLDS = {
 
 
 def fold(compute: Any) -> Rule:
-    """Arithmetic on splats. Only finite floats: what is exceptional is left to the device."""
+    """Arithmetic on splats. Only finite floats: what is exceptional, NaN in a maximum, is left to the device."""
 
     def rule(op: Any, b: Builder) -> Any:
         values = [splat(v) for v in op.operands]
-        if any(type(v) is not float for v in values):
+        if any(type(v) is not float or not math.isfinite(v) for v in values):
             return None
         try:
             value = compute(*values)
         except (ArithmeticError, ValueError):
             return None
-        return full(b, shape(op.results[0]), dtype(op.results[0]), value) if math.isfinite(value) else None
+        return full(b, shape(op.results[0]), dtype(op.results[0]), value) if abs(value) <= LARGEST else None
 
     return rule
 
@@ -147,8 +150,7 @@ def neutral(op: Any, b: Builder) -> Any:
     x, value = op.operands
     if op.operation.name == "ttir.multiply" and splat(x) == 1:
         x, value = value, x
-    same = shape(x) == shape(op.results[0])
-    return x if same and splat(value) == NEUTRAL[op.operation.name] else None
+    return x if x.type == op.results[0].type and splat(value) == NEUTRAL[op.operation.name] else None
 
 
 @RULES.rewrites("ttir.maximum")
@@ -161,8 +163,9 @@ def relu(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.divide")
 def undo_multiply(op: Any, b: Builder) -> Any:
-    """x * c / c, as an average pool written as a sum of the window divided by its size."""
+    """x * c / c, as an average pool written as a sum of the window divided by its size. Elsewhere x * c may overflow."""
     product, divisor = producer(op.operands[0], "ttir.multiply"), splat(op.operands[1])
     if product is None or not divisor or splat(product.operands[1]) != divisor:
         return None
-    return product.operands[0] if shape(product.operands[0]) == shape(op.results[0]) else None
+    pool = producer(product.operands[0], "ttir.avg_pool2d")
+    return product.operands[0] if pool is not None and shape(pool.results[0]) == shape(op.results[0]) else None

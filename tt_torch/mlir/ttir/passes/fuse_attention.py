@@ -26,9 +26,10 @@ def attention(op: Any, b: Builder) -> Any:
         return None
     query, key = product.operands
     query, factor = _scale(query)
-    if ods.attr(product, "transpose_a") or shape(query)[1] != shape(key)[1]:
+    value = op.operands[1]
+    if ods.attr(product, "transpose_a") or not shape(query)[:2] == shape(key)[:2] == shape(value)[:2]:
         return None
-    return b("ttir.scaled_dot_product_attention", query, key, op.operands[1], mask, scale=scale * factor)
+    return b("ttir.scaled_dot_product_attention", query, key, value, mask, scale=scale * factor)
 
 
 def _mask(scores: Any) -> tuple[Any, Any]:
@@ -44,7 +45,7 @@ def _scale(value: Any) -> tuple[Any, float]:
     """x and c of x * c or x / (1 / c), c a splat."""
     op = producer(value, "ttir.multiply", "ttir.divide")
     factor = splat(op.operands[1]) if op is not None else None
-    if not factor:
+    if not factor or shape(op.operands[0]) != shape(value):
         return value, 1.0
     return op.operands[0], factor if op.name == "ttir.multiply" else 1 / factor
 
@@ -66,9 +67,14 @@ def _projection(value: Any) -> Any:
     move = producer(value, "ttir.permute")
     split = producer(move.operands[0], "ttir.reshape") if move is not None and ods.attr(move, "permutation") == SPLIT else None
     linear = producer(split.operands[0], "ttir.linear") if split is not None else None
-    rank3 = linear is not None and len(shape(linear.results[0])) == 3
-    heads = rank3 and [*shape(linear.results[0])[:2], shape(split.results[0])[2] * shape(split.results[0])[3]]
-    return linear if heads == (rank3 and shape(linear.results[0])) and rank3 and single_use(linear.results[0]) else None
+    if linear is None or not single_use(linear.results[0]):
+        return None
+    batch, length, heads, size = shape(split.results[0])
+    return linear if shape(linear.results[0]) == [batch, length, heads * size] else None
+
+
+def _ranks(operands: dict[str, Any]) -> tuple[int, int]:
+    return len(shape(operands["b"])), len(shape(operands["bias"]))
 
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
@@ -76,11 +82,11 @@ def joint_projection(op: Any, b: Builder) -> Any:
     """Query, key and value projected from one input: one product with the weights side by side."""
     values = list(op.operands)[:3]
     linears = [_projection(v) for v in values]
-    if any(linear is None for linear in linears) or len({shape(v)[1] for v in values}) != 1:
+    if any(linear is None for linear in linears) or any(shape(v) != shape(values[0]) for v in values):
         return None
     operands = [ods.operands_of(linear) for linear in linears]
     attributes = [ods.attrs_of(linear) for linear in linears]
-    alike = all(o["a"] == operands[0]["a"] and o["bias"] is not None for o in operands)
+    alike = all(o["a"] == operands[0]["a"] and o["bias"] is not None and _ranks(o) == (2, 1) for o in operands)
     constant = all(is_constant(o["b"]) and is_constant(o["bias"]) for o in operands)
     if not alike or not constant or any(a != attributes[0] for a in attributes) or attributes[0]["activation"]:
         return None

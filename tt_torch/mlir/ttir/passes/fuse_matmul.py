@@ -35,7 +35,7 @@ def bias(op: Any, b: Builder) -> Any:
         if matmul is None or not single_use(product) or shape(product) != shape(op.results[0]):
             continue
         sizes = shape(vector)
-        if math.prod(sizes) == sizes[-1] == shape(product)[-1]:
+        if sizes and math.prod(sizes) == sizes[-1] == shape(product)[-1]:
             vector = b("ttir.reshape", vector, shape=sizes[-1:])
             return b("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
     return None

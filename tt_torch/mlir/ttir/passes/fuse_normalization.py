@@ -5,26 +5,40 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torch_mlir import ir
+
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, RuleSet, producer, shape
+from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.passes.canonicalize import splat
 
 RULES = RuleSet("fuse-normalization")
 
 
-def through_reshape(value: Any) -> Any:
-    """The op behind reshapes and broadcasts that only restore reduced dimensions."""
-    op = producer(value)
-    while op is not None and op.name in ("ttir.reshape", "ttir.broadcast"):
-        op = producer(op.operands[0])
-    return op
+def _behind(value: Any, name: str) -> Any:
+    """The op called `name` that makes `value`, or None; reshapes do not count."""
+    while move := producer(value, "ttir.reshape"):
+        value = move.operands[0]
+    return producer(value, name)
+
+
+def _per_row(value: Any, x: Any, axis: int, name: str) -> Any:
+    """The op called `name` with one result for each row of `x` along `axis`, that `value` spreads over these rows.
+
+    The check of shapes matters: a square matrix divided by the sums of its rows may mean that column i is divided
+    by the sum of row i.
+    """
+    while spread := producer(value, "ttir.broadcast"):
+        value = spread.operands[0]
+    rows = [1 if d == axis else s for d, s in enumerate(shape(x))]
+    return _behind(value, name) if [1] * (len(rows) - len(shape(value))) + shape(value) == rows else None
 
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
 def mean(op: Any, b: Builder) -> Any:
     """sum / n, or sum * (1 / n), n being the number of summed elements."""
     total, value = producer(op.operands[0], "ttir.sum"), splat(op.operands[1])
-    if total is None or not value:
+    if total is None or not value or isinstance(dtype(op.results[0]), ir.IntegerType):
         return None
     sizes = shape(total.operands[0])
     count = math.prod(sizes[d] for d in ods.attr(total, "dim_arg"))
@@ -40,7 +54,9 @@ def mean_of_reshaped(op: Any, b: Builder) -> Any:
     move, value = producer(op.operands[0], "ttir.reshape"), op.operands[1]
     if move is None or splat(value) is None or producer(move.operands[0], "ttir.sum") is None:
         return None
-    one = b("ttir.reshape", value, shape=[1])
+    if shape(move.results[0]) != shape(op.results[0]):
+        return None
+    one = full(b, [1], dtype(value), splat(value))
     inner = b(op.operation.name, move.operands[0], one)
     return b("ttir.reshape", inner, shape=shape(op.results[0]))
 
@@ -55,45 +71,42 @@ def _same_axis(reduced: Any, x: Any) -> int | None:
 def softmax(op: Any, b: Builder) -> Any:
     """exp(x - max(x)) / sum(exp(x - max(x)))"""
     exponential = producer(op.operands[0], "ttir.exp")
-    total = through_reshape(op.operands[1])
-    if exponential is None or total is None or total.name != "ttir.sum":
+    shifted = producer(exponential.operands[0], "ttir.subtract") if exponential is not None else None
+    if shifted is None:
         return None
-    axis = _same_axis(total, exponential.results[0])
-    shifted = producer(exponential.operands[0], "ttir.subtract")
-    if axis is None or shifted is None:
-        return None
-    x, highest = shifted.operands[0], through_reshape(shifted.operands[1])
-    if highest is None or highest.name != "ttir.max" or _same_axis(highest, x) != axis:
-        return None
-    return b("ttir.softmax", x, dimension=axis)
+    x, e = shifted.operands[0], exponential.results[0]
+    for axis in range(len(shape(x))):
+        total, highest = _per_row(op.operands[1], e, axis, "ttir.sum"), _per_row(shifted.operands[1], x, axis, "ttir.max")
+        if total is not None and highest is not None and _same_axis(total, e) == _same_axis(highest, x) == axis:
+            return b("ttir.softmax", x, dimension=axis)
+    return None
 
 
 @RULES.rewrites("ttir.multiply")
 def layer_norm(op: Any, b: Builder) -> Any:
     """(x - mean) * rsqrt(mean((x - mean) ** 2) + epsilon), over the last dimension."""
     for first, second in (op.operands, list(op.operands)[::-1]):
-        centred, deviation = producer(first, "ttir.subtract"), through_reshape(second)
-        if centred is None or deviation is None or deviation.name != "ttir.rsqrt":
+        centred = producer(first, "ttir.subtract")
+        if centred is None or not shape(first):
             continue
-        found = _variance(deviation, centred.results[0])
-        x, average = centred.operands[0], through_reshape(centred.operands[1])
-        last = len(shape(x)) - 1
-        if found is None or average is None or average.name != "ttir.mean" or _same_axis(average, x) != last:
-            continue
-        return b("ttir.layer_norm", x, epsilon=found)
+        x, last = centred.operands[0], len(shape(first)) - 1
+        deviation = _per_row(second, first, last, "ttir.rsqrt")
+        average = _per_row(centred.operands[1], x, last, "ttir.mean")
+        epsilon = _variance(deviation, first) if deviation is not None else None
+        if epsilon is not None and average is not None and _same_axis(average, x) == last:
+            return b("ttir.layer_norm", x, epsilon=epsilon)
     return None
 
 
 def _variance(deviation: Any, centred: Any) -> float | None:
     """epsilon of rsqrt(mean(centred ** 2) + epsilon), None when it is something else."""
-    total = through_reshape(deviation.operands[0])
-    if total is None or total.name != "ttir.add" or splat(total.operands[1]) is None:
-        return None
-    average = through_reshape(total.operands[0])
-    square = producer(average.operands[0], "ttir.multiply") if average is not None and average.name == "ttir.mean" else None
+    total = _behind(deviation.operands[0], "ttir.add")
+    average = _behind(total.operands[0], "ttir.mean") if total is not None else None
+    square = producer(average.operands[0], "ttir.multiply") if average is not None else None
     if square is None or any(v != centred for v in square.operands):
         return None
-    return splat(total.operands[1])
+    last = len(shape(centred)) - 1
+    return splat(total.operands[1]) if _same_axis(average, square.results[0]) == last else None
 
 
 @RULES.rewrites("ttir.multiply", "ttir.add")
@@ -102,6 +115,8 @@ def layer_norm_affine(op: Any, b: Builder) -> Any:
     for normed, vector in (op.operands, list(op.operands)[::-1]):
         norm = producer(normed, "ttir.layer_norm")
         if norm is None or shape(vector)[-1:] != shape(normed)[-1:] or math.prod(shape(vector)) != shape(vector)[-1]:
+            continue
+        if shape(op.results[0]) != shape(normed):
             continue
         operands = ods.operands_of(norm)
         field = "weight" if op.operation.name == "ttir.multiply" else "bias"
@@ -122,16 +137,14 @@ def gelu(op: Any, b: Builder) -> Any:
     x = _erf_plus_one(outer)
     rest = [f for f in factors if f != outer]
     halves = [f for f in rest if splat(f) == 0.5]
-    return b("ttir.gelu", x) if len(halves) == 1 and any(f == x for f in rest) else None
+    whole = shape(x) == shape(op.results[0])
+    return b("ttir.gelu", x) if whole and len(halves) == 1 and any(f == x for f in rest) else None
 
 
 def _factors(op: Any) -> list[Any]:
-    """Operands of a product, those of inner products spelled out."""
-    flat = []
-    for value in op.operands:
-        inner = producer(value, "ttir.multiply")
-        flat += _factors(inner) if inner is not None else [value]
-    return flat
+    """Operands of a product, those of its operands spelled out: (a * b) * c is what a GELU is."""
+    inner = [producer(value, "ttir.multiply") for value in op.operands]
+    return [f for v, i in zip(op.operands, inner, strict=True) for f in (i.operands if i is not None else [v])]
 
 
 def _erf_plus_one(value: Any) -> Any:

@@ -16,7 +16,8 @@ def deallocate(module: ir.Module) -> None:
     with module.context:
         operations = [op.operation for op in function.regions[0].blocks[0].operations]
         returned = set(operations[-1].operands)
-        last = {v: op for op in operations for v in op.operands}
+        last = {r: op for op in operations for r in op.results}  # what nobody reads goes at once
+        last |= {v: op for op in operations for v in op.operands}
         for value in _temporaries(function, operations):
             if value in last and value not in returned and layout_of(value).on_device:
                 _after(last[value], value)

@@ -1,0 +1,52 @@
+// RUN: %opt --step stablehlo-to-ttir %s | %check
+
+// CHECK-LABEL: @main
+func.func @main(%a: tensor<2x3x4xf32>) -> (tensor<6x4xf32>, tensor<4x2x3xf32>, tensor<1x2x2xf32>) {
+  // CHECK: "ttir.reshape"(%arg0) {shape = array<i64: 6, 4>}
+  %0 = stablehlo.reshape %a : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  // CHECK: "ttir.permute"(%arg0) {permutation = array<i64: 2, 0, 1>}
+  %1 = stablehlo.transpose %a, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0>, ends = array<i64: 2, 3, 4>, step = array<i64: 1, 2, 2>}
+  %2 = stablehlo.slice %a [1:2, 0:3:2, 0:4:2] : (tensor<2x3x4xf32>) -> tensor<1x2x2xf32>
+  return %0, %1, %2 : tensor<6x4xf32>, tensor<4x2x3xf32>, tensor<1x2x2xf32>
+}
+
+// -----
+
+// Dimensions are ordered, spread to the result's rank, repeated. A splat is a full right away.
+// CHECK-LABEL: @main
+func.func @main(%a: tensor<3x2xf32>) -> (tensor<2x4x3xf32>, tensor<8xf32>) {
+  // CHECK: [[ORDERED:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 1, 0>}
+  // CHECK: [[SPREAD:%[0-9]+]] = "ttir.reshape"([[ORDERED]]) {shape = array<i64: 2, 1, 3>}
+  // CHECK: "ttir.broadcast"([[SPREAD]]) {broadcast_dimensions = array<i64: 1, 4, 1>}
+  %0 = stablehlo.broadcast_in_dim %a, dims = [2, 0] : (tensor<3x2xf32>) -> tensor<2x4x3xf32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  // CHECK: "ttir.full"() {{.*}} -> tensor<8xf32>
+  %1 = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  return %0, %1 : tensor<2x4x3xf32>, tensor<8xf32>
+}
+
+// -----
+
+// Negative padding crops, on both sides of the padding that remains.
+// CHECK-LABEL: @main
+func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // CHECK: "ttir.pad"(%arg0) {padding = array<i64: 1, 0, 0, 2>, value = 0.0
+  %0 = stablehlo.pad %a, %zero, low = [1, 0], high = [0, 2], interior = [0, 0]
+    : (tensor<4x6xf32>, tensor<f32>) -> tensor<5x8xf32>
+  // CHECK: [[CROPPED:%[0-9]+]] = "ttir.slice_static"(%arg0) {begins = array<i64: 0, 1>, ends = array<i64: 4, 6>
+  // CHECK: "ttir.pad"([[CROPPED]]) {padding = array<i64: 0, 0, 0, 2>
+  %1 = stablehlo.pad %a, %zero, low = [0, -1], high = [0, 2], interior = [0, 0]
+    : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x7xf32>
+  return %0, %1 : tensor<5x8xf32>, tensor<4x7xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @main
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
+  // CHECK: "ttir.concat"(%arg0, %arg1) {dim = 1 : i64
+  %0 = stablehlo.concatenate %a, %b, dim = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}

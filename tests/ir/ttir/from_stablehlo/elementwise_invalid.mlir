@@ -1,0 +1,21 @@
+// RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
+
+// CHECK: error: stablehlo.popcnt is not supported in stage stablehlo-to-ttir
+// CHECK-NEXT: at loc("-":8:8)
+// CHECK: stablehlo.popcnt %arg0 : tensor<4xi32>
+// CHECK: rewrite the line with supported ops
+func.func @main(%a: tensor<4xi32>) -> tensor<4xi32> {
+  %0 = stablehlo.popcnt %a : tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+
+// -----
+
+// An op that came from PyTorch is named by its ATen op and the user's line.
+// CHECK: error: aten.polar.default is not supported in stage stablehlo-to-ttir
+// CHECK-NEXT: at model.py:12
+// CHECK-NEXT: node polar_1 needs
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xcomplex<f32>> {
+  %0 = stablehlo.complex %a, %b : tensor<4xcomplex<f32>> loc("polar_1: aten.polar.default"("model.py":12:0))
+  return %0 : tensor<4xcomplex<f32>>
+}

@@ -1,0 +1,71 @@
+// RUN: %opt --step stablehlo-to-ttir %s | %check
+
+// Rows of a table.
+// CHECK-LABEL: @main
+func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
+  // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 10, 4>}
+  // CHECK: "ttir.embedding"({{.*}}, [[TABLE]]) : (tensor<6xi32>, tensor<10x4xf32>) -> tensor<6x4xf32>
+  // CHECK: "ttir.reshape"({{.*}}) {shape = array<i64: 2, 3, 4>}
+  %0 = "stablehlo.gather"(%t, %i) {
+    dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 4>, indices_are_sorted = false
+  } : (tensor<10x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Index vectors along the first dimension, of components (column, row): row number = 3 * column + row.
+// CHECK-LABEL: @main
+func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
+  // CHECK: "ttir.permute"(%arg0) {permutation = array<i64: 1, 0, 2>}
+  // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 18, 4>}
+  // CHECK: "ttir.permute"(%arg1) {permutation = array<i64: 1, 0>}
+  // CHECK: [[STRIDE:%[0-9]+]] = "ttir.full"() {fill_value = 3 : i64
+  // CHECK: "ttir.multiply"({{.*}}, [[STRIDE]])
+  // CHECK: "ttir.embedding"({{.*}}, [[TABLE]])
+  // CHECK: "ttir.permute"({{.*}}) {permutation = array<i64: 1, 0>} : (tensor<5x4xf32>) -> tensor<4x5xf32>
+  %0 = "stablehlo.gather"(%t, %i) {
+    dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 0>,
+    slice_sizes = array<i64: 1, 1, 4>, indices_are_sorted = false
+  } : (tensor<3x6x4xf32>, tensor<2x5xi64>) -> tensor<4x5xf32>
+  return %0 : tensor<4x5xf32>
+}
+
+// -----
+
+// What the body computes is how updates meet what is there.
+// CHECK-LABEL: @main
+func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> (tensor<10x4xf32>, tensor<10x4xf32>) {
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Sum"} : (tensor<10x4xf32>, tensor<3x4xi32>, tensor<3x4xf32>)
+  %0 = "stablehlo.scatter"(%t, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Invalid"}
+  %1 = "stablehlo.scatter"(%t, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) {
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
+  return %0, %1 : tensor<10x4xf32>, tensor<10x4xf32>
+}
+
+// -----
+
+// A cache's update: the start is kept within [0, 8 - 2].
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) -> tensor<1x8x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i64>
+  // CHECK: "ttir.maximum"(%arg2,
+  // CHECK: [[LATEST:%[0-9]+]] = "ttir.full"() {fill_value = 6 : i64
+  // CHECK: "ttir.minimum"({{.*}}, [[LATEST]])
+  // CHECK: "ttir.scatter"(%arg0, {{.*}}, %arg1) {dim = 1 : i64
+  %0 = stablehlo.dynamic_update_slice %x, %u, %zero, %at, %zero
+    : (tensor<1x8x4xf32>, tensor<1x2x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x8x4xf32>
+  return %0 : tensor<1x8x4xf32>
+}

@@ -1,0 +1,68 @@
+// RUN: %opt --step stablehlo-to-ttir %s | %check
+
+// StableHLO gives top, bottom, left, right; the op takes top, left, bottom, right.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x4xf32> {
+  %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  // CHECK: "ttir.max_pool2d"({{.*}}) {batch_size = 1 : i64, ceil_mode = false, channels = 3 : i64
+  // CHECK-SAME: kernel_size = array<i64: 3, 3>, padding = array<i64: 1, 2, 0, 1>, stride = array<i64: 2, 2>
+  // CHECK-SAME: -> tensor<1x1x16x3xf32>
+  %0 = "stablehlo.reduce_window"(%x, %init) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.maximum %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, padding = dense<[[0, 0], [0, 0], [1, 0], [2, 1]]> : tensor<4x2xi64>}
+    : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x3x4x4xf32>
+  return %0 : tensor<1x3x4x4xf32>
+}
+
+// -----
+
+// A sum is an average times the window's size.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
+  %init = stablehlo.constant dense<0.0> : tensor<f32>
+  // CHECK: [[MEAN:%[0-9]+]] = "ttir.avg_pool2d"({{.*}} count_include_pad = true
+  // CHECK: [[AREA:%[0-9]+]] = "ttir.full"() {fill_value = 4.0
+  // CHECK: "ttir.multiply"([[MEAN]], [[AREA]])
+  %0 = "stablehlo.reduce_window"(%x, %init) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>}
+    : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x3x4x3xf32>
+  return %0 : tensor<1x3x4x3xf32>
+}
+
+// -----
+
+// One spatial dimension.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<2x3x8xf32>) -> tensor<2x3x4xf32> {
+  %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  // CHECK: "ttir.max_pool2d"({{.*}} input_height = 1 : i64, input_width = 8 : i64, kernel_size = array<i64: 1, 2>
+  // CHECK: "ttir.reshape"({{.*}}) {shape = array<i64: 2, 3, 4>}
+  %0 = "stablehlo.reduce_window"(%x, %init) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.maximum %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 1, 2>, window_strides = array<i64: 1, 1, 2>}
+    : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Cumulative sums; dimensions of size one are not in the way.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<1x5xf32>) -> tensor<1x5xf32> {
+  %init = stablehlo.constant dense<0.0> : tensor<f32>
+  // CHECK: "ttir.cumsum"(%arg0) {dim = 1 : i64}
+  %0 = "stablehlo.reduce_window"(%x, %init) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 5>, padding = dense<[[0, 0], [4, 0]]> : tensor<2x2xi64>}
+    : (tensor<1x5xf32>, tensor<f32>) -> tensor<1x5xf32>
+  return %0 : tensor<1x5xf32>
+}

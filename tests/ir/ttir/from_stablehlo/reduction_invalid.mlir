@@ -1,0 +1,44 @@
+// RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
+
+// An initial value that counts.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+// CHECK: at loc("-":8
+func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %one) applies stablehlo.add across dimensions = [1]
+    : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Bitwise and of integers.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
+  %ones = stablehlo.constant dense<-1> : tensor<i32>
+  %0 = stablehlo.reduce(%x init: %ones) applies stablehlo.and across dimensions = [1]
+    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+
+// -----
+
+// Positions that count along the other dimension.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i64>
+  %count = stablehlo.iota dim = 0 : tensor<4x5xi64>
+  %1:2 = stablehlo.reduce(%x init: %low), (%count init: %zero) across dimensions = [1]
+    : (tensor<4x5xf32>, tensor<4x5xi64>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<4xi64>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i64>, %j: tensor<i64>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %v = stablehlo.select %larger, %a, %b : tensor<i1>, tensor<f32>
+      %same = stablehlo.compare EQ, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %first = stablehlo.minimum %i, %j : tensor<i64>
+      %k = stablehlo.select %larger, %i, %j : tensor<i1>, tensor<i64>
+      %at = stablehlo.select %same, %first, %k : tensor<i1>, tensor<i64>
+      stablehlo.return %v, %at : tensor<f32>, tensor<i64>
+    }
+  return %1#0, %1#1 : tensor<4xf32>, tensor<4xi64>
+}

@@ -1,0 +1,85 @@
+// RUN: %opt --step canonicalize %s | %check
+
+// A movement meets its inverse behind an element-wise op.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
+  // CHECK-NEXT: [[R:%[0-9]+]] = "ttir.relu"(%arg0)
+  // CHECK-NEXT: return [[R]]
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x4x2x3xf32>) -> tensor<1x2x3x4xf32>
+  %1 = "ttir.relu"(%0) : (tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x2x3x4xf32>) -> tensor<1x4x2x3xf32>
+  return %2 : tensor<1x4x2x3xf32>
+}
+
+// -----
+
+// Not when somebody else reads what was moved.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
+  // CHECK-NEXT: [[R:%[0-9]+]] = "ttir.relu"([[T]])
+  // CHECK-NEXT: return [[T]], [[R]]
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.relu"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %0, %1 : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// A broadcast of lower rank is moved back.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<4x2xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
+  // CHECK-NEXT: [[V:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 4, 1>}
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"([[V]], %arg0) : (tensor<4x1xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  // CHECK-NEXT: "ttir.permute"([[S]]) {permutation = array<i64: 1, 0>}
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.subtract"(%v, %0) : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+
+// -----
+
+// Not when the moved value is the one that is broadcast.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<4xf32>, %v: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
+  // CHECK: "ttir.add"([[W]], %arg1)
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 1, 4>} : (tensor<4xf32>) -> tensor<1x4xf32>
+  %1 = "ttir.add"(%0, %v) : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}
+
+// -----
+
+// A reshape that changes the last dimension stops vectors along it.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<2x6xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
+  // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
+  // CHECK: "ttir.add"([[W]], %arg1)
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 3>} : (tensor<2x6xf32>) -> tensor<4x3xf32>
+  %1 = "ttir.add"(%0, %v) : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  return %1 : tensor<4x3xf32>
+}
+
+// -----
+
+// Reduced dimensions are followed to where they came from.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2xf32> {
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.sum"(%arg0) {dim_arg = array<i64: 1>
+  // CHECK-NEXT: "ttir.permute"([[S]]) {permutation = array<i64: 1, 0>}
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 2, 0, 1>} : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  %1 = "ttir.sum"(%0) {dim_arg = array<i64: -1>, keep_dim = false} : (tensor<4x2x3xf32>) -> tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// -----
+
+// Rows may have several dimensions.
+// CHECK-LABEL: @main
+func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
+  // CHECK-NEXT: "ttir.matmul"(%arg0, %arg1) {{.*}} -> tensor<2x3x5xf32>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4>} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = "ttir.matmul"(%0, %w) {transpose_a = false, transpose_b = false} : (tensor<6x4xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
+  return %1 : tensor<6x5xf32>
+}
