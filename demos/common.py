@@ -93,7 +93,7 @@ def short_time(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
-def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: int = 5) -> list[float]:
+def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: int = 3) -> list[float]:
     """Median seconds per call of each function; they take turns, so that a busy machine slows all of them."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):

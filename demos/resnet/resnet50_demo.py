@@ -50,7 +50,7 @@ def load_model() -> tuple[torch.nn.Module, str]:
     try:
         return _pretrained().eval(), f"pretrained weights of {PRETRAINED}"
     except (HTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
-        reason = str(error).splitlines()[0]
+        reason = "offline mode" if isinstance(error, OfflineModeIsEnabled) else str(error).splitlines()[0]
         return _random().eval(), f"random weights (seed 0): the Hugging Face hub does not answer ({reason})"
 
 

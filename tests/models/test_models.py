@@ -70,7 +70,7 @@ def test_float_types_in_the_binary(dtype):
     """Default: the model's own float32 all the way; bf16: results are still the model's type."""
     model, pixels = nn.Conv2d(8, 16, 3), torch.randn(1, 8, 16, 16)
     program = tt_torch.compile_model(model, (pixels,), tt_torch.CompilerConfig(dtype=dtype))
-    text = str(decode(program.binary))
+    text = str(decode(program.binary)["programs"])  # the rest describes what the device could do
     assert ("BFloat16" in text) == (dtype == "bf16")
     assert program(pixels).dtype == torch.float32
 

@@ -67,13 +67,13 @@ def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
         same = move.name == "ttir.reshape" or ods.attr(twin, "permutation") == ods.attr(move, "permutation")
         return twin.operands[0] if same else None
     sizes = shape(other)
+    if not is_constant(other) and math.prod(sizes) == math.prod(source):
+        return None  # a second value of the size: nothing gained, and the same rule could undo it for ever
     if math.prod(sizes) == 1:
         return b("ttir.reshape", other, shape=[1] * len(source))
     target = shape(move.results[0])
     sizes = [1] * (len(target) - len(sizes)) + sizes
     if move.name == "ttir.permute":
-        if not is_constant(other) and sizes == target:
-            return None  # moving a second large value gains nothing
         permutation = ods.attr(move, "permutation")
         inverse = [permutation.index(d) for d in range(len(permutation))]
         return b("ttir.permute", b("ttir.reshape", other, shape=sizes), permutation=inverse)
