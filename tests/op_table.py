@@ -177,6 +177,12 @@ BINARY = [
     *(Row(name, getattr(torch, name), [X, Y], (*INTS, b1)) for name in "bitwise_and bitwise_or bitwise_xor".split()),
     Row("shift left", lambda x: x << 2, [X], INTS),
     Row("shift right", lambda x: x >> 1, [X], INTS),
+    Row("eq itself", lambda x: x == x, [tensor([1.0, float("nan")])]),
+    Row("ge itself", lambda x: x >= x, [tensor([1.0, float("nan")])]),
+    Row("lt itself", lambda x: x < x, [tensor([1.0, float("nan")])]),
+    Row("sub itself", lambda x: x - x, [tensor([1.0, float("nan"), float("inf")])]),
+    Row("div itself", lambda x: x / x, [tensor([1.0, float("nan"), 0.0])]),
+    Row("mul zero", lambda x: x * 0, [tensor([1.0, float("nan"), float("inf")])]),
     Row("isclose", torch.isclose, [X, X]),
 ]
 

@@ -27,7 +27,7 @@ _graphs = itertools.count()  # numbers the dumps of a process
 class CompiledGraph:
     """The result of a compilation, as far as the configured depth went."""
 
-    binary: bytes | None
+    binary: bytes  # empty when the depth stops before it
     constants: list[torch.Tensor]  # the program's last inputs
     kinds: list[str]  # role of each input: input, parameter or constant
     output_dtypes: list[torch.dtype]
@@ -43,7 +43,7 @@ def compile_graph(gm: torch.fx.GraphModule, kinds: Sequence[str], config: Compil
     gm = copy.copy(gm)  # the passes change the graph, which still has to run on the CPU below depth EXECUTE
     gm.graph = copy.deepcopy(gm.graph)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
-    compiled = CompiledGraph(None, list(constants.values()), [*kinds, *["constant"] * len(constants)], _dtypes(gm))
+    compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], _dtypes(gm))
     compiled.timings = timings
     dump = Dump(config)
     dump("Torch FX", None, str(gm.graph))

@@ -10,6 +10,7 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
+from torch.fx import GraphModule
 
 from tt_torch import runtime
 from tt_torch.compiler import compile_graph
@@ -20,11 +21,10 @@ from tt_torch.executor import Executor
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
-Graph = torch.fx.GraphModule
 Listener = Callable[[Executor], None]
 
 
-def backend(gm: Graph, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None) -> Any:
+def backend(gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None) -> Any:
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Raises
@@ -42,7 +42,7 @@ def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptio
 
 
 def compile_captured(
-    gm: Graph, example_inputs: Sequence[Any], options: BackendOptions, listener: Listener | None = None
+    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, listener: Listener | None = None
 ) -> Callable[..., Any]:
     """The backend with its options resolved; `listener` is told of each Executor that is made."""
     config = options.compiler_config.with_env()
@@ -52,14 +52,14 @@ def compile_captured(
 
 
 def _aot(
-    gm: Graph, example_inputs: Sequence[Any], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+    gm: GraphModule, example_inputs: Sequence[Any], config: CompilerConfig, options: BackendOptions, listener: Listener | None
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
 
-    def compile_forward(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return _compile(graph, _roles(len(inputs)), config, options, listener)
 
-    def compile_backward(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return _compile(graph, ["input"] * len(inputs), config, options, listener)
 
     compiler = aot_autograd(
@@ -68,7 +68,7 @@ def _aot(
     return compiler(gm, example_inputs)
 
 
-def _per_shape(gm: Graph, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
+def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
     """A program with symbolic sizes is compiled for each concrete set of them, at its first call."""
     programs: dict[Any, Callable[..., Any]] = {}
 
@@ -90,7 +90,7 @@ def _roles(count: int) -> list[str]:
 
 
 def _compile(
-    gm: Graph, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+    gm: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
 ) -> Callable[..., Any]:
     compiled = compile_graph(gm, roles, config)
     if config.compile_depth != CompileDepth.EXECUTE:

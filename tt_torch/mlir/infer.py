@@ -12,11 +12,11 @@ from typing import Any
 
 from torch_mlir import ir
 
-Type = ir.RankedTensorType
+Type = Any  # an ir.RankedTensorType, whose package has no type hints
 
 
 def make(dims: Sequence[int], element: ir.Type) -> Type:
-    return Type.get(list(dims), element)
+    return ir.RankedTensorType.get(list(dims), element)
 
 
 def dims(value: Any) -> list[int]:

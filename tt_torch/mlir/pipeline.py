@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from torch_mlir import ir
 
@@ -37,6 +38,7 @@ from tt_torch.mlir.verify import verify
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
 FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES + fuse_attention.RULES
 
+T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
 
 TO_STABLEHLO: list[Step] = [
@@ -71,7 +73,7 @@ class Timings:
 
     steps: dict[str, float] = field(default_factory=dict)
 
-    def measure(self, name: str, run: Callable[[], object]) -> object:
+    def measure(self, name: str, run: Callable[[], T]) -> T:
         start = time.perf_counter()
         try:
             return run()

@@ -112,7 +112,7 @@ def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
 # --- reading the IR -----------------------------------------------------------------------------
 
 
-def producer(value: ir.Value, *names: str) -> ir.Operation | None:
+def producer(value: ir.Value, *names: str) -> Any:
     """The op that makes `value` if it has one of `names` (any name when none is given)."""
     owner = value.owner
     if isinstance(owner, ir.Block):

@@ -29,7 +29,7 @@ def _open(mesh_shape: Sequence[int], **options: Any) -> Any:
     from tt_torch.runtime import Device
 
     given = {name: value for name, value in options.items() if value is not None}
-    return Device.open(arch=CompilerConfig.from_env().arch, mesh_shape=list(mesh_shape), **given)
+    return Device(arch=CompilerConfig.from_env().arch, mesh_shape=list(mesh_shape), **given)
 
 
 class DeviceManager:

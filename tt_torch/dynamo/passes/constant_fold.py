@@ -27,7 +27,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
                 values[node] = getattr(gm, node.target)
             elif fold and _foldable(node, values):
                 values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
-    constants = {}
+    constants: dict[str, torch.Tensor] = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():
         if all(user in values for user in node.users):

@@ -54,6 +54,14 @@ def _counts_from_front(i: Node) -> bool:
     return i.target in (aten.argmax.default, aten.argmin.default)
 
 
+@RULES(aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
+def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
+    """True unless it is NaN, as isfinite asks; torch-mlir folds it to true."""
+    if a["self"] is not a["other"] or not value(a["self"]).is_floating_point():
+        return None
+    return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, a["self"], a["self"]))
+
+
 REDUCTIONS = [
     op
     for name in "sum mean amax amin prod logsumexp var std any all argmax argmin max min".split()

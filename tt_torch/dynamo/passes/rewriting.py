@@ -50,6 +50,13 @@ def call(node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
     return new
 
 
+def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
+    """A composite in the place of `node`, whose first result has its value."""
+    new = node.graph.call_function(op, args, kwargs)
+    new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": value(node)}
+    return new
+
+
 def arguments(node: Node) -> dict[str, Any]:
     """All arguments of an ATen node by schema name, defaults filled in."""
     schema = node.target._schema.arguments

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from tt_torch.dynamo import composites
-from tt_torch.dynamo.passes.rewriting import Rules, call, only_first, value
+from tt_torch.dynamo.passes.rewriting import Rules, call, composite, only_first, value
 
 aten, prims = torch.ops.aten, torch.ops.prims
 RULES = Rules()
@@ -17,19 +17,19 @@ RULES = Rules()
 
 @RULES(aten.gelu.default)
 def gelu(node: Node, a: dict[str, Any]) -> Node:
-    return call(node, composites.gelu_tanh if a["approximate"] == "tanh" else composites.gelu, a["self"])
+    return composite(node, composites.gelu_tanh if a["approximate"] == "tanh" else composites.gelu, a["self"])
 
 
 @RULES(aten.erfc.default, aten.special_erfc.default)
 def erfc(node: Node, a: dict[str, Any]) -> Node | None:
-    return call(node, composites.erfc, a["self"]) if value(a["self"]).is_floating_point() else None
+    return composite(node, composites.erfc, a["self"]) if value(a["self"]).is_floating_point() else None
 
 
 @RULES(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(node: Node, a: dict[str, Any]) -> Node:
     """StableHLO's remainder has the sign of the dividend, PyTorch's that of the divisor, as TTNN's has."""
     dtype = value(node).dtype
-    return call(node, composites.remainder, *(_operand(node, v, dtype) for v in (a["self"], a["other"])))
+    return composite(node, composites.remainder, *(_operand(node, v, dtype) for v in (a["self"], a["other"])))
 
 
 def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
@@ -57,7 +57,7 @@ def _scatter(node: Node, a: dict[str, Any], reduce: str) -> Node | None:
     for dim, size in enumerate(value(index).shape):
         if value(source).shape[dim] != size:
             source = call(node, aten.slice.Tensor, source, dim, 0, size)
-    return call(node, composites.scatter, x, index, source, dim=a["dim"] % value(x).dim(), reduce=reduce)
+    return composite(node, composites.scatter, x, index, source, dim=a["dim"] % value(x).dim(), reduce=reduce)
 
 
 @RULES(aten.native_layer_norm.default)
@@ -66,19 +66,30 @@ def layer_norm(node: Node, a: dict[str, Any]) -> Node | None:
     if len(a["normalized_shape"]) != 1 or not only_first(node):
         return None
     attributes = {"normalized_shape": list(a["normalized_shape"]), "epsilon": a["eps"]}
-    return call(node, composites.layer_norm, a["input"], a["weight"], a["bias"], **attributes)
+    return composite(node, composites.layer_norm, a["input"], a["weight"], a["bias"], **attributes)
 
 
 @RULES(aten._scaled_dot_product_flash_attention_for_cpu.default)
 def attention(node: Node, a: dict[str, Any]) -> Node | None:
-    query, *others = (value(a[name]) for name in ("query", "key", "value"))
-    alike = all(other.shape[:2] == query.shape[:2] for other in others)
-    if a["dropout_p"] or not alike or others[1].shape[-1] != query.shape[-1] or not only_first(node):
+    query, key, content = (value(a[name]) for name in ("query", "key", "value"))
+    alike = key.shape[:2] == content.shape[:2] and query.shape[-1] == content.shape[-1]
+    if a["dropout_p"] or not alike or query.shape[0] != key.shape[0] or not only_first(node):
         return None
+    key, content = (_heads(node, a[name], query.shape[1]) for name in ("key", "value"))
     scale = a["scale"] if a["scale"] is not None else 1 / math.sqrt(query.shape[-1])
     mask = _additive(node, a["attn_mask"], query.dtype)
     attributes = {"is_causal": a["is_causal"], "scale": scale}
-    return call(node, composites.scaled_dot_product_attention, a["query"], a["key"], a["value"], mask, **attributes)
+    return composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
+
+
+def _heads(node: Node, x: Node, heads: int) -> Node:
+    """As many heads as the query has: each one serves a group of the query's."""
+    batch, own, length, size = value(x).shape
+    if own == heads:
+        return x
+    grouped = call(node, aten.unsqueeze.default, x, 2)
+    grouped = call(node, aten.expand.default, grouped, [batch, own, heads // own, length, size])
+    return call(node, aten.reshape.default, grouped, [batch, heads, length, size])
 
 
 def _additive(node: Node, mask: Node | None, dtype: torch.dtype) -> Node | None:

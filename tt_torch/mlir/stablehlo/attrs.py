@@ -10,7 +10,7 @@ from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
 
-def ints(op: Any, name: str) -> list[int] | None:
+def ints(op: Any, name: str) -> Any:
     """An array or dense attribute of integers, flattened; None when absent."""
     attributes = op.operation.attributes
     if name not in attributes:
@@ -83,7 +83,7 @@ _RESOURCE_DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32"
 def _resource(value: Any) -> np.ndarray:
     """Elements that torch-mlir keeps as a `dense_resource` blob: its index constants."""
     dtype = _RESOURCE_DTYPES[str(value.type.element_type)]
-    blob = np.frombuffer(bytes(memoryview(value)), dtype)
+    blob: Any = np.frombuffer(bytes(memoryview(value)), dtype)
     return blob.reshape(value.type.shape)
 
 

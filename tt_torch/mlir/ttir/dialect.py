@@ -15,7 +15,7 @@ from tt_torch.mlir import infer
 from tt_torch.mlir.ods import declare
 
 
-class TTIR(ext.Dialect, name="ttir"):
+class TTIR(ext.Dialect, name="ttir"):  # type: ignore[call-arg]
     pass
 
 

@@ -21,7 +21,7 @@ from tt_torch.mlir.ods import REQUIRED, OpDef, declare
 from tt_torch.mlir.ttir import dialect as ttir
 
 
-class TTNN(ext.Dialect, name="ttnn"):
+class TTNN(ext.Dialect, name="ttnn"):  # type: ignore[call-arg]
     pass
 
 

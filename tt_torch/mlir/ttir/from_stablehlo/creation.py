@@ -23,7 +23,7 @@ def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) 
 SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
 
 
-def splat_of(value: Any) -> float | int | None:
+def splat_of(value: Any) -> Any:
     """The value of a constant or full of one value, whichever dialect it is in; None for others."""
     op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", *SPREADING)
     if op is None:

@@ -17,7 +17,7 @@ RULES = RuleSet("canonicalize")
 BROADCASTING = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL, "where"]]
 
 
-def splat(value: Any) -> float | int | None:
+def splat(value: Any) -> Any:
     """The value of a `ttir.full`, else None."""
     op = producer(value, "ttir.full")
     return None if op is None else op.attributes["fill_value"].value

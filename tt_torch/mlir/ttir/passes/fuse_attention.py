@@ -65,7 +65,9 @@ def concatenate_heads(op: Any, b: Builder) -> Any:
 def _projection(value: Any) -> Any:
     """The linear op whose result, split into heads, is `value`."""
     move = producer(value, "ttir.permute")
-    split = producer(move.operands[0], "ttir.reshape") if move is not None and ods.attr(move, "permutation") == SPLIT else None
+    if move is None or ods.attr(move, "permutation") != SPLIT:
+        return None
+    split = producer(move.operands[0], "ttir.reshape")
     linear = producer(split.operands[0], "ttir.linear") if split is not None else None
     if linear is None or not single_use(linear.results[0]):
         return None

@@ -154,8 +154,9 @@ def _erf_plus_one(value: Any) -> Any:
         return None
     erf = producer(total.operands[0], "ttir.erf")
     product = producer(erf.operands[0], "ttir.multiply", "ttir.divide") if erf is not None else None
-    factor = splat(product.operands[1]) if product is not None else None
-    expected = math.sqrt(0.5) if product is not None and product.name == "ttir.multiply" else math.sqrt(2)
+    if product is None:
+        return None
+    factor, expected = splat(product.operands[1]), math.sqrt(0.5 if product.name == "ttir.multiply" else 2)
     return product.operands[0] if factor and math.isclose(factor, expected, rel_tol=1e-5) else None
 
 

@@ -77,7 +77,7 @@ def conv2d(op: Any, b: Builder) -> Any:
 def pool(name: str) -> Rule:
     def rule(op: Any, b: Builder) -> Any:
         attributes = ods.attrs_of(op)
-        extra = {"MaxPool2dExtraParams": {}}
+        extra: dict[str, Any] = {"MaxPool2dExtraParams": {}}
         if name == "avg_pool2d":
             extra = {"AvgPool2dExtraParams": {"count_include_pad": attributes.pop("count_include_pad")}}
         return _make(f"ttnn.{name}", op, b, *op.operands, extra_params=extra, **attributes)

@@ -38,7 +38,7 @@ def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
             for i, name in enumerate(_operand_names(op)):
                 target = wanted(op, name, op.operands[i])
                 if (op.name, name) in WEIGHTS and op.operands[i] in weights:
-                    target = target.with_(dtype=BLOCK_FLOATS[weight_dtype])
+                    target = target.with_(dtype=BLOCK_FLOATS[str(weight_dtype)])
                 _fix(op, i, target, converted)
 
 
