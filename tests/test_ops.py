@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from op_table import FAMILIES, Row, draw
+from op_table import FAMILIES, UNSUPPORTED, Row, draw
 from torch.utils._pytree import tree_flatten
 
 import tt_torch
+from tt_torch.errors import UnsupportedOpError
 from tt_torch.tools.verify import calculate_pcc
 
 CASES = [(family, row, dtype) for family, rows in FAMILIES.items() for row in rows for dtype in row.dtypes]
@@ -29,6 +30,15 @@ def test_op(case: tuple[str, Row, torch.dtype]) -> None:
     expected = row.fn(*theirs)
     got = torch.compile(row.fn, backend=tt_torch.backend, fullgraph=True, dynamic=False)(*ours)
     check((got, ours), (expected, theirs), row.scale)
+
+
+@pytest.mark.parametrize("row", UNSUPPORTED, ids=lambda row: row.name)
+def test_unsupported(row: Row) -> None:
+    inputs = [draw(i, torch.float32) if isinstance(i, tuple) else i(torch.float32) for i in row.inputs]
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+        torch.compile(row.fn, backend=tt_torch.backend, dynamic=False)(*inputs)
+    assert isinstance(caught.value.inner_exception, UnsupportedOpError)
+    assert caught.value.inner_exception.op.startswith(row.name)
 
 
 def check(got: Any, expected: Any, scale: float = 1.0) -> None:

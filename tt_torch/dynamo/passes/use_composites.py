@@ -65,6 +65,8 @@ def layer_norm(node: Node, a: dict[str, Any]) -> Node | None:
     # Training also reads the mean and the reciprocal deviation; TTNN's op has them not.
     if len(a["normalized_shape"]) != 1 or not only_first(node):
         return None
+    if a["weight"] is None and a["bias"] is not None:
+        return None  # a composite tells its operands apart by position
     attributes = {"normalized_shape": list(a["normalized_shape"]), "epsilon": a["eps"]}
     return composite(node, composites.layer_norm, a["input"], a["weight"], a["bias"], **attributes)
 
