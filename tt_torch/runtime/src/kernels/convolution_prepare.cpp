@@ -12,7 +12,7 @@ using Tensor = at::Tensor;
 Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) { return to_value(weight, weights).to(type); }
 
 at::ScalarType activation_type(OpBuilder& op) {
-  const auto dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::BFloat16);
+  const auto dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);  // the schema's default
   op.require(is_float(dtype), "input_dtype must be a float type");
   return storage_type(dtype);
 }
