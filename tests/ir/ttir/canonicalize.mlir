@@ -1,7 +1,7 @@
 // RUN: %opt --step canonicalize %s | %check
 
 // Chains become one movement.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x6xf32> {
   // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 2, 0, 1>}
   // CHECK-NEXT: "ttir.reshape"([[M]]) {shape = array<i64: 4, 6>}
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x6xf32> {
 // -----
 
 // Only a dimension of size one moves.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x1x4xf32>) -> tensor<1x2x4xf32> {
   // CHECK-NEXT: "ttir.reshape"(%arg0) {shape = array<i64: 1, 2, 4>}
   %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0, 2>} : (tensor<2x1x4xf32>) -> tensor<1x2x4xf32>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<2x1x4xf32>) -> tensor<1x2x4xf32> {
 // -----
 
 // Element-wise ops broadcast by themselves ...
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %b: tensor<1x3xf32>) -> tensor<4x3xf32> {
   // CHECK-NEXT: "ttir.add"(%arg0, %arg1) : (tensor<4x3xf32>, tensor<1x3xf32>) -> tensor<4x3xf32>
   %0 = "ttir.broadcast"(%b) {broadcast_dimensions = array<i64: 4, 1>} : (tensor<1x3xf32>) -> tensor<4x3xf32>
@@ -37,7 +37,7 @@ func.func @main(%x: tensor<4x3xf32>, %b: tensor<1x3xf32>) -> tensor<4x3xf32> {
 // -----
 
 // ... but one operand must keep the shape of the result.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%b: tensor<1x3xf32>) -> tensor<4x3xf32> {
   // CHECK: [[WIDE:%[0-9]+]] = "ttir.broadcast"
   // CHECK: "ttir.multiply"({{.*}}[[WIDE]]
@@ -49,7 +49,7 @@ func.func @main(%b: tensor<1x3xf32>) -> tensor<4x3xf32> {
 // -----
 
 // x * 1 is x; x + 0 is not, for -0.0; max(x, 0) is a ReLU.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %one = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0 : f64} : () -> tensor<1xf32>
   %zero = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.0 : f64} : () -> tensor<1xf32>
@@ -65,7 +65,7 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 // -----
 
 // x * 1 that broadcasts x.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
   // CHECK: "ttir.multiply"(%arg0,
   %one = "ttir.full"() {shape = array<i64: 3>, fill_value = 1.0 : f64} : () -> tensor<3xf32>
@@ -76,7 +76,7 @@ func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
 // -----
 
 // Splats fold while all is finite: roots of negatives, NaN and what float32 cannot hold stay.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {
   %two = "ttir.full"() {shape = array<i64: 1>, fill_value = -2.0 : f64} : () -> tensor<1xf32>
   %half = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.5 : f64} : () -> tensor<1xf32>
@@ -96,7 +96,7 @@ func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
 // -----
 
 // A cast of a splat folds when the type holds the value.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main() -> (tensor<2xi32>, tensor<2xi32>) {
   %a = "ttir.full"() {shape = array<i64: 2>, fill_value = -2.7 : f64} : () -> tensor<2xf32>
   %b = "ttir.full"() {shape = array<i64: 2>, fill_value = 3.0e10 : f64} : () -> tensor<2xf32>
@@ -110,7 +110,7 @@ func.func @main() -> (tensor<2xi32>, tensor<2xi32>) {
 // -----
 
 // x * c may overflow, so x * c / c is x only behind an average.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   // CHECK: "ttir.divide"
   %big = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0e30 : f64} : () -> tensor<1xf32>

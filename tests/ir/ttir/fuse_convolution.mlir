@@ -1,7 +1,7 @@
 // RUN: %opt --step fuse %s | %check
 
 // A scale and a bias per channel, a ReLU.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %s: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}, %b: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.multiply"(%arg1, {{.*}} -> tensor<5x3x3x3xf32>
   // CHECK: "ttir.conv2d"(%arg0, [[W]], %arg3) {activation = "relu"
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 // -----
 
 // What follows the activation stays behind it.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %b: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.conv2d"(%arg0, %arg1) {activation = "relu"
   // CHECK: "ttir.add"([[C]], %arg2)
@@ -29,7 +29,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 // -----
 
 // A scale that depends on the input.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %s: tensor<1x1x1x5xf32>) -> tensor<1x1x16x5xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.conv2d"(%arg0, %arg1)
   // CHECK: "ttir.multiply"([[C]], %arg2)
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 // -----
 
 // Batch norm is a scale and a shift.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x6xf32>,%s: tensor<4xf32>,%o: tensor<4xf32>,%m: tensor<4xf32>,%v: tensor<4xf32>) -> tensor<2x4x6xf32> {
   // CHECK: [[F:%[0-9]+]] = "ttir.multiply"(%arg1, {{.*}}
   // CHECK: "ttir.reshape"({{.*}}) {shape = array<i64: 1, 4, 1>}

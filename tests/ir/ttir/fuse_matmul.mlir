@@ -1,7 +1,7 @@
 // RUN: %opt --step fuse %s | %check
 
 // Transposes, bias and activation.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> tensor<2x5xf32> {
   // CHECK-NEXT: "ttir.linear"(%arg0, %arg1, %arg2) {activation = "relu"{{.*}} transpose_a = false, transpose_b = true}
   // CHECK-NEXT: return
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> 
 // -----
 
 // A column or a scalar is no bias.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<2x1xf32>, %s: tensor<f32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
   // CHECK-NOT: ttir.linear
   %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
@@ -29,7 +29,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<2x1xf32>, %
 // -----
 
 // The product is read twice.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
   // CHECK: "ttir.matmul"
   // CHECK: "ttir.add"

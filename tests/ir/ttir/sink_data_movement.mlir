@@ -1,7 +1,7 @@
 // RUN: %opt --step canonicalize %s | %check
 
 // A movement meets its inverse behind an element-wise op.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
   // CHECK-NEXT: [[R:%[0-9]+]] = "ttir.relu"(%arg0)
   // CHECK-NEXT: return [[R]]
@@ -14,7 +14,7 @@ func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
 // -----
 
 // Not when somebody else reads what was moved.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
   // CHECK-NEXT: [[R:%[0-9]+]] = "ttir.relu"([[T]])
@@ -27,7 +27,7 @@ func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
 // -----
 
 // A broadcast of lower rank is moved back.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
   // CHECK-NEXT: [[V:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 4, 1>}
   // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"([[V]], %arg0) : (tensor<4x1xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
@@ -40,7 +40,7 @@ func.func @main(%x: tensor<4x2xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
 // -----
 
 // Not when the moved value is the one that is broadcast.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4xf32>, %v: tensor<3x4xf32>) -> tensor<3x4xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
   // CHECK: "ttir.add"([[W]], %arg1)
@@ -52,7 +52,7 @@ func.func @main(%x: tensor<4xf32>, %v: tensor<3x4xf32>) -> tensor<3x4xf32> {
 // -----
 
 // A reshape that changes the last dimension stops vectors along it.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
   // CHECK: "ttir.add"([[W]], %arg1)
@@ -64,7 +64,7 @@ func.func @main(%x: tensor<2x6xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
 // -----
 
 // Reduced dimensions are followed to where they came from.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2xf32> {
   // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.sum"(%arg0) {dim_arg = array<i64: 1>
   // CHECK-NEXT: "ttir.permute"([[S]]) {permutation = array<i64: 1, 0>}
@@ -76,7 +76,7 @@ func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2xf32> {
 // -----
 
 // Rows may have several dimensions.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
   // CHECK-NEXT: "ttir.matmul"(%arg0, %arg1) {{.*}} -> tensor<2x3x5xf32>
   %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4>} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // A composite is known by its name; its decomposition is dropped.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 // CHECK-NOT: @body
 func.func @main(%x: tensor<2x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x8xf32> {
   // CHECK: "ttir.layer_norm"(%arg0, %arg1, %arg2) {epsilon = 9.99{{.*}} : f32, operandSegmentSizes = array<i32: 1, 1, 1>}
@@ -21,7 +21,7 @@ func.func private @unary(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x6xf32>, %s: tensor<4xf32>, %o: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>)
     -> tensor<2x4x6xf32> {
   // CHECK: "ttir.batch_norm_inference"(%arg0, %arg1, %arg2, %arg3, %arg4) {dimension = 1 : i64, epsilon = 9.99

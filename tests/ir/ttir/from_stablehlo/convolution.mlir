@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // NCHW to flattened NHWC and back; padding is top, bottom, left, right.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x8x6xf32>, %w: tensor<10x2x3x3xf32>) -> tensor<2x10x4x7xf32> {
   // CHECK: [[NHWC:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 0, 2, 3, 1>}
   // CHECK: [[FLAT:%[0-9]+]] = "ttir.reshape"([[NHWC]]) {shape = array<i64: 1, 1, 96, 4>}
@@ -20,7 +20,7 @@ func.func @main(%x: tensor<2x4x8x6xf32>, %w: tensor<10x2x3x3xf32>) -> tensor<2x1
 // -----
 
 // One spatial dimension: images of height one.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x9xf32>, %w: tensor<5x4x3xf32>) -> tensor<2x5x9xf32> {
   // CHECK: [[WEIGHT:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 5, 4, 1, 3>}
   // CHECK: "ttir.conv2d"({{.*}}, [[WEIGHT]]) {{.*}} dilation = array<i64: 1, 2>

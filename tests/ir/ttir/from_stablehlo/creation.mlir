@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // A splat is a full; booleans are bf16, 64-bit integers saturate to 32.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main() -> (tensor<2x3xf32>, tensor<2xi1>, tensor<2xi64>, tensor<3xf64>, tensor<2xi1>, tensor<3xbf16>) {
   // CHECK: "ttir.full"() {fill_value = 1.5{{.*}}shape = array<i64: 2, 3>} : () -> tensor<2x3xf32>
   %0 = stablehlo.constant dense<1.5> : tensor<2x3xf32>
@@ -21,7 +21,7 @@ func.func @main() -> (tensor<2x3xf32>, tensor<2xi1>, tensor<2xi64>, tensor<3xf64
 
 // -----
 
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main() -> (tensor<2x3xi64>, tensor<5xf32>) {
   // CHECK: "ttir.arange"() {arange_dimension = 1 : i64, end = 3 : i64, start = 0 : i64, step = 1 : i64} : () -> tensor<2x3xi32>
   %0 = stablehlo.iota dim = 1 : tensor<2x3xi64>

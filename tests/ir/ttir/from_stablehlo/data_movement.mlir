@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3x4xf32>) -> (tensor<6x4xf32>, tensor<4x2x3xf32>, tensor<1x2x2xf32>) {
   // CHECK: "ttir.reshape"(%arg0) {shape = array<i64: 6, 4>}
   %0 = stablehlo.reshape %a : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
@@ -14,7 +14,7 @@ func.func @main(%a: tensor<2x3x4xf32>) -> (tensor<6x4xf32>, tensor<4x2x3xf32>, t
 // -----
 
 // Dimensions are ordered, spread to the result's rank, repeated. A splat is a full right away.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<3x2xf32>) -> (tensor<2x4x3xf32>, tensor<8xf32>) {
   // CHECK: [[ORDERED:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 1, 0>}
   // CHECK: [[SPREAD:%[0-9]+]] = "ttir.reshape"([[ORDERED]]) {shape = array<i64: 2, 1, 3>}
@@ -29,7 +29,7 @@ func.func @main(%a: tensor<3x2xf32>) -> (tensor<2x4x3xf32>, tensor<8xf32>) {
 // -----
 
 // Negative padding crops, on both sides of the padding that remains.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   // CHECK: "ttir.pad"(%arg0) {padding = array<i64: 1, 0, 0, 2>, value = 0.0
@@ -44,7 +44,7 @@ func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
 
 // -----
 
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
   // CHECK: "ttir.concat"(%arg0, %arg1) {dim = 1 : i64
   %0 = stablehlo.concatenate %a, %b, dim = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // Rows of the families, and logical ops on booleans (bf16) against bitwise ones on integers.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %m: tensor<2x3xi1>, %n: tensor<2x3xi64>)
     -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<2x3xi64>) {
   // CHECK: "ttir.sigmoid"
@@ -20,7 +20,7 @@ func.func @main(%a: tensor<2x3xf32>, %m: tensor<2x3xi1>, %n: tensor<2x3xi64>)
 // -----
 
 // CHLO broadcasts, to given dimensions if it says so.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2x3xi1>) {
   // CHECK: "ttir.add"(%arg0, %arg1)
   %0 = chlo.broadcast_add %a, %b : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
@@ -35,7 +35,7 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<2xf32>) -> (t
 // -----
 
 // A convert to boolean asks whether a value is nonzero; one from boolean only changes the type.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xf32>) {
   // CHECK: [[ZERO:%[0-9]+]] = "ttir.full"() {fill_value = 0.0{{.*}} -> tensor<4xf32>
   // CHECK: [[TRUE:%[0-9]+]] = "ttir.ne"(%arg0, [[ZERO]])
@@ -48,7 +48,7 @@ func.func @main(%a: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xf32>) {
 // -----
 
 // Bounds that a float32 attribute holds go into clamp_scalar, the largest integer does not.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>, tensor<4xi32>) {
   %low = stablehlo.constant dense<0.0> : tensor<f32>
   %high = stablehlo.constant dense<6.0> : tensor<f32>
@@ -68,7 +68,7 @@ func.func @main(%a: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<
 // -----
 
 // The sign of the dividend.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: [[X:%[0-9]+]] = "ttir.abs"(%arg0)
   // CHECK: [[Y:%[0-9]+]] = "ttir.abs"(%arg1)

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // Rows of a table.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
   // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 10, 4>}
   // CHECK: "ttir.embedding"({{.*}}, [[TABLE]]) : (tensor<6xi32>, tensor<10x4xf32>) -> tensor<6x4xf32>
@@ -16,7 +16,7 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> 
 // -----
 
 // Index vectors along the first dimension, of components (column, row): row number = 3 * column + row.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
   // CHECK: "ttir.permute"(%arg0) {permutation = array<i64: 1, 0, 2>}
   // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 18, 4>}
@@ -35,7 +35,7 @@ func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
 // -----
 
 // What the body computes is how updates meet what is there.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> (tensor<10x4xf32>, tensor<10x4xf32>) {
   // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Sum"} : (tensor<10x4xf32>, tensor<3x4xi32>, tensor<3x4xf32>)
   %0 = "stablehlo.scatter"(%t, %i, %u) ({
@@ -58,7 +58,7 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) 
 // -----
 
 // A cache's update: the start is kept within [0, 8 - 2].
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) -> tensor<1x8x4xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i64>
   // CHECK: "ttir.maximum"(%arg2,

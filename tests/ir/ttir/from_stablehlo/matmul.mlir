@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // Batch dimensions first, one row and one contracted dimension.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x5x3x4xf32>, %b: tensor<2x4x3x7xf32>) -> tensor<2x5x7xf32> {
   // CHECK: [[A:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 0, 1, 3, 2>}
   // CHECK: [[LEFT:%[0-9]+]] = "ttir.reshape"([[A]]) {shape = array<i64: 2, 5, 12>}
@@ -15,7 +15,7 @@ func.func @main(%a: tensor<2x5x3x4xf32>, %b: tensor<2x4x3x7xf32>) -> tensor<2x5x
 // -----
 
 // Vectors, and a result wider than the operands.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %b: tensor<4x3xf32>, %c: tensor<2x4xbf16>, %d: tensor<4x3xbf16>)
     -> (tensor<3xf32>, tensor<2x3xf32>) {
   // CHECK: [[ROW:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 1, 4>}

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // Every value gets a type that the device has, arguments and results too.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 // CHECK-SAME: tensor<2xi32>, %arg1: tensor<2xf32>, %arg2: tensor<2xbf16>, %arg3: tensor<2xf32>, %arg4: tensor<2xui8>
 // CHECK-SAME: -> (tensor<2xi32>, tensor<2xf32>, tensor<2xbf16>, tensor<2xf32>, tensor<2xui8>)
 func.func @main(%i: tensor<2xi64>, %d: tensor<2xf64>, %b: tensor<2xi1>, %h: tensor<2xf16>, %u: tensor<2xui8>)

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
 // StableHLO gives top, bottom, left, right; the op takes top, left, bottom, right.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x4xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
   // CHECK: "ttir.max_pool2d"({{.*}}) {batch_size = 1 : i64, ceil_mode = false, channels = 3 : i64
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x4xf32> {
 // -----
 
 // A sum is an average times the window's size.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   // CHECK: [[MEAN:%[0-9]+]] = "ttir.avg_pool2d"({{.*}} count_include_pad = true
@@ -37,7 +37,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
 // -----
 
 // One spatial dimension.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x8xf32>) -> tensor<2x3x4xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
   // CHECK: "ttir.max_pool2d"({{.*}} input_height = 1 : i64, input_width = 8 : i64, kernel_size = array<i64: 1, 2>
@@ -54,7 +54,7 @@ func.func @main(%x: tensor<2x3x8xf32>) -> tensor<2x3x4xf32> {
 // -----
 
 // Cumulative sums; dimensions of size one are not in the way.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x5xf32>) -> tensor<1x5xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   // CHECK: "ttir.cumsum"(%arg0) {dim = 1 : i64}

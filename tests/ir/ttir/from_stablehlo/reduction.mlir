@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x5xf32>, %m: tensor<4x5xi1>, %n: tensor<4x5xi64>)
     -> (tensor<f32>, tensor<4xf32>, tensor<4xi1>, tensor<5xi64>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<4x5xf32>, %m: tensor<4x5xi1>, %n: tensor<4x5xi64>)
 // -----
 
 // A maximum with its position.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
   %zero = stablehlo.constant dense<0> : tensor<i64>

@@ -50,16 +50,22 @@ def _apply(function: Any, target: ir.Type) -> None:
 
 
 def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts: dict[Any, Any]) -> None:
+    outside = [v for v in op.operands if v in constant or isinstance(v.owner, ir.Block)]
+    _cast(op, outside, target, casts)
     # Booleans meet floats of the target where the model's own type was bf16.
-    mixed = op.name not in PREDICATES and any(dtype(v) == target for v in op.operands)
+    if op.name not in PREDICATES and any(dtype(v) == target for v in op.operands):
+        _cast(op, list(op.operands), target, casts)
+
+
+def _cast(op: ir.Operation, values: list[Any], target: ir.Type, casts: dict[Any, Any]) -> None:
+    """Makes `op` read floats among `values` as `target`, but for what is a boolean or cast anyway."""
     for i, value in enumerate(op.operands):
-        if op.name == "ttir.where" and i == 0:
+        as_it_is = op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0)
+        if as_it_is or value not in values or not isinstance(dtype(value), FLOATS) or dtype(value) == target:
             continue
-        outside = value in constant or isinstance(value.owner, ir.Block) or mixed
-        if outside and isinstance(dtype(value), FLOATS) and dtype(value) != target and op.name != "ttir.typecast":
-            if value not in casts:
-                casts[value] = Builder()("ttir.typecast", value, dtype=target)
-            op.operands[i] = casts[value]
+        if value not in casts:
+            casts[value] = Builder()("ttir.typecast", value, dtype=target)
+        op.operands[i] = casts[value]
 
 
 def _retype(op: ir.Operation, target: ir.Type) -> None:

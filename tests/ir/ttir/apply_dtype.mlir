@@ -1,0 +1,52 @@
+// RUN: %opt --step apply-dtype --dtype bf16 %s | %check
+// RUN: %opt --step apply-dtype --dtype f32 %s | filecheck %s --check-prefix=F32
+
+// The signature stays; inputs and finished constants are cast, what only constants feed is not.
+// CHECK-LABEL: @main(
+// CHECK-SAME: (%arg0: tensor<4xf32>, %arg1: tensor<4xf32>
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {ttcore.argument_type = "parameter"}) -> tensor<4xf32> {
+  // CHECK: [[W:%[0-9]+]] = "ttir.multiply"(%arg1, %arg1) {{.*}} -> tensor<4xf32>
+  %0 = "ttir.multiply"(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK-DAG: [[X16:%[0-9]+]] = "ttir.typecast"(%arg0) {dtype = bf16}
+  // CHECK-DAG: [[W16:%[0-9]+]] = "ttir.typecast"([[W]]) {dtype = bf16}
+  // CHECK: [[Y:%[0-9]+]] = "ttir.add"([[X16]], [[W16]]) {{.*}} -> tensor<4xbf16>
+  %1 = "ttir.add"(%x, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: [[Z:%[0-9]+]] = "ttir.typecast"([[Y]]) {dtype = f32}
+  // CHECK: return [[Z]]
+  // F32-NOT: ttir.typecast
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Comparisons keep their bf16 zeros and ones, also where they meet floats.
+// CHECK-LABEL: @main(
+// F32-LABEL: @main(
+func.func @main(%x: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>) {
+  // CHECK-NOT: ttir.typecast
+  // F32: [[X:%[0-9]+]] = "ttir.typecast"(%arg0) {dtype = f32}
+  // F32: [[P:%[0-9]+]] = "ttir.gt"([[X]], {{.*}} -> tensor<4xbf16>
+  %0 = "ttir.neg"(%x) : (tensor<4xbf16>) -> tensor<4xbf16>
+  %1 = "ttir.gt"(%x, %0) : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16>
+  // F32: [[C:%[0-9]+]] = "ttir.typecast"([[P]]) {dtype = f32}
+  // F32: "ttir.multiply"([[C]], [[X]]) {{.*}} -> tensor<4xf32>
+  %2 = "ttir.multiply"(%1, %x) : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16>
+  // F32: "ttir.where"([[P]], {{.*}} : (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %3 = "ttir.where"(%1, %x, %0) : (tensor<4xbf16>, tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16>
+  return %2, %3 : tensor<4xbf16>, tensor<4xbf16>
+}
+
+// -----
+
+// Integers stay; casts between floats that have become the same go.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4xbf16>, %n: tensor<4xi32>) -> (tensor<4xbf16>, tensor<4xi32>) {
+  // CHECK-NEXT: [[E:%[0-9]+]] = "ttir.exp"(%arg0)
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<4xbf16>) -> tensor<4xf32>
+  %1 = "ttir.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = "ttir.typecast"(%1) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>
+  // CHECK-NEXT: [[N:%[0-9]+]] = "ttir.add"(%arg1, %arg1) {{.*}} -> tensor<4xi32>
+  %3 = "ttir.add"(%n, %n) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  // CHECK-NEXT: return [[E]], [[N]]
+  return %2, %3 : tensor<4xbf16>, tensor<4xi32>
+}

@@ -1,0 +1,168 @@
+// RUN: %opt --step fuse %s | %check
+
+// softmax(query @ key^T * scale + mask) @ value
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2, %arg3) {is_causal = false, {{.*}}scale = 2.500000e-01
+  // CHECK-NEXT: return
+  %s = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %t = "ttir.permute"(%k) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x4x8x6xf32>
+  %0 = "ttir.matmul"(%q, %t) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.multiply"(%0, %s) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.add"(%1, %m) : (tensor<2x4x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Softmax over the queries.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: scaled_dot_product_attention
+  %s = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %t = "ttir.permute"(%k) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x4x8x6xf32>
+  %0 = "ttir.matmul"(%q, %t) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.multiply"(%0, %s) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.add"(%1, %m) : (tensor<2x4x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 2 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// A mask that is to be broadcast over the keys.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x1xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: scaled_dot_product_attention
+  %s = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %t = "ttir.permute"(%k) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x4x8x6xf32>
+  %0 = "ttir.matmul"(%q, %t) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.multiply"(%0, %s) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.add"(%1, %m) : (tensor<2x4x6x6xf32>, tensor<2x1x6x1xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// One query for all batches.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: scaled_dot_product_attention
+  %s = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %t = "ttir.permute"(%k) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x4x8x6xf32>
+  %0 = "ttir.matmul"(%q, %t) {transpose_a = false, transpose_b = false} : (tensor<1x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.multiply"(%0, %s) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.add"(%1, %m) : (tensor<2x4x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Something else between the scores and the softmax.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: scaled_dot_product_attention
+  %s = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %t = "ttir.permute"(%k) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x4x8x6xf32>
+  %0 = "ttir.matmul"(%q, %t) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.multiply"(%0, %s) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.neg"(%1) : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4x6x8xf32>) -> tensor<2x6x32xf32> {
+  // CHECK-NEXT: "ttir.concatenate_heads"(%arg0)
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<2x6x4x8xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 32>} : (tensor<2x6x4x8xf32>) -> tensor<2x6x32xf32>
+  return %1 : tensor<2x6x32xf32>
+}
+
+// -----
+
+// One projection for all three.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<32xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x4x6x8xf32> {
+  // CHECK: [[W:%[0-9]+]] = "ttir.concat"(%arg1, %arg3, %arg5) {dim = 1
+  // CHECK: [[J:%[0-9]+]] = "ttir.linear"(%arg0, [[W]], {{.*}} -> tensor<2x6x96xf32>
+  // CHECK: "ttir.split_query_key_value_and_split_heads"([[J]]) {num_heads = 4
+  %q0 = "ttir.linear"(%x, %wq, %bq) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %k0 = "ttir.linear"(%x, %wk, %bk) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %v0 = "ttir.linear"(%x, %wv, %bv) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %0 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Values of another size cannot be split off.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x64xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<64xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x4x6x16xf32> {
+  // CHECK-NOT: split_query_key_value
+  %q0 = "ttir.linear"(%x, %wq, %bq) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %k0 = "ttir.linear"(%x, %wk, %bk) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %v0 = "ttir.linear"(%x, %wv, %bv) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x64xf32>, tensor<64xf32>) -> tensor<2x6x64xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 4, 16>} : (tensor<2x6x64xf32>) -> tensor<2x6x4x16xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x16xf32>) -> tensor<2x4x6x16xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x16xf32>) -> tensor<2x4x6x16xf32>
+  return %0 : tensor<2x4x6x16xf32>
+}
+
+// -----
+
+// Weights that are no parameters would be joined at every call.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bq: tensor<32xf32> {ttcore.argument_type = "input"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bk: tensor<32xf32> {ttcore.argument_type = "input"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bv: tensor<32xf32> {ttcore.argument_type = "input"}) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: split_query_key_value
+  %q0 = "ttir.linear"(%x, %wq, %bq) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %k0 = "ttir.linear"(%x, %wk, %bk) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %v0 = "ttir.linear"(%x, %wv, %bv) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %0 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Heads of other rows than the projection has.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<32xf32> {ttcore.argument_type = "parameter"}) -> tensor<3x4x4x8xf32> {
+  // CHECK-NOT: split_query_key_value
+  %q0 = "ttir.linear"(%x, %wq, %bq) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 3, 4, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<3x4x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<3x4x4x8xf32>) -> tensor<3x4x4x8xf32>
+  %k0 = "ttir.linear"(%x, %wk, %bk) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 3, 4, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<3x4x4x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<3x4x4x8xf32>) -> tensor<3x4x4x8xf32>
+  %v0 = "ttir.linear"(%x, %wv, %bv) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<16x32xf32>, tensor<32xf32>) -> tensor<2x6x32xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 3, 4, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<3x4x4x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<3x4x4x8xf32>) -> tensor<3x4x4x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<3x4x4x8xf32>, tensor<3x4x4x8xf32>, tensor<3x4x4x8xf32>) -> tensor<3x4x4x8xf32>
+  return %0 : tensor<3x4x4x8xf32>
+}

@@ -1,0 +1,36 @@
+// RUN: %opt --step ttir-to-ttnn --step prepare-convolutions --step layouts %s | %check
+
+// To the device, to tiles, once for all readers.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x3xf32> {
+  // CHECK-NEXT: [[X:%[0-9]+]] = "ttnn.to_layout"(%arg0)
+  // CHECK-NEXT: [[D:%[0-9]+]] = "ttnn.to_device"(%arg1) {{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "RowMajor", "DRAM"
+  // CHECK-NEXT: [[W:%[0-9]+]] = "ttnn.to_layout"([[D]])
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttnn.add"([[X]], [[W]])
+  // CHECK-NEXT: "ttnn.multiply"([[S]], [[X]])
+  %0 = "ttir.add"(%x, %w) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "ttir.multiply"(%0, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}
+
+// -----
+
+// An embedding takes unsigned rows and a row-major table.
+// CHECK-LABEL: @main(
+func.func @main(%i: tensor<2x3xi32>, %t: tensor<9x4xf32>) -> tensor<2x3x4xf32> {
+  // CHECK-NEXT: [[I:%[0-9]+]] = "ttnn.typecast"(%arg0) {{.*}} -> tensor<2x3xui32, #ttnn.layout<"UInt32", "RowMajor"
+  // CHECK-NEXT: "ttnn.embedding"([[I]], %arg1)
+  %0 = "ttir.embedding"(%i, %t) : (tensor<2x3xi32>, tensor<9x4xf32>) -> tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Weights that are not prepared are given from the host.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "input"}) -> tensor<1x1x16x5xf32> {
+  // CHECK: [[H:%[0-9]+]] = "ttnn.from_device"(%arg1) {{.*}} -> tensor<5x3x3x3xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory"
+  // CHECK: "ttnn.conv2d"({{.*}}, [[H]])
+  %0 = "ttir.conv2d"(%x, %w) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, in_channels = 3 : i64, out_channels = 5 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x16x3xf32>, tensor<5x3x3x3xf32>) -> tensor<1x1x16x5xf32>
+  return %0 : tensor<1x1x16x5xf32>
+}
