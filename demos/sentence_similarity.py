@@ -134,9 +134,7 @@ def main(
     conclude(
         {
             f"every embedding has cosine at least {COSINE} with the CPU's": cosine >= COSINE,
-            f"pairs have the same order as on the CPU (ties within {TIE})": same_ranking(
-                similarity, expected
-            ),
+            f"pairs have the same order as on the CPU (ties within {TIE})": same_ranking(similarity, expected),
         }
     )
 
