@@ -1,0 +1,125 @@
+"""The backend itself: names, options, stop points, files, errors, threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.errors import UnsupportedOpError
+
+
+def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x @ y).relu() + 1
+
+
+INPUTS = (torch.randn(3, 4), torch.randn(4, 5))
+
+
+def compiled(**config: object) -> torch.Tensor:
+    options = BackendOptions(compiler_config=CompilerConfig(**config))
+    return torch.compile(function, backend=tt_torch.backend, options=options)(*INPUTS)
+
+
+@pytest.mark.parametrize("name", ["tt", "tt-legacy"])
+def test_by_name_without_an_import(name: str) -> None:
+    program = f"""
+import torch
+f = torch.compile(lambda x: x * 2 + 1, backend={name!r}, fullgraph=True)
+assert torch.equal(f(torch.ones(3)), torch.full((3,), 3.0))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_options_as_a_dict() -> None:
+    options = {"compiler_config": CompilerConfig(dtype="bf16")}
+    got = torch.compile(function, backend=tt_torch.backend, options=options)(*INPUTS)
+    assert got.dtype == torch.float32
+    assert torch.equal(got, got.bfloat16().float())
+
+
+@pytest.mark.parametrize("depth", [CompileDepth.TORCH_FX, CompileDepth.STABLEHLO, CompileDepth.TTNN_IR])
+def test_below_execute_the_cpu_computes(depth: CompileDepth, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tt_torch.runtime, "Executable", None)  # the device must not be used
+    assert torch.equal(compiled(compile_depth=depth), function(*INPUTS))
+
+
+def test_files(tmp_path: Path) -> None:
+    compiled(
+        save_mlir=("STABLEHLO", "TTIR", "TTNN"),
+        save_binary=True,
+        output_mlir_dir=str(tmp_path),
+        output_binary_dir=str(tmp_path),
+        model_name="org/m",
+    )
+    names = sorted(f.name.split("_", 3)[-1] for f in tmp_path.iterdir())
+    assert [f.suffix for f in sorted(tmp_path.iterdir())].count(".mlir") == 3
+    (binary,) = tmp_path.glob("org_m_*.ttnn")
+    assert tt_torch.load(binary).inputs, names
+    for file in tmp_path.glob("*.mlir"):
+        assert "func.func @main" in file.read_text()
+
+
+def test_variables_win(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    monkeypatch.setenv("TT_TORCH_COMPILE_DEPTH", "STABLEHLO")
+    monkeypatch.setenv("TT_TORCH_IR_LOG_LEVEL", "INFO")
+    assert torch.equal(compiled(dtype="bf16"), function(*INPUTS))
+    text = capfd.readouterr().err
+    assert "stablehlo.dot" in text
+    assert "ttnn." not in text
+
+
+def test_variable_for_the_data_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_TORCH_DTYPE", "bf16")
+    got = compiled()
+    assert torch.equal(got, got.bfloat16().float())
+
+
+def test_an_unsupported_op_is_named_with_its_line_and_leaves_all_usable() -> None:
+    def unsupported(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x).real
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+        torch.compile(unsupported, backend=tt_torch.backend)(torch.randn(8))
+    error = caught.value.inner_exception
+    assert isinstance(error, UnsupportedOpError)
+    assert "aten._fft" in error.op
+    assert f"{Path(__file__).name}:{unsupported.__code__.co_firstlineno + 1}" in error.location
+    torch.testing.assert_close(compiled(), function(*INPUTS))
+
+
+def test_threads() -> None:
+    """Programs are compiled one after the other by PyTorch's own lock; they run at once."""
+    run = torch.compile(function, backend=tt_torch.backend)
+    run(*INPUTS)
+    wrong = []
+
+    def work(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(20):
+            x, y = torch.randn(3, 4, generator=generator), torch.randn(4, 5, generator=generator)
+            if not torch.allclose(run(x, y), function(x, y), atol=1e-4):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+
+
+def test_graph_breaks_split_the_program() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    x = torch.randn(3)
+    torch.testing.assert_close(torch.compile(broken, backend=tt_torch.backend)(x), broken(x))

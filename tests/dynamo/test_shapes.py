@@ -1,0 +1,86 @@
+"""Sizes that change: right answers for each, one program per shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from tt_torch.config import BackendOptions
+from tt_torch.dynamo.backend import compile_captured
+from tt_torch.executor import Executor
+
+
+def recording(function: Any, **options: Any) -> tuple[Any, list[Executor]]:
+    """The compiled function, and the programs that are made for it."""
+    programs: list[Executor] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_captured(gm, inputs, BackendOptions(), programs.append)
+
+    return torch.compile(function, backend=backend, **options), programs
+
+
+def model(x: torch.Tensor) -> torch.Tensor:
+    return (x.softmax(-1) + x.shape[0]).flatten(1)
+
+
+@pytest.mark.parametrize("dynamic", [True, None, False])
+def test_batch_sizes(dynamic: bool | None) -> None:
+    run, programs = recording(model, dynamic=dynamic)
+    for batch in (2, 3, 5, 3, 2):
+        x = torch.randn(batch, 3, 4)
+        torch.testing.assert_close(run(x), model(x))
+    assert len(programs) == 3
+
+
+def test_marked_dimension() -> None:
+    run, programs = recording(model)
+    for batch in (4, 6, 4):
+        x = torch.randn(batch, 3, 4)
+        torch._dynamo.mark_dynamic(x, 0)
+        torch.testing.assert_close(run(x), model(x))
+    assert len(programs) == 2
+
+
+def test_parameters_with_dynamic_sizes_stay_resident() -> None:
+    linear = torch.nn.Linear(4, 3)
+    run, programs = recording(linear, dynamic=True)
+    with torch.no_grad():
+        for batch in (2, 5, 2):
+            x = torch.randn(batch, 4)
+            torch.testing.assert_close(run(x), linear(x))
+            linear.weight.mul_(1.5)
+    assert [p.compiled.kinds.count("parameter") for p in programs] == [2, 2]
+
+
+def test_sizes_as_results() -> None:
+    def sizes(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return x.sum(0) * x.shape[0], x.shape[0] + 1
+
+    run, _ = recording(sizes, dynamic=True)
+    for batch in (2, 7):
+        x = torch.randn(batch, 3)
+        total, size = run(x)
+        torch.testing.assert_close(total, x.sum(0) * batch)
+        assert size == batch + 1
+
+
+def test_changed_input_with_dynamic_sizes() -> None:
+    run, _ = recording(lambda x: x.add_(1), dynamic=True)
+    for batch in (2, 7):
+        x = torch.zeros(batch, 3)
+        run(x)
+        assert torch.equal(x, torch.ones(batch, 3))
+
+
+def test_training_with_dynamic_sizes() -> None:
+    linear = torch.nn.Linear(4, 3)
+    run, _ = recording(linear, dynamic=True)
+    for batch in (2, 5):
+        x = torch.randn(batch, 4)
+        expected = torch.autograd.grad(linear(x).square().sum(), linear.weight)
+        got = torch.autograd.grad(run(x).square().sum(), linear.weight)
+        torch.testing.assert_close(got, expected)
