@@ -1,0 +1,62 @@
+"""Each composite's function is what the ATen op computes: it is the decomposition in the StableHLO we hand on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tt_torch.dynamo import composites
+
+F = torch.nn.functional
+X, W, B = torch.linspace(-4, 4, 24).reshape(4, 6), torch.linspace(1, 2, 6), torch.linspace(-1, 1, 6)
+Q, K, V = (torch.linspace(-1, n, 2 * 3 * 5 * 4).reshape(2, 3, 5, 4).sin() for n in (2, 3, 4))
+MASK = torch.where(torch.arange(5) < 4, 0.0, -math.inf).expand(2, 1, 5, 5)
+INDEX, SOURCE = torch.tensor([[0, 2], [1, 0]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+norm, attention = composites.layer_norm, composites.scaled_dot_product_attention
+NORM = {"normalized_shape": [6], "epsilon": 1e-5}
+
+CASES = {
+    "gelu": (composites.gelu(X), F.gelu(X)),
+    "gelu_tanh": (composites.gelu_tanh(X), F.gelu(X, approximate="tanh")),
+    "erfc": (composites.erfc(X), torch.erfc(X)),
+    "remainder": (composites.remainder(X, B + 0.1), torch.remainder(X, B + 0.1)),
+    "remainder of exact multiples": (
+        composites.remainder(torch.tensor([-4.0, 4.0]), torch.tensor([2.0, -2.0])),
+        torch.zeros(2),
+    ),
+    "scatter": (
+        composites.scatter(X, INDEX, SOURCE, dim=1, reduce=""),
+        torch.scatter(X, 1, INDEX, SOURCE),
+    ),
+    "scatter sum": (
+        composites.scatter(X, INDEX * 0, SOURCE, dim=0, reduce="sum"),
+        torch.scatter_add(X, 0, INDEX * 0, SOURCE),
+    ),
+    "layer_norm": (norm(X, W, B, **NORM), F.layer_norm(X, (6,), W, B)),
+    "layer_norm, weight": (norm(X, W, None, **NORM), F.layer_norm(X, (6,), W)),
+    "layer_norm, plain": (norm(X, None, None, **NORM), F.layer_norm(X, (6,))),
+    "attention": (
+        attention(Q, K, V, None, is_causal=False, scale=0.5),
+        F.scaled_dot_product_attention(Q, K, V),
+    ),
+    "attention, causal": (
+        attention(Q, K, V, None, is_causal=True, scale=0.5),
+        F.scaled_dot_product_attention(Q, K, V, is_causal=True),
+    ),
+    "attention, mask and scale": (
+        attention(Q, K, V, MASK, is_causal=False, scale=0.3),
+        F.scaled_dot_product_attention(Q, K, V, attn_mask=MASK, scale=0.3),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_composite_equals_aten(case):
+    torch.testing.assert_close(*CASES[case], atol=1e-6, rtol=1e-4)
+
+
+def test_every_composite_has_a_case():
+    names = {op._schema.name.split("::")[1].replace("scaled_dot_product_", "") for op in composites.FUNCTIONS}
+    assert names == {case.split(",")[0].split()[0] for case in CASES}

@@ -1,0 +1,96 @@
+"""FX passes on functional ATen graphs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tt_torch.dynamo.passes.constant_fold import constant_fold
+from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
+from tt_torch.dynamo.passes.use_composites import use_composites
+
+X = torch.randn(4, 6)
+norm = torch.ops.aten.native_layer_norm.default
+
+
+def trace(function, *inputs):
+    return make_fx(function, tracing_mode="fake")(*inputs)
+
+
+def targets(gm) -> list[str]:
+    gm.graph.eliminate_dead_code()
+    gm.graph.lint()
+    return [str(n.target) for n in gm.graph.nodes if n.op == "call_function"]
+
+
+def test_constants_become_placeholders_behind_the_inputs():
+    gm = trace(lambda x: x + torch.arange(6) * 2, X)
+    constants = constant_fold(gm, fold=True)
+    assert [n.name for n in gm.graph.nodes if n.op == "placeholder"] == ["x_1", *constants]
+    assert torch.equal(constants["constant_0"], torch.arange(6) * 2)
+    assert targets(gm) == ["aten.add.Tensor"]
+    gm.recompile()
+    torch.testing.assert_close(gm(X, *constants.values()), X + torch.arange(6) * 2)
+
+
+def test_only_what_others_read_is_kept():
+    gm = trace(lambda x: x + (torch.arange(6) + 1).cos(), X)
+    assert list(constant_fold(gm, fold=True)) == ["constant_0"]
+
+
+def test_a_constant_result():
+    gm = trace(lambda x: (x, torch.ones(3)), X)
+    constants = constant_fold(gm, fold=True)
+    gm.recompile()
+    assert torch.equal(gm(X, *constants.values())[1], torch.ones(3))
+
+
+def test_random_numbers_are_not_folded():
+    gm = trace(lambda x: x + torch.rand(6), X)
+    assert constant_fold(gm, fold=True) == {}
+    assert "aten.rand.default" in targets(gm)
+
+
+def test_large_constants_are_left_to_the_device():
+    gm = trace(lambda x: x.sum() + torch.arange(1 << 22), X)
+    assert constant_fold(gm, fold=True) == {}
+
+
+def test_without_folding_only_tensors_of_the_graph_move():
+    held = torch.tensor([1.0, 2.0])
+    gm = make_fx(lambda x: x[:, :2] * held + torch.ones(2), tracing_mode="real")(X)
+    constants = constant_fold(gm, fold=False)
+    assert [c.tolist() for c in constants.values()] == [[1.0, 2.0]]
+    assert "aten.ones.default" in targets(gm)
+
+
+def test_casts_to_the_same_type_go():
+    gm = trace(lambda x: torch.ops.aten._to_copy.default(x, dtype=torch.float32).clone().detach() + 1, X)
+    remove_redundant_casts(gm.graph)
+    assert targets(gm) == ["aten.add.Tensor"]
+
+
+def test_casts_to_another_type_stay():
+    gm = trace(lambda x: x.to(torch.bfloat16).to(torch.float32), X)
+    remove_redundant_casts(gm.graph)
+    assert targets(gm) == ["aten._to_copy.default"] * 2
+
+
+@pytest.mark.parametrize(("approximate", "name"), [("none", "gelu"), ("tanh", "gelu_tanh")])
+def test_gelu_keeps_its_approximation(approximate, name):
+    gm = trace(lambda x: torch.nn.functional.gelu(x, approximate=approximate), X)
+    use_composites(gm.graph)
+    assert targets(gm) == [f"tenstorrent.{name}.default"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias", "whole"),
+    [(True, True, True), (True, False, True), (False, False, True), (False, True, False)],
+)
+def test_layer_norm_with_a_bias_alone_is_no_composite(weight, bias, whole):
+    """A composite tells its operands apart by position: the bias would be taken for the weight."""
+    vector = torch.ones(6)
+    gm = trace(lambda x, w, b: norm(x, [6], w if weight else None, b if bias else None, 1e-5)[0], X, vector, vector)
+    use_composites(gm.graph)
+    assert ("tenstorrent.layer_norm.default" in targets(gm)) == whole

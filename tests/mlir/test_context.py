@@ -1,0 +1,48 @@
+"""Locations: the user's line and the FX node in what torch-mlir hands on."""
+
+from __future__ import annotations
+
+import pytest
+from torch_mlir import ir
+
+from tt_torch.mlir.context import describe, make_context, node_of
+
+TORCH = '"/venv/lib/python3.11/site-packages/torch/nn/functional.py":99:0'
+TRANSFORMERS = '"/venv/lib/python3.11/site-packages/transformers/model.py":7:0'
+USER = '"/home/me/model.py":12:0'
+
+
+def location(text: str) -> ir.Location:
+    return ir.Module.parse(f"module {{}} {text}").operation.location
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"loc({USER})", "/home/me/model.py:12"),
+        (f"loc(callsite({TORCH} at {USER}))", "/home/me/model.py:12"),
+        (f"loc(callsite({TORCH} at callsite({TRANSFORMERS} at {USER})))", "/home/me/model.py:12"),
+        (
+            f"loc(callsite({TORCH} at {TRANSFORMERS}))",
+            "/venv/lib/python3.11/site-packages/transformers/model.py:7",
+        ),
+        (f'loc("add_1: aten.add.Tensor"({USER}))', "/home/me/model.py:12"),
+        ("loc(unknown)", "loc(unknown)"),
+    ],
+)
+def test_describe_names_the_users_line(text, line):
+    with make_context():
+        assert describe(location(text)) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        (f'loc("add_1: aten.add.Tensor"({USER}))', ("add_1", "aten.add.Tensor")),
+        (f"loc({USER})", ("", "")),
+        ("loc(unknown)", ("", "")),
+    ],
+)
+def test_node_of(text, node):
+    with make_context():
+        assert node_of(location(text)) == node

@@ -1,0 +1,33 @@
+"""From the user's line to the binary: FX node names and source lines of every op."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import torch
+
+import tt_torch
+from tt_torch.flatbuffer.decode import decode
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return torch.nn.functional.layer_norm(y, (4,)) * torch.cos(x[:, :4])
+
+
+def test_locations_reach_the_binary():
+    compiled = tt_torch.compile_model(Small().eval(), (torch.randn(2, 8),))
+    operations = decode(compiled.binary)["programs"][0]["operations"]
+    locations = {next(iter(op["type"])): op["loc_info"] for op in operations}
+    for table, node in [("LinearOp", "addmm"), ("LayerNormOp", "layer_norm"), ("SliceOp", "slice")]:
+        assert re.match(rf'loc\("{node}\w*: ', locations[table]), locations[table]
+        assert f'"{__file__}":' in locations[table]
+    first = inspect.getsourcelines(Small.forward)[1]
+    assert f'"{__file__}":{first + 1}:' in locations["LinearOp"]
+    assert f'"{__file__}":{first + 2}:' in locations["LayerNormOp"]
