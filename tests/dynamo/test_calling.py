@@ -84,7 +84,8 @@ def test_scalars() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+    "dtype",
+    [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8],
 )
 def test_types_come_back(dtype: torch.dtype) -> None:
     x = torch.arange(6).reshape(2, 3).to(dtype)

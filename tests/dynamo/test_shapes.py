@@ -27,13 +27,14 @@ def model(x: torch.Tensor) -> torch.Tensor:
     return (x.softmax(-1) + x.shape[0]).flatten(1)
 
 
-@pytest.mark.parametrize("dynamic", [True, None, False])
-def test_batch_sizes(dynamic: bool | None) -> None:
+# By default PyTorch captures the first size, then any size in a graph of its own, which meets the first again.
+@pytest.mark.parametrize(("dynamic", "count"), [(True, 3), (False, 3), (None, 4)])
+def test_batch_sizes(dynamic: bool | None, count: int) -> None:
     run, programs = recording(model, dynamic=dynamic)
     for batch in (2, 3, 5, 3, 2):
         x = torch.randn(batch, 3, 4)
         torch.testing.assert_close(run(x), model(x))
-    assert len(programs) == 3
+    assert len(programs) == count
 
 
 def test_marked_dimension() -> None:

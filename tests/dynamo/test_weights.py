@@ -89,7 +89,9 @@ def _train(model: nn.Module, run: nn.Module, x: torch.Tensor, y: torch.Tensor) -
     return losses
 
 
-@pytest.mark.parametrize("middle", [nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, lambda: nn.LayerNorm(8), lambda: nn.BatchNorm1d(8)])
+@pytest.mark.parametrize(
+    "middle", [nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, lambda: nn.LayerNorm(8), lambda: nn.BatchNorm1d(8)]
+)
 def test_training_steps_are_those_of_eager(middle: type[nn.Module]) -> None:
     theirs = nn.Sequential(nn.Linear(4, 8), middle(), nn.Linear(8, 3))
     ours = nn.Sequential(nn.Linear(4, 8), middle(), nn.Linear(8, 3))

@@ -16,6 +16,7 @@ from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.interface import tensors_only
 from tt_torch.errors import ConfigError
 from tt_torch.executor import Executor
 
@@ -24,7 +25,9 @@ __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 Listener = Callable[[Executor], None]
 
 
-def backend(gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None) -> Any:
+def backend(
+    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None
+) -> Any:
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Raises
@@ -52,7 +55,11 @@ def compile_captured(
 
 
 def _aot(
-    gm: GraphModule, example_inputs: Sequence[Any], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+    gm: GraphModule,
+    example_inputs: Sequence[Any],
+    config: CompilerConfig,
+    options: BackendOptions,
+    listener: Listener | None,
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
 
@@ -62,9 +69,7 @@ def _aot(
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return _compile(graph, ["input"] * len(inputs), config, options, listener)
 
-    compiler = aot_autograd(
-        fw_compiler=compile_forward, bw_compiler=compile_backward, decompositions=DECOMPOSITIONS
-    )
+    compiler = aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_backward, decompositions=DECOMPOSITIONS)
     return compiler(gm, example_inputs)
 
 
@@ -92,7 +97,10 @@ def _roles(count: int) -> list[str]:
 def _compile(
     gm: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
 ) -> Callable[..., Any]:
-    compiled = compile_graph(gm, roles, config)
+    program, interface = tensors_only(gm)
+    if ... not in interface.outputs:
+        return make_boxed_func(gm.forward)  # nothing is computed
+    compiled = compile_graph(program, [roles[i] for i in interface.inputs], config)
     if config.compile_depth != CompileDepth.EXECUTE:
         return make_boxed_func(gm.forward)
     device = options.devices[0] if options.devices else None
@@ -100,10 +108,10 @@ def _compile(
     if listener:
         listener(executor)
 
-    def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        arguments = list(inputs)
+    def run(inputs: list[Any]) -> list[Any]:
+        arguments = interface.arguments(inputs)
         inputs.clear()  # the boxed convention: the caller's references are ours to drop
-        return executor(arguments)
+        return interface.results(executor(arguments))
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run

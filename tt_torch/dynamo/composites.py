@@ -57,9 +57,7 @@ def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
 
 
 @composite("(Tensor input, Tensor index, Tensor source, *, int dim, str reduce) -> Tensor")
-def scatter(
-    x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str
-) -> torch.Tensor:
+def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str) -> torch.Tensor:
     """Index and source have one shape; `reduce` is "" (overwrite) or "sum"."""
     return x.scatter_add(dim, index, source) if reduce else x.scatter(dim, index, source)
 
@@ -80,9 +78,7 @@ def layer_norm(
     return y if bias is None else y + bias
 
 
-@composite(
-    "(Tensor query, Tensor key, Tensor value, Tensor? attention_mask, *, bool is_causal, float scale) -> Tensor"
-)
+@composite("(Tensor query, Tensor key, Tensor value, Tensor? attention_mask, *, bool is_causal, float scale) -> Tensor")
 def scaled_dot_product_attention(
     query: torch.Tensor,
     key: torch.Tensor,

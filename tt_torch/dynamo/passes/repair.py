@@ -34,7 +34,11 @@ def index(node: Node, a: dict[str, Any]) -> Node | None:
 @RULES(aten.index_put.default)
 def index_put(node: Node, a: dict[str, Any]) -> Node | None:
     indices = _wrapped(node, a["self"], a["indices"])
-    return None if indices is None else call(node, aten.index_put.default, a["self"], indices, a["values"], a["accumulate"])
+    return (
+        None
+        if indices is None
+        else call(node, aten.index_put.default, a["self"], indices, a["values"], a["accumulate"])
+    )
 
 
 def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | None] | None:
@@ -64,7 +68,7 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
 
 REDUCTIONS = [
     op
-    for name in "sum mean amax amin prod logsumexp var std any all argmax argmin max min".split()
+    for name in ["sum", "mean", "amax", "amin", "prod", "logsumexp", "var", "std", "any", "all", "argmax", "argmin", "max", "min"]
     for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads())
     if {"dim", "keepdim"} <= {a.name for a in op._schema.arguments} and not op._schema.is_mutable
 ]

@@ -113,7 +113,9 @@ def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
         for name, neutral in (("weight", 1.0), ("bias", 0.0))
     )
     statistics = (a["running_mean"], a["running_var"])
-    return call(node, aten.batch_norm.default, a["input"], weight, bias, *statistics, False, a["momentum"], a["eps"], False)
+    return call(
+        node, aten.batch_norm.default, a["input"], weight, bias, *statistics, False, a["momentum"], a["eps"], False
+    )
 
 
 def use_composites(graph: torch.fx.Graph) -> None:
