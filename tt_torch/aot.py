@@ -36,6 +36,16 @@ class CompiledModel:
         """Writes the binary; an existing file is replaced only once the new one is complete."""
         write(path, self.binary)
 
+    def arguments(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+        """The program's inputs, weights included, for a call with these arguments:
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does."""
+        self.executor.keep_arguments = True
+        try:
+            self(*args, **kwargs)
+            return self.executor.last_arguments or []
+        finally:
+            self.executor.keep_arguments, self.executor.last_arguments = False, None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with torch.no_grad():
             return self._function(*args, **kwargs)

@@ -16,6 +16,8 @@ class Executor:
     def __init__(self, compiled: CompiledGraph, device: runtime.Device) -> None:
         self.compiled = compiled
         self.executable = runtime.Executable(runtime.Binary(compiled.binary), 0, device)
+        self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
+        self.keep_arguments = False
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
 
     @property
@@ -24,4 +26,6 @@ class Executor:
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         arguments = [*inputs, *self.compiled.constants]
+        if self.keep_arguments:
+            self.last_arguments = arguments
         return self.executable(arguments, self.resident, self.compiled.output_dtypes)
