@@ -19,6 +19,7 @@ from tt_torch.dynamo import composites
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of, run_native
+from tt_torch.mlir.stablehlo.blame import first_failing
 
 TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
 # torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
@@ -107,8 +108,11 @@ def _lower(module: ir.Module, stage: str, *passes: str) -> None:
     except ir.MLIRError as error:
         for diagnostic in error.error_diagnostics:
             if found := _ILLEGAL.search(diagnostic.message):
-                op = node_of(diagnostic.location)[1] or found[1]
-                raise UnsupportedOpError(op, stage, describe(diagnostic.location), found[0]) from error
+                location = diagnostic.location
+                if not node_of(location)[1]:
+                    location = first_failing(main(module), lambda m: run_native(m, *passes)) or location
+                op = node_of(location)[1] or found[1]
+                raise UnsupportedOpError(op, stage, describe(location), found[0]) from error
         raise
 
 

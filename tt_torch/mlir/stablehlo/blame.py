@@ -1,0 +1,63 @@
+"""Which op of a program torch-mlir cannot lower, when its diagnostic does not say.
+
+It may name a constant that is an operand of the op, without a location. On a failure only, each op is lowered by
+itself, and the first one that fails is the one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch_mlir import ir
+
+SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct")
+
+
+def first_failing(function: Any, lower: Callable[[ir.Module], None]) -> ir.Location | None:
+    """The location of the first op in `function` that `lower` refuses in a module of its own."""
+    for op in function.regions[0].blocks[0].operations:
+        op = op.operation
+        if not op.name.startswith(("torch.aten.", "torch.prims.", "torch.operator")):
+            continue
+        try:
+            lower(_alone(op))
+        except ir.MLIRError:
+            return op.location
+    return None
+
+
+def _alone(op: ir.Operation) -> ir.Module:
+    """A module with one function of this op and of the constants it reads; tensors are its arguments."""
+    copied = [*_constants(op), op]
+    tensors = list(dict.fromkeys(v for o in copied for v in o.operands if not _is_constant(v)))
+    with op.context, op.location:
+        module = ir.Module.create()
+        results = [r.type for r in op.results]
+        signature = ir.TypeAttr.get(ir.FunctionType.get([v.type for v in tensors], results))
+        attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
+        with ir.InsertionPoint(module.body):
+            function = ir.Operation.create("func.func", [], [], attributes, regions=1)
+        block = function.regions[0].blocks.append(*[v.type for v in tensors])
+        values = dict(zip(tensors, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for o in copied:
+                clone = o.clone()
+                for i, v in enumerate(o.operands):
+                    clone.operation.operands[i] = values[v]
+                values.update(zip(o.results, clone.operation.results, strict=True))
+            ir.Operation.create("func.return", [], [values[r] for r in op.results])
+    return module
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name.startswith(SCALARS)
+
+
+def _constants(op: ir.Operation) -> list[ir.Operation]:
+    """Constants, and lists of them, that an op reads, each before its readers."""
+    found: list[ir.Operation] = []
+    for value in op.operands:
+        if _is_constant(value):
+            found += [*_constants(value.owner.operation), value.owner.operation]
+    return list(dict.fromkeys(found))
