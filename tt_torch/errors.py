@@ -35,7 +35,11 @@ class UnsupportedOpError(CompileError):
             lines.append(f"  {detail}")
         lines.append(f"  {hint or 'rewrite the line with supported ops, or run it outside torch.compile'}")
         super().__init__("\n".join(lines))
-        self.op, self.stage, self.location = op, stage, location
+        self.op, self.stage, self.location, self.detail = op, stage, location, detail
+
+    def with_hint(self, hint: str) -> UnsupportedOpError:
+        """The same error with other advice, from who knows more of the situation."""
+        return UnsupportedOpError(self.op, self.stage, self.location, self.detail, hint)
 
 
 class IRVerificationError(CompileError):

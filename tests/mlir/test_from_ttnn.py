@@ -22,7 +22,8 @@ def programs(*weights: str) -> list[dict]:
     for i in range(len(weights)):
         lines.append(f'  %y{i} = "ttir.multiply"({last}, %h{i}) : ({tensor}, {tensor}) -> {tensor}')
         last = f"%y{i}"
-    text = f"func.func @main(%x: {tensor}, {arguments}) -> {tensor} {{\n" + "\n".join(lines) + f"\n  return {last} : {tensor}\n}}"
+    body = "\n".join([*lines, f"  return {last} : {tensor}"])
+    text = f"func.func @main(%x: {tensor}, {arguments}) -> {tensor} {{\n{body}\n}}"
     with make_context():
         module = ir.Module.parse(text)
         pipeline.run_steps(module, pipeline.TO_TTNN, CompilerConfig(verify_ir=True), pipeline.Timings())

@@ -18,7 +18,12 @@ from tt_torch.errors import StageError, UnsupportedOpError
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 
-TEXT = 'func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = "ttir.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}'
+TEXT = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "ttir.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
 
 
 def fail(module, config):

@@ -17,11 +17,13 @@ from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.interface import tensors_only
-from tt_torch.errors import ConfigError
+from tt_torch.errors import ConfigError, UnsupportedOpError
 from tt_torch.executor import Executor
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
+# A graph whose gradients are recorded also returns what its backward needs, which takes other forms of some ops.
+NO_GRAD = "gradients are recorded here: for inference call the model under torch.no_grad()"
 Listener = Callable[[Executor], None]
 
 
@@ -69,7 +71,18 @@ def _aot(
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return _compile(graph, ["input"] * len(inputs), config, options, listener)
 
-    compiler = aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_backward, decompositions=DECOMPOSITIONS)
+    def compile_training(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        try:
+            return compile_forward(graph, inputs)
+        except UnsupportedOpError as error:
+            raise error.with_hint(NO_GRAD) from error
+
+    compiler = aot_autograd(
+        fw_compiler=compile_training,
+        bw_compiler=compile_backward,
+        inference_compiler=compile_forward,
+        decompositions=DECOMPOSITIONS,
+    )
     return compiler(gm, example_inputs)
 
 

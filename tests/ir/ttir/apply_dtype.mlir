@@ -3,7 +3,7 @@
 
 // The signature stays; inputs and finished constants are cast, what only constants feed is not.
 // CHECK-LABEL: @main(
-// CHECK-SAME: (%arg0: tensor<4xf32>, %arg1: tensor<4xf32>
+// CHECK-SAME: %arg0: tensor<4xf32>, %arg1: tensor<4xf32>
 func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {ttcore.argument_type = "parameter"}) -> tensor<4xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.multiply"(%arg1, %arg1) {{.*}} -> tensor<4xf32>
   %0 = "ttir.multiply"(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>

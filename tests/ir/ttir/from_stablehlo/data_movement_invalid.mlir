@@ -11,8 +11,8 @@ func.func @main(%a: tensor<4xf32>) -> tensor<7xf32> {
 
 // -----
 
-// CHECK: error: stablehlo.reverse is not supported in stage stablehlo-to-ttir
-func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = stablehlo.reverse %a, dims = [0] : tensor<4xf32>
-  return %0 : tensor<4xf32>
+// CHECK: error: stablehlo.dynamic_slice is not supported in stage stablehlo-to-ttir
+func.func @main(%a: tensor<4xf32>, %at: tensor<i64>) -> tensor<2xf32> {
+  %0 = stablehlo.dynamic_slice %a, %at, sizes = [2] : (tensor<4xf32>, tensor<i64>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
 }

@@ -69,3 +69,14 @@ func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) 
     : (tensor<1x8x4xf32>, tensor<1x2x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x8x4xf32>
   return %0 : tensor<1x8x4xf32>
 }
+
+// -----
+
+// Rows from the last to the first.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  // CHECK: [[ROWS:%[0-9]+]] = "ttir.arange"() {{{.*}}end = -1 : i64, start = 3 : i64, step = -1 : i64}
+  // CHECK: "ttir.embedding"([[ROWS]],
+  %0 = stablehlo.reverse %x, dims = [0] : tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
