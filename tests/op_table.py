@@ -373,7 +373,6 @@ POOLING = [
     Row("interpolate nearest", lambda x: F.interpolate(x, scale_factor=2), [(2, 3, 4, 5)]),
     Row("interpolate bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [(2, 3, 4, 5)]),
     Row("im2col", lambda x: F.unfold(x, (2, 3), stride=2), [IMAGE]),
-    Row("col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [(2, 8, 3, 4)]),
 ]
 
@@ -584,6 +583,7 @@ UNSUPPORTED = [
     Row("aten.logcumsumexp", lambda x: x.logcumsumexp(0), [(5,)]),
     Row("aten.avg_pool3d", lambda x: F.avg_pool3d(x, 2), [(1, 2, 4, 4, 4)]),
     Row("aten._adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, 3), [(1, 2, 4, 4, 4)]),
+    Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("aten._fft_r2c", lambda x: torch.fft.rfft(x).abs(), [(8,)]),
     Row("aten.median", torch.median, [(9,)]),
 ]

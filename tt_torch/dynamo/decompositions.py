@@ -39,7 +39,6 @@ TAKEN = [
     aten._unsafe_masked_index_put_accumulate.default,
     aten.addmv.default,
     aten.adaptive_max_pool2d.default,
-    aten.col2im.default,
     aten.count_nonzero.default,
     aten.diag_embed.default,
     aten.im2col.default,

@@ -68,7 +68,22 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
 
 REDUCTIONS = [
     op
-    for name in ["sum", "mean", "amax", "amin", "prod", "logsumexp", "var", "std", "any", "all", "argmax", "argmin", "max", "min"]
+    for name in [
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "prod",
+        "logsumexp",
+        "var",
+        "std",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "max",
+        "min",
+    ]
     for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads())
     if {"dim", "keepdim"} <= {a.name for a in op._schema.arguments} and not op._schema.is_mutable
 ]
@@ -85,8 +100,16 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
 
 
+def _complex(node: Node) -> str:
+    """Complex numbers abort the process inside torch-mlir."""
+    found = node.meta.get("val")
+    values = found if isinstance(found, (list, tuple)) else [found]
+    is_complex = any(isinstance(v, torch.Tensor) and v.is_complex() for v in values)
+    return "the device has no complex numbers" if is_complex else ""
+
+
 def repair(graph: Graph) -> None:
     for node in graph.nodes:
-        if node.target in REFUSED:
-            raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), REFUSED[node.target])
+        if reason := REFUSED.get(node.target) or _complex(node):
+            raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), reason)
     RULES.apply(graph)

@@ -16,6 +16,7 @@ from torch_mlir import ir
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from tt_torch.dynamo import composites
+from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of, run_native
@@ -44,7 +45,11 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
     (input, parameter or constant), and one private function per form of each composite."""
     importer = FxImporter(context=context)
     importer._cc = _NamedLocations(context, py_attr_tracker=importer._py_attr_tracker)
-    importer.import_stateless_graph(graph, func_name="main")
+    try:
+        importer.import_stateless_graph(graph, func_name="main")
+    except (AssertionError, KeyError, NotImplementedError) as error:  # a type or argument that torch-mlir has not
+        node = importer._cc.last
+        raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), repr(error)) from error
     forms = composites.forms(graph)
     for form in {f.symbol: f for f in forms}.values():
         importer.import_stateless_graph(form.body.graph, func_name=form.symbol, func_visibility="private")
@@ -61,9 +66,10 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
 class _NamedLocations(ContextCache):
     """Puts the FX node's name and op over its source location: `loc("add_1: aten.add.Tensor"(...))`."""
 
-    __slots__ = ()
+    __slots__ = ("last",)  # the node that is being imported, for errors
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location:
+        self.last = node
         source = super().get_node_location(node) or ir.Location.unknown(self._c)
         return ir.Location.name(f"{node.name}: {node.target}", source, context=self._c)
 
