@@ -1,0 +1,122 @@
+"""The documentation: links lead somewhere, snippets marked `<!-- run -->` run, add_an_op.md works as written.
+
+That docs/controlling.md is current is tested in test_config.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+WHOLE = re.MULTILINE | re.DOTALL
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SNIPPET = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", WHOLE)
+EDIT = re.compile(r"^<!-- edit (\S+) (after|before|replace) ([^\n]+) -->\n```python\n(.*?)^```$", WHOLE)
+
+# Runs pages' snippets in one process; each page is a program of its own.
+RUN = """
+import sys, torch
+for page in sys.argv[1:]:
+    torch.manual_seed(0)
+    exec(compile(open(page).read(), page, "exec"), {"__name__": page})
+"""
+
+# An editable install finds the package in the repository; the copy in the current folder has to come first.
+TEST_COPY = """
+import sys, pytest
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+sys.path.insert(0, "")
+import tt_torch
+assert tt_torch.__file__.startswith(sys.argv[1]), tt_torch.__file__
+sys.exit(pytest.main(["-n0", "-q", "-k", "cumprod", "tests/test_ops.py", "tests/dynamo/test_composites.py"]))
+"""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [target.partition("#")[0] for target in LINK.findall(page.read_text()) if "://" not in target]
+    missing = [target for target in targets if target and not (page.parent / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_exist(page: Path) -> None:
+    """Paths of files in the repository, as far as they are written out."""
+    named = re.findall(r"`((?:tt_torch|tests|demos|examples|env)/[\w/.]+)`", page.read_text())
+    made = {"env/venv", "env/setup.log"}
+    assert [path for path in named if path not in made and not (ROOT / path).exists()] == []
+
+
+def test_snippets_run(tmp_path: Path) -> None:
+    programs = []
+    for page in PAGES:
+        if snippets := SNIPPET.findall(page.read_text()):
+            programs.append(tmp_path / f"{page.stem}.py")
+            programs[-1].write_text("\n".join(snippets))
+    assert len(programs) >= 2
+    done = run("-c", RUN, *map(str, programs), folder=tmp_path)
+    assert "2 input <TensorSpec 4x64 Float32 row_major dram>" in done.stdout
+    assert "aten.i0.default is not supported" in done.stdout
+
+
+@pytest.mark.slow
+def test_add_an_op_as_written(tmp_path: Path) -> None:
+    """The page's edits, in a copy of the package, make the op's tests pass."""
+    copy_package(tmp_path)
+    edits = EDIT.findall((ROOT / "docs" / "add_an_op.md").read_text())
+    assert len({file for file, *_ in edits}) == 8, "the page says how many files"
+    for file, how, anchor, text in edits:
+        edit(tmp_path / file, how, anchor, text)
+    run("-c", TEST_COPY, str(tmp_path), folder=tmp_path)
+
+
+def copy_package(folder: Path) -> None:
+    from tt_torch.runtime import _runtime
+
+    ignored = shutil.ignore_patterns("__pycache__", "src", "data")
+    for part in ("tt_torch", "tests"):
+        shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for library in Path(_runtime.__file__).parent.glob("*.so"):
+        target = folder / "tt_torch" / "runtime" / library.name
+        target.unlink(missing_ok=True)
+        target.symlink_to(library)
+
+
+def edit(file: Path, how: str, anchor: str, text: str) -> None:
+    """Puts lines after or before the one line that has the anchor, or text in its place; once done, not again."""
+    content = file.read_text()
+    if text.strip() in content:
+        return
+    if how == "replace":
+        assert content.count(anchor) == 1, f"{file.name} has {content.count(anchor)} times {anchor}"
+        file.write_text(content.replace(anchor, text.strip()))
+        return
+    lines = content.splitlines(keepends=True)
+    (at,) = (i for i, line in enumerate(lines) if anchor in line)
+    lines.insert(at + (how == "after"), text)
+    file.write_text("".join(lines))
+
+
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TT_TORCH_", "PYTEST_"))}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
