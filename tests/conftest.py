@@ -21,3 +21,4 @@ def _fresh_start():
     yield
     if "torch._dynamo" in sys.modules:  # importing it only to reset it would take seconds
         torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()  # graph breaks of one test are not those of the next

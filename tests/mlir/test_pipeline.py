@@ -96,7 +96,7 @@ def fft(x):
     ("function", "op", "stage"),
     [
         (det, "aten._linalg_det.default", "stablehlo"),
-        (fft, "aten._fft_r2c.default", "torch-backend"),
+        (fft, "aten._fft_r2c.default", "fx-passes"),
     ],
 )
 def test_unsupported_ops_name_the_users_line(function, op, stage, tmp_path, monkeypatch):

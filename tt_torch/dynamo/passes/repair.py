@@ -100,8 +100,10 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
 
 
-def _complex(node: Node) -> str:
-    """Complex numbers abort the process inside torch-mlir."""
+def _foreign(node: Node) -> str:
+    """Why torch-mlir has no place for a node: complex numbers abort the process inside of it."""
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return "control flow and other ops on functions have no form on the device"
     found = node.meta.get("val")
     values = found if isinstance(found, (list, tuple)) else [found]
     is_complex = any(isinstance(v, torch.Tensor) and v.is_complex() for v in values)
@@ -110,6 +112,6 @@ def _complex(node: Node) -> str:
 
 def repair(graph: Graph) -> None:
     for node in graph.nodes:
-        if reason := REFUSED.get(node.target) or _complex(node):
+        if reason := REFUSED.get(node.target) or _foreign(node):
             raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), reason)
     RULES.apply(graph)
