@@ -16,7 +16,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError, UnsupportedOpError
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
-from tt_torch.mlir.stablehlo import importer
+from tt_torch.mlir.stablehlo import lowering
 from tt_torch.mlir.ttir import from_stablehlo
 from tt_torch.mlir.ttir.passes import (
     canonicalize,
@@ -42,8 +42,8 @@ T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
 
 TO_STABLEHLO: list[Step] = [
-    ("torch-backend", lambda m, c: importer.to_torch_backend(m)),
-    ("stablehlo", lambda m, c: importer.to_stablehlo(m)),
+    ("torch-backend", lambda m, c: lowering.to_torch_backend(m)),
+    ("stablehlo", lambda m, c: lowering.to_stablehlo(m)),
 ]
 TO_TTIR: list[Step] = [
     ("stablehlo-to-ttir", lambda m, c: from_stablehlo.convert(m)),

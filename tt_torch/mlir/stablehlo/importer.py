@@ -1,13 +1,12 @@
-"""FX graph to StableHLO through torch-mlir, weights as arguments and composites kept whole.
+"""FX graph to torch-mlir's torch dialect, weights as arguments and composites kept whole.
 
 A composite op (`tt_torch.dynamo.composites`) becomes a call of a private function before torch-mlir lowers
-anything, and a `stablehlo.composite` afterwards. The function is the composite's decomposition, so the module
-means the same to a consumer that does not know the name.
+anything, and a `stablehlo.composite` afterwards (see lowering.py). The function is the composite's
+decomposition, so the module means the same to a consumer that does not know the name.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,25 +18,7 @@ from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
-from tt_torch.mlir.context import describe, node_of, run_native
-from tt_torch.mlir.stablehlo.blame import first_failing
-
-TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
-# torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
-# polynomials, and its contract check knows no calls.
-TO_STABLEHLO = (
-    "func.func(convert-torch-to-stablehlo)",
-    "func.func(convert-torch-to-arith)",
-    "func.func(canonicalize,cse)",
-    "torch-func-backend-type-conversion-for-stablehlo",
-    "func.func(canonicalize)",
-    "func.func(torch-finalizing-backend-type-conversion-for-stablehlo)",
-    # Static shapes come as dynamic_iota, dynamic_reshape and the like of constants.
-    "func.func(stablehlo-canonicalize-dynamism,canonicalize)",
-)
-_ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
-# torch-mlir would decompose these; StableHLO has them whole.
-KEPT = "aten.batch_norm"
+from tt_torch.mlir.functions import block, main, mark_arguments, replace
 
 
 def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str]) -> ir.Module:
@@ -74,60 +55,8 @@ class _NamedLocations(ContextCache):
         return ir.Location.name(f"{node.name}: {node.target}", source, context=self._c)
 
 
-def main(module: ir.Module) -> Any:
-    """The program's entry function."""
-    return next(f for f in module.body.operations if f.name.value == "main")
-
-
-def mark_arguments(function: Any, kinds: Sequence[str]) -> None:
-    """Writes each argument's role where tt-mlir keeps it, as `ttcore.argument_type`."""
-    roles = [ir.DictAttr.get({"ttcore.argument_type": ir.StringAttr.get(kind)}) for kind in kinds]
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
-
-
-def argument_kind(function: Any, number: int) -> str:
-    """Role of one argument; arguments of a module without roles are inputs."""
-    if "arg_attrs" not in function.attributes:
-        return "input"
-    roles = function.attributes["arg_attrs"][number]
-    return roles["ttcore.argument_type"].value if "ttcore.argument_type" in roles else "input"
-
-
-def argument_kinds(function: Any) -> list[str]:
-    return [argument_kind(function, i) for i in range(len(function.arguments))]
-
-
-def to_torch_backend(module: ir.Module) -> None:
-    _lower(module, "torch-backend", f"{TO_TORCH_BACKEND}{{backend-legal-ops={KEPT}}}")
-
-
-def to_stablehlo(module: ir.Module) -> None:
-    _lower(module, "stablehlo", *TO_STABLEHLO)
-    with module.context, ir.Location.unknown():
-        _name_composites(module)
-
-
-def _lower(module: ir.Module, stage: str, *passes: str) -> None:
-    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use."""
-    try:
-        run_native(module, *passes)
-    except ir.MLIRError as error:
-        for diagnostic in error.error_diagnostics:
-            if found := _ILLEGAL.search(diagnostic.message):
-                location = diagnostic.location
-                if not node_of(location)[1]:
-                    location = first_failing(main(module), lambda m: run_native(m, *passes)) or location
-                op = node_of(location)[1] or found[1]
-                raise UnsupportedOpError(op, stage, describe(location), found[0]) from error
-        raise
-
-
 def _composite_attributes(form: composites.Form) -> ir.DictAttr:
     return ods.to_attr("dict", {"name": form.name, "attributes": form.attributes})
-
-
-def _block(function: Any) -> Any:
-    return function.regions[0].blocks[0]
 
 
 def _keep_bodies(module: ir.Module) -> None:
@@ -140,7 +69,7 @@ def _keep_bodies(module: ir.Module) -> None:
 def _outline(function: Any, forms: Sequence[composites.Form]) -> None:
     """Each operator of our namespace becomes a call; operators come in the order of the graph's nodes."""
     remaining = iter(forms)
-    for op in list(_block(function).operations):
+    for op in list(block(function).operations):
         op = op.operation
         if op.name != "torch.operator" or f".{composites.NAMESPACE}." not in str(op.attributes["name"]):
             continue
@@ -148,29 +77,4 @@ def _outline(function: Any, forms: Sequence[composites.Form]) -> None:
         callee = ir.FlatSymbolRefAttr.get(next(remaining).symbol)
         with ir.InsertionPoint(op), op.location:
             call = ir.Operation.create("func.call", [r.type for r in op.results], tensors, {"callee": callee})
-        _replace(op, call)
-
-
-def _name_composites(module: ir.Module) -> None:
-    """Calls of decompositions become `stablehlo.composite`, as the table on the module says."""
-    table = module.operation.attributes["tt.composites"]
-    for op in list(_block(main(module)).operations):
-        op = op.operation
-        if op.name != "func.call":
-            continue
-        callee = op.attributes["callee"]
-        attributes = {
-            "name": table[callee.value]["name"],
-            "composite_attributes": table[callee.value]["attributes"],
-            "decomposition": callee,
-        }
-        with ir.InsertionPoint(op), op.location:
-            new = ir.Operation.create("stablehlo.composite", [r.type for r in op.results], list(op.operands), attributes)
-        _replace(op, new)
-    del module.operation.attributes["tt.composites"]
-
-
-def _replace(op: ir.Operation, new: ir.Operation) -> None:
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    op.erase()
+        replace(op, call)

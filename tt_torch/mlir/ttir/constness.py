@@ -6,8 +6,7 @@ from typing import Any
 
 from torch_mlir import ir
 
-from tt_torch.mlir.stablehlo.importer import argument_kind, argument_kinds
-
+from tt_torch.mlir.functions import argument_kind, argument_kinds
 
 # Weights are prepared by a handful of ops; a value with more history than this is one of the program's.
 FARTHEST = 64

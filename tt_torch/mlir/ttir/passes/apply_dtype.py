@@ -10,8 +10,8 @@ from typing import Any
 
 from torch_mlir import ir
 
+from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
-from tt_torch.mlir.stablehlo.importer import main
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import constant_values
 

@@ -8,7 +8,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe, node_of
-from tt_torch.mlir.stablehlo.importer import argument_kinds
+from tt_torch.mlir.functions import argument_kinds
 from tt_torch.mlir.stablehlo.normalize import retype_function
 from tt_torch.mlir.ttnn.from_ttir import computing, creation, structured  # noqa: F401  (registers the rules)
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES

@@ -13,7 +13,7 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.stablehlo.importer import main, mark_arguments
+from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.ttir.constness import constant_values
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch_mlir import ir
 
+from tt_torch.mlir.functions import argument_kinds, main
 from tt_torch.mlir.rules import Builder
-from tt_torch.mlir.stablehlo.importer import argument_kinds, main
 from tt_torch.mlir.ttnn.layout import layout_of
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, producer, shape
-from tt_torch.mlir.stablehlo.importer import main
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn.layout import BLOCK_FLOATS, Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED

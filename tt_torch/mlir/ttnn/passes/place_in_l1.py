@@ -12,8 +12,8 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.flatbuffer.binary import system_desc
+from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import shape, users
-from tt_torch.mlir.stablehlo.importer import main
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import layout_of, with_layout
 

@@ -1,0 +1,75 @@
+"""The torch dialect to StableHLO by torch-mlir's passes. Calls of decompositions become composites."""
+
+from __future__ import annotations
+
+import re
+
+from torch_mlir import ir
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.context import describe, node_of, run_native
+from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.stablehlo.blame import first_failing
+
+TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
+# torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
+# polynomials, and its contract check knows no calls.
+TO_STABLEHLO = (
+    "func.func(convert-torch-to-stablehlo)",
+    "func.func(convert-torch-to-arith)",
+    "func.func(canonicalize,cse)",
+    "torch-func-backend-type-conversion-for-stablehlo",
+    "func.func(canonicalize)",
+    "func.func(torch-finalizing-backend-type-conversion-for-stablehlo)",
+    # Static shapes come as dynamic_iota, dynamic_reshape and the like of constants.
+    "func.func(stablehlo-canonicalize-dynamism,canonicalize)",
+)
+_ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
+# torch-mlir would decompose these; StableHLO has them whole.
+KEPT = "aten.batch_norm"
+
+
+def to_torch_backend(module: ir.Module) -> None:
+    _lower(module, "torch-backend", f"{TO_TORCH_BACKEND}{{backend-legal-ops={KEPT}}}")
+
+
+def to_stablehlo(module: ir.Module) -> None:
+    _lower(module, "stablehlo", *TO_STABLEHLO)
+    with module.context, ir.Location.unknown():
+        _name_composites(module)
+
+
+def _lower(module: ir.Module, stage: str, *passes: str) -> None:
+    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use."""
+    try:
+        run_native(module, *passes)
+    except ir.MLIRError as error:
+        for diagnostic in error.error_diagnostics:
+            if found := _ILLEGAL.search(diagnostic.message):
+                location = diagnostic.location
+                if not node_of(location)[1]:
+                    location = first_failing(main(module), lambda m: run_native(m, *passes)) or location
+                op = node_of(location)[1] or found[1]
+                raise UnsupportedOpError(op, stage, describe(location), found[0]) from error
+        raise
+
+
+def _name_composites(module: ir.Module) -> None:
+    """Calls of decompositions become `stablehlo.composite`, as the table on the module says."""
+    table = module.operation.attributes["tt.composites"]
+    for op in list(block(main(module)).operations):
+        op = op.operation
+        if op.name != "func.call":
+            continue
+        callee = op.attributes["callee"]
+        attributes = {
+            "name": table[callee.value]["name"],
+            "composite_attributes": table[callee.value]["attributes"],
+            "decomposition": callee,
+        }
+        with ir.InsertionPoint(op), op.location:
+            new = ir.Operation.create(
+                "stablehlo.composite", [r.type for r in op.results], list(op.operands), attributes
+            )
+        replace(op, new)
+    del module.operation.attributes["tt.composites"]
