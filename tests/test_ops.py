@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from op_table import FAMILIES, UNSUPPORTED, Row, draw
+from op_rows import Row, draw
+from op_table import FAMILIES, UNSUPPORTED
 from torch.utils._pytree import tree_flatten
 
 import tt_torch
