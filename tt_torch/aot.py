@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 
 from tt_torch.compiler import write
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.backend import compile_captured
-from tt_torch.errors import CompileError
+from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.executor import Executor
 
 
@@ -64,8 +65,15 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
         return compile_captured(gm, inputs, options, executors.append)
 
     function = torch.compile(model, backend=record, fullgraph=True, dynamic=False)
-    with torch.no_grad():
-        function(*example_inputs)
+    try:
+        with torch.no_grad():
+            function(*example_inputs)
+    except BackendCompilerFailed as failure:
+        if isinstance(failure.inner_exception, TTTorchError):
+            raise failure.inner_exception from None
+        raise
+    except Unsupported as failure:
+        raise CompileError(f"the model cannot be captured as one graph: {failure}") from failure
     if not executors:
         raise CompileError("nothing was compiled: the depth is below EXECUTE, or the model computes nothing")
     return CompiledModel(function, executors)

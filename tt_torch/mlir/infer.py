@@ -147,10 +147,9 @@ def gather(x: Any, index: Any, dim: int, **_: Any) -> Type:
     return make(dims(index), element(x))
 
 
-def window(size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil: bool = False) -> int:
-    """Positions of a sliding window. Source: torch.nn.MaxPool2d's shape formula, ceil-mode rule included."""
-    span = size + padding - dilation * (kernel - 1) - 1
-    return (-(-span // stride) if ceil else span // stride) + 1
+def window(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+    """Positions of a sliding window. Source: torch.nn.MaxPool2d's shape formula; ceil mode arrives as padding."""
+    return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
 def conv2d(x: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, dilation: Any, **attrs: Any) -> Type:
@@ -161,10 +160,10 @@ def conv2d(x: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, 
     return make([1, 1, attrs["batch_size"] * height * width, out], element(x))
 
 
-def pool2d(x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, **attrs: Any) -> Type:
+def pool2d(x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, **attrs: Any) -> Type:
     """NHWC flattened to (1, 1, N*H*W, C); padding is top, left, bottom, right."""
-    height = window(attrs["input_height"], kernel_size[0], stride[0], padding[0] + padding[2], dilation[0], ceil_mode)
-    width = window(attrs["input_width"], kernel_size[1], stride[1], padding[1] + padding[3], dilation[1], ceil_mode)
+    height = window(attrs["input_height"], kernel_size[0], stride[0], padding[0] + padding[2], dilation[0])
+    width = window(attrs["input_width"], kernel_size[1], stride[1], padding[1] + padding[3], dilation[1])
     return make([1, 1, attrs["batch_size"] * height * width, attrs["channels"]], element(x))
 
 

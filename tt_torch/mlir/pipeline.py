@@ -5,6 +5,7 @@ Each name can be stopped at, dumped after and timed; `python -m tt_torch.tools.o
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -82,15 +83,18 @@ class Timings:
 
 
 def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
-    """Runs steps in order. A failing one raises StageError with a folder that repeats it, unless the error says
-    that the user's program is not supported."""
+    """Runs steps in order and verifies the result. A failing step raises StageError with a folder that repeats it,
+    unless the error says that the user's program is not supported."""
     for name, step in steps:
         before = repro.snapshot(module)
         try:
             timings.measure(name, lambda step=step: step(module, config))  # type: ignore[misc]
             if config.verify_ir:
                 verify(module)
+            if config.dump_debug:
+                print(f"// --- after {name} ---\n{module}", file=sys.stderr)
         except UnsupportedOpError:
             raise
         except Exception as error:
             raise StageError(name, error, repro.write(config, name, before, error)) from error
+    timings.measure("verify", lambda: verify(module))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from tt_torch.runtime import Binary, Device, Executable, TensorSpec
+from tt_torch.runtime import _RESULT_TYPES, Binary, Device, Executable, TensorSpec
 
 
 class LoadedProgram:
@@ -27,6 +26,11 @@ class LoadedProgram:
         return tuple(self._executable(inputs, self._resident))
 
 
+def host_dtype(spec: TensorSpec) -> torch.dtype:
+    """The PyTorch dtype of a tensor of this spec outside of the device."""
+    return _RESULT_TYPES[spec.dtype]
+
+
 def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
     """Loads a .ttnn file for a device (the default emulated one unless given).
 
@@ -34,6 +38,3 @@ def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
     UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.
     """
     return LoadedProgram(path, device)
-
-
-__all__: Sequence[str] = ["LoadedProgram", "load"]

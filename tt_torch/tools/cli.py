@@ -108,12 +108,13 @@ def run(file: Binary, seed: Annotated[int, typer.Option(help="of the random inpu
     import torch
 
     import tt_torch
+    from tt_torch.runtime.loading import host_dtype
     from tt_torch.tools.verify import random_inputs
 
     with _one_line_errors():
         program = tt_torch.load(file)
         torch.manual_seed(seed)
-        inputs = random_inputs([i.shape for i in program.inputs], [i.dtype for i in program.inputs])
+        inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])
         begin = time.perf_counter()
         outputs = program(*inputs)
     milliseconds = (time.perf_counter() - begin) * 1e3

@@ -80,11 +80,11 @@ op(
     doc="Padding is top, bottom, left, right.",
 )
 POOL = {"channels": "i64", "kernel_size": "i64s", "stride": "i64s", "padding": "i64s", "dilation": "i64s"}
-op("max_pool2d", "input", {**SLIDING, **POOL, "ceil_mode": ("bool", False)}, infer=infer.pool2d)
+op("max_pool2d", "input", {**SLIDING, **POOL}, infer=infer.pool2d)
 op(
     "avg_pool2d",
     "input",
-    {**SLIDING, **POOL, "ceil_mode": ("bool", False), "count_include_pad": ("bool", True)},
+    {**SLIDING, **POOL, "count_include_pad": ("bool", True)},
     infer=infer.pool2d,
 )
 
@@ -116,12 +116,6 @@ op(
     "input scale offset mean variance",
     {"dimension": "i64", "epsilon": "f32"},
     infer=infer.same,
-)
-op(
-    "batch_norm_training",
-    "input scale offset",
-    {"dimension": "i64", "epsilon": "f32"},
-    results="result batch_mean batch_variance",
 )
 op(
     "scaled_dot_product_attention",

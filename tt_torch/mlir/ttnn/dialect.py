@@ -133,7 +133,7 @@ op(
     needs={"bias_tensor": HOST_ROW_MAJOR},
     derived=("device",),
 )
-POOL = f"channels {SLIDING} ceil_mode extra_params"
+POOL = f"channels {SLIDING} extra_params"
 op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
 

@@ -24,7 +24,7 @@ def field_row(field: dict, types: dict[str, int], unions: dict[str, int], positi
     ref = field.get("ref")
     index = -1
     if "union" in (field.get("type"), element) or field.get("type") == "utype":
-        index = unions.get(ref, -1)
+        index = unions.get(str(ref), -1)
     elif ref in types:
         index = types[ref]
     default = field.get("default") or 0

@@ -4,7 +4,7 @@
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x4xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
-  // CHECK: "ttir.max_pool2d"({{.*}}) {batch_size = 1 : i64, ceil_mode = false, channels = 3 : i64
+  // CHECK: "ttir.max_pool2d"({{.*}}) {batch_size = 1 : i64, channels = 3 : i64
   // CHECK-SAME: kernel_size = array<i64: 3, 3>, padding = array<i64: 1, 2, 0, 1>, stride = array<i64: 2, 2>
   // CHECK-SAME: -> tensor<1x1x16x3xf32>
   %0 = "stablehlo.reduce_window"(%x, %init) ({

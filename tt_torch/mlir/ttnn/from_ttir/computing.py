@@ -1,4 +1,4 @@
-"""Ops that TTNN has under the same name, with the same operands and attributes."""
+"""Ops that both dialects have, with the same operands and attributes: all those without a rule of their own."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder
-from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn import dialect as ttnn
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
-
-SAME = [*ttir.UNARY, *ttir.UNARY_PREDICATES, *ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]
-SAME += ["sum", "mean", "max", "min", "where", "typecast", "cumsum", "matmul", "linear", "reshape", "permute", "concat"]
-SAME += ["embedding", "gather", "scatter", "softmax", "layer_norm", "rms_norm", "scaled_dot_product_attention"]
-SAME += ["split_query_key_value_and_split_heads", "concatenate_heads"]
-
 
 def rename(op: Any, b: Builder) -> Any:
     """The op of the same name, with those attributes that TTNN's has."""
@@ -25,6 +17,7 @@ def rename(op: Any, b: Builder) -> Any:
     return b(name, *operands, type=result_types(name, op.results), **attributes)
 
 
-for _name in SAME:
-    assert f"ttnn.{_name}" in ods.OPS, f"{ttnn.TTNN.DIALECT_NAMESPACE} has no {_name}"
-    RULES.rewrites(f"ttir.{_name}")(rename)
+OWN_RULE = {name for name, _ in RULES.rules}  # of the families whose attributes change, imported before this one
+for _name in [name for name in ods.OPS if name.startswith("ttir.") and name not in OWN_RULE]:
+    if _name.replace("ttir.", "ttnn.") in ods.OPS:
+        RULES.rewrites(_name)(rename)
