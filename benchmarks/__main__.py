@@ -11,7 +11,9 @@ NAMES = ("quality", "compile", "speed", "overhead", "memory")
 
 
 def main(
-    names: Annotated[list[str] | None, typer.Argument(help=f"Any of {', '.join(NAMES)}; all when none is given.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(NAMES)}; all when none is given.")
+    ] = None,
     threads: Annotated[int, typer.Option(help="torch.set_num_threads, the same for every side.")] = 2,
 ) -> None:
     """Runs benchmarks and prints a table for each. Figures mean something on a quiet machine only."""

@@ -33,7 +33,6 @@ def load() -> None:
 def imports() -> None:
     """What the libraries alone take: torch-mlir, Dynamo and our own."""
     load()
-    import torch._dynamo.backends.common
 
     import tt_torch.dynamo.backend  # noqa: F401
 

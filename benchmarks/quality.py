@@ -26,7 +26,9 @@ def run(threads: int) -> None:
             cost = binary.cost(decode(compiled.binary))
             ours = f"{cost.bytes_moved / 1e6:.0f}"
             size = f"{len(compiled.binary) / 1e6:.2f}"
-            rows.append((name, dtype or "f32", cost.device_ops, bar, ops, cost.data_movement, moves, ours, megabytes, size))
+            rows.append(
+                (name, dtype or "f32", cost.device_ops, bar, ops, cost.data_movement, moves, ours, megabytes, size)
+            )
             torch._dynamo.reset()
     heads = ["model", "dtype", "device ops", "bar", "tt-mlir", "moves", "tt-mlir", "MB moved", "tt-mlir", "binary MB"]
     table("Device ops per call and bytes moved", heads, rows)

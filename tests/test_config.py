@@ -125,6 +125,4 @@ def test_backend_options():
 
 def test_docs_are_current():
     page = Path(__file__).parents[1] / "docs" / "controlling.md"
-    assert page.read_text(encoding="utf-8") == config_docs.render(), (
-        "run python -m tt_torch.tools.config_docs"
-    )
+    assert page.read_text(encoding="utf-8") == config_docs.render(), "run python -m tt_torch.tools.config_docs"

@@ -68,9 +68,7 @@ def test_shapes_must_agree():
 def test_outputs_within_bounds(capsys):
     golden = [torch.tensor([1.0, 2.0, 4.0]), torch.tensor(3.0), "text"]
     near = [torch.tensor([1.0, 2.0, 4.01]), torch.tensor(3.001), "text"]
-    pccs, atols, passed_pcc, passed_atol, bounds = verify_against_golden(
-        golden, near, True, True, relative_atol=0.01
-    )
+    pccs, atols, passed_pcc, passed_atol, bounds = verify_against_golden(golden, near, True, True, relative_atol=0.01)
     assert passed_pcc and passed_atol and pccs[1] == 1.0
     assert atols == pytest.approx([0.01, 0.001], rel=1e-2) and bounds == pytest.approx([0.04, 0.03])
     assert capsys.readouterr().out.count("✅") == 4

@@ -1,6 +1,6 @@
 """tt_torch: a PyTorch 2 compiler front-end for Tenstorrent devices.
 
-    model = torch.compile(model, backend=tt_torch.backend)     # or backend="tt"
+model = torch.compile(model, backend=tt_torch.backend)     # or backend="tt"
 """
 
 from __future__ import annotations

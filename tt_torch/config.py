@@ -78,14 +78,10 @@ def _choice(*values: str | None) -> Kind:
 
 def _subset(*values: str) -> Kind:
     def check(names: Any) -> tuple[str, ...]:
-        names = tuple(
-            dict.fromkeys(name.strip().upper() for name in _require(not isinstance(names, str), names))
-        )
+        names = tuple(dict.fromkeys(name.strip().upper() for name in _require(not isinstance(names, str), names)))
         return _require(set(names) <= set(values), names)
 
-    return Kind(
-        f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(",")
-    )
+    return Kind(f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(","))
 
 
 def _depth() -> Kind:
@@ -178,9 +174,7 @@ class CompilerConfig:
         "TT_TORCH_ARCH",
     )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
-    schema: str = _option(
-        _schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA"
-    )
+    schema: str = _option(_schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
     verify_ir: bool = _option(
         _boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
     )
@@ -196,9 +190,7 @@ class CompilerConfig:
         "levels whose IR is written to `output_mlir_dir`",
         "TT_TORCH_SAVE_MLIR",
     )
-    save_binary: bool = _option(
-        _boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
-    )
+    save_binary: bool = _option(_boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY")
     output_mlir_dir: str = _option(_folder(), "model_mlir", "folder of the saved IR")
     output_binary_dir: str = _option(_folder(), "model_flatbuffer", "folder of the saved binaries")
     model_name: str = _option(_text(), "", "name of the model in saved files and reports")

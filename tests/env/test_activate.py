@@ -179,9 +179,7 @@ def test_a_venv_without_its_stamp_is_made_again(repo):
 
 
 NEEDED = "python3.11 python3.11-venv python3.11-dev g++ libflatbuffers-dev"
-NAKED_TOOLS = (
-    "bash cat chmod cp dirname env find grep head mv rm sed sh sha256sum sleep sort tail tr uname xargs"
-)
+NAKED_TOOLS = "bash cat chmod cp dirname env find grep head mv rm sed sh sha256sum sleep sort tail tr uname xargs"
 
 
 def naked_machine(repo):
@@ -196,9 +194,7 @@ def naked_machine(repo):
 def test_missing_system_packages_are_named(repo):
     out, err = source(repo, then='echo "code=$?"', PATH=str(naked_machine(repo)))
     assert out == "code=1"
-    assert (
-        err == f"tt-torch: these packages are missing (by their Debian names), install them first: {NEEDED}"
-    )
+    assert err == f"tt-torch: these packages are missing (by their Debian names), install them first: {NEEDED}"
 
 
 def test_missing_system_packages_are_installed(repo):

@@ -27,9 +27,7 @@ def _enum(name, enum):
 
 
 def _union(name, enum):
-    return (
-        f"union {short(name)} {{ {', '.join(f'{k}: {short(table)}' for k, table in enum['refs'].items())} }}"
-    )
+    return f"union {short(name)} {{ {', '.join(f'{k}: {short(table)}' for k, table in enum['refs'].items())} }}"
 
 
 def _by_use(structs):

@@ -36,9 +36,7 @@ def test_default_descriptor_is_that_of_the_reference_compiler():
     assert reference("softmax")["system_desc"] == system_desc("wormhole_b0")
 
 
-@pytest.mark.parametrize(
-    ("chips", "links"), [(1, []), (2, [(0, 1), (1, 0)]), (4, [(0, 1), (1, 2), (2, 3), (3, 0)])]
-)
+@pytest.mark.parametrize(("chips", "links"), [(1, []), (2, [(0, 1), (1, 0)]), (4, [(0, 1), (1, 2), (2, 3), (3, 0)])])
 def test_chips_are_linked_in_a_ring(chips, links):
     desc = system_desc("blackhole", chips)
     assert [(c["device_id0"], c["device_id1"]) for c in desc["chip_channels"]] == links

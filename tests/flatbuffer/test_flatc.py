@@ -50,9 +50,7 @@ def in_flatc_form(schema, table, message):
         vector = field.type == "vector"
         items = message[field.name] if vector else [message[field.name]]
         if "union" in (field.type, field.element):
-            tags, items = (
-                zip(*(next(iter(item.items())) for item in items), strict=True) if items else ((), ())
-            )
+            tags, items = zip(*(next(iter(item.items())) for item in items), strict=True) if items else ((), ())
             tables = [schema.enum(field.ref).refs[tag] for tag in tags]
             items = [in_flatc_form(schema, *pair) for pair in zip(tables, items, strict=True)]
             out[field.name + "_type"] = list(tags) if vector else tags[0]

@@ -10,8 +10,6 @@ from tt_torch.flatbuffer.schema import load
 
 def test_the_default_schema_is_up_to_date():
     schema = load()
-    made = make_schema.compact(
-        json.loads(WIRE.read_text()), schema.hash, schema.git_hash, list(schema.version)
-    )
+    made = make_schema.compact(json.loads(WIRE.read_text()), schema.hash, schema.git_hash, list(schema.version))
     path = Path(make_schema.__file__).with_name("schemas") / f"ttnn_{schema.hash[:8]}.json"
     assert path.read_text() == make_schema.to_text(made)

@@ -72,13 +72,9 @@ def test_sharing_keeps_files_small():
     assert len(encode(of_tensors(*[tensor] * 1000))) < len(encode(of_tensors(tensor))) + 4 * 1000 + 8
 
 
-@pytest.mark.parametrize(
-    "form", [tuple, np.array, lambda v: np.array(v, np.int32), lambda v: np.array(v)[::-1][::-1]]
-)
+@pytest.mark.parametrize("form", [tuple, np.array, lambda v: np.array(v, np.int32), lambda v: np.array(v)[::-1][::-1]])
 def test_forms_of_a_number_vector(form):
-    assert encode(of_tensors({"desc": {"shape": form([3, 4])}})) == encode(
-        of_tensors({"desc": {"shape": [3, 4]}})
-    )
+    assert encode(of_tensors({"desc": {"shape": form([3, 4])}})) == encode(of_tensors({"desc": {"shape": [3, 4]}}))
 
 
 @pytest.mark.parametrize("form", [bytes, bytearray, memoryview, list, lambda v: np.frombuffer(v, np.uint8)])

@@ -42,9 +42,7 @@ def _check_container(data: bytes) -> int:
     if len(data) < 16:
         raise BinaryFormatError(f"not a TTNN binary: {len(data)} bytes are too few")
     if data[8:12] not in _IDENTIFIERS:
-        raise BinaryFormatError(
-            f"not a TTNN binary: byte 8 has identifier {data[8:12]!r}, not b'TTNN' or b'TTSY'"
-        )
+        raise BinaryFormatError(f"not a TTNN binary: byte 8 has identifier {data[8:12]!r}, not b'TTNN' or b'TTSY'")
     size = _U32.unpack_from(data)[0] + 4
     if size != len(data):
         raise BinaryFormatError(f"damaged: the size prefix says {size} bytes, there are {len(data)}")
@@ -71,9 +69,7 @@ class _Reader:
 
     def check(self, pos: int, size: int, what: str) -> None:
         if pos < 0 or pos + size > len(self.data):
-            raise BinaryFormatError(
-                f"{what}: bytes {pos} to {pos + size} are not inside the {len(self.data)} bytes"
-            )
+            raise BinaryFormatError(f"{what}: bytes {pos} to {pos + size} are not inside the {len(self.data)} bytes")
 
     def charge(self, pos: int, size: int, what: str) -> None:
         self.check(pos, size, what)
@@ -117,9 +113,7 @@ class _Reader:
         if self._tables_left < 0:
             raise BinaryFormatError(f"more than {_MAX_TABLES} tables")
         if len(offsets) > plan.slots:
-            raise BinaryFormatError(
-                f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema {plan.slots}"
-            )
+            raise BinaryFormatError(f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema {plan.slots}")
         offsets += (0,) * (plan.slots - len(offsets))
         for offset, width in zip(offsets, plan.widths, strict=True):
             if offset and not 4 <= offset <= size - width:
@@ -230,9 +224,7 @@ def _object_reader(schema: Schema, field: Field, what: str) -> Callable[[_Reader
         return lambda r, pos: r.once("string", r.string, r.follow(pos, what), what)
     if field.type == "vector":
         elements = _vector_reader(schema, field)
-        return lambda r, pos: r.once(
-            (field.element, field.ref), partial(elements, r), r.follow(pos, what), what
-        )
+        return lambda r, pos: r.once((field.element, field.ref), partial(elements, r), r.follow(pos, what), what)
     if schema.is_struct(field.ref):
         return partial(_read_struct, _struct_plan(schema, field.ref), what)
     return lambda r, pos: r.table(_plan(schema, field.ref), r.follow(pos, what))
@@ -289,9 +281,7 @@ def _union_reader(schema: Schema, table: str, field: Field) -> Callable[..., Non
     def read_one(r: _Reader, pos: int, offsets: tuple[int, ...], message: dict) -> None:
         tag = r.data[pos + offsets[field.id - 1]] if offsets[field.id - 1] else 0
         if bool(tag) != bool(offsets[field.id]):
-            raise BinaryFormatError(
-                f"{what} of the table at byte {pos}: tag {tag} and value do not go together"
-            )
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} and value do not go together")
         if tag:
             message[field.name] = member(r, tag, pos + offsets[field.id])
 

@@ -48,9 +48,7 @@ def encode(message: dict, schema: str | None = None) -> bytes:
     if named not in (None, table.hash):
         raise SchemaError(f"the message is for schema {named!r} and was to be written as {table.hash!r}")
     encoder = _Encoder()
-    root = encoder.table(
-        _plan(table, table.root), message if named else message | {"schema_hash": table.hash}
-    )
+    root = encoder.table(_plan(table, table.root), message if named else message | {"schema_hash": table.hash})
     encoder.builder.FinishSizePrefixed(root, table.file_ident.encode())
     return bytes(encoder.builder.Output())
 
@@ -127,9 +125,7 @@ class _TablePlan:
         if known != len(message):
             names = [name for name, _, _ in self.fields]
             unknown = next(key for key in message if key not in names)
-            raise EncodeError(
-                f"{self.name}.{unknown}", message[unknown], f"one of the fields {', '.join(names)}"
-            )
+            raise EncodeError(f"{self.name}.{unknown}", message[unknown], f"one of the fields {', '.join(names)}")
         return slots
 
     def _enter(self, encoder: _Encoder, name: str, accepted: str, put: _Put, value: Any, slots: dict) -> None:

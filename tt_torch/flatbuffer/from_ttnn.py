@@ -23,9 +23,7 @@ Message = dict[str, Any]
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
 # Programs start by binding the device that their ops name; the location is that of no line.
 GET_DEVICE = {
-    "type": {
-        "GetDeviceOp": {"mesh": {"y": 1, "x": 1}, "offset": {"y": 0, "x": 0}, "chip_ids": [0], "out": DEVICE}
-    },
+    "type": {"GetDeviceOp": {"mesh": {"y": 1, "x": 1}, "offset": {"y": 0, "x": 0}, "chip_ids": [0], "out": DEVICE}},
     "debug_info": "",
     "loc_info": "loc(unknown)",
 }
@@ -123,7 +121,10 @@ def _text_by_function(module: ir.Module) -> dict[str, list[str]]:
     """Each function's text: its first line, then a line per op. The module is printed once, for to print a part
     costs as much; constants are abbreviated."""
     lines = iter(module.operation.get_asm(large_elements_limit=16).splitlines()[1:])
-    return {f.name.value: [line.strip() for line in itertools.takewhile(lambda t: t != "  }", lines)] for f in module.body.operations}
+    return {
+        f.name.value: [line.strip() for line in itertools.takewhile(lambda t: t != "  }", lines)]
+        for f in module.body.operations
+    }
 
 
 def _attributes(op: ir.Operation) -> Message:

@@ -14,7 +14,6 @@ from torch_mlir.passmanager import PassManager
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
 
-
 _stablehlo.register_stablehlo_passes()
 
 # For each op object that it makes, the binding imports the Python module of the op's dialect. The wheel has none

@@ -185,7 +185,9 @@ def concat_heads(x: Any, **_: Any) -> Type:
     return make([batch, length, heads * size], element(x))
 
 
-def verify(name: str, rule: Callable[..., Any], operands: Sequence[Any], attrs: dict[str, Any], got: Sequence[Type]) -> str:
+def verify(
+    name: str, rule: Callable[..., Any], operands: Sequence[Any], attrs: dict[str, Any], got: Sequence[Type]
+) -> str:
     """Empty when the types of an op are those of its rule, else what is wrong."""
     try:
         expected = rule(*operands, **attrs)

@@ -146,9 +146,11 @@ def declare(
     fields = _operand_fields(op)
     # An attribute that may be absent is not declared to IRDL, which has no optional attributes.
     fields |= {a: Any for a, (_, default) in kinds.items() if default is not None}
-    fields |= {r: ext.Result[Any] for r in op.results}
+    fields |= dict.fromkeys(op.results, ext.Result[Any])
     traits = [ext.Pure] if pure else []
-    types.new_class(name, (dialect.Operation,), {"name": name, "traits": traits}, lambda ns: ns.update(__annotations__=fields))
+    types.new_class(
+        name, (dialect.Operation,), {"name": name, "traits": traits}, lambda ns: ns.update(__annotations__=fields)
+    )
     OPS[full] = op
     return op
 

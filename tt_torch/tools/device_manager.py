@@ -57,9 +57,7 @@ class DeviceManager:
     ) -> Any:
         """Opens a mesh, to run programs on or to cut into sub-meshes."""
         assert len(mesh_shape) == 2, "Mesh shape must be a list of two integers."
-        assert math.prod(mesh_shape) <= cls.get_num_available_devices(), (
-            "Mesh shape exceeds available devices."
-        )
+        assert math.prod(mesh_shape) <= cls.get_num_available_devices(), "Mesh shape exceeds available devices."
         parent = _open(mesh_shape, device_ids=device_ids, num_hw_cqs=num_hw_cqs, l1_small_size=l1_small_size)
         cls._meshes[parent] = _Mesh(mesh_shape)
         return parent
@@ -86,9 +84,7 @@ class DeviceManager:
         return set(cls._meshes[parent_mesh].subs)
 
     @classmethod
-    def release_sub_mesh_device(
-        cls, sub_device: Any, cleanup_parent: bool = False, parent: Any = None
-    ) -> None:
+    def release_sub_mesh_device(cls, sub_device: Any, cleanup_parent: bool = False, parent: Any = None) -> None:
         """Closes a sub-mesh; with `cleanup_parent` also its parent, if this was the last one."""
         parent = cls._parent_of(sub_device, parent)
         subs = cls._meshes[parent].subs
@@ -101,9 +97,7 @@ class DeviceManager:
     def _parent_of(cls, sub_device: Any, parent: Any) -> Any:
         if parent is not None:
             assert parent in cls._meshes, "Parent mesh not found in the list of managed devices."
-            assert sub_device in cls._meshes[parent].subs, (
-                "Sub device not found in the specified parent mesh."
-            )
+            assert sub_device in cls._meshes[parent].subs, "Sub device not found in the specified parent mesh."
             return parent
         found = [candidate for candidate, mesh in cls._meshes.items() if sub_device in mesh.subs]
         assert found, "Sub device not found in any parent mesh."
@@ -121,9 +115,7 @@ class DeviceManager:
         parent_device.close()
 
     @classmethod
-    def acquire_available_devices(
-        cls, num_devices: int | None = None, **options: Any
-    ) -> tuple[Any, list[Any]]:
+    def acquire_available_devices(cls, num_devices: int | None = None, **options: Any) -> tuple[Any, list[Any]]:
         """Opens one row of chips (all of them by default): the mesh, and each chip as a sub-mesh in order."""
         num_devices = cls.get_num_available_devices() if num_devices is None else num_devices
         parent = cls.create_parent_mesh_device([1, num_devices], **options)

@@ -162,8 +162,7 @@ def random_inputs(
     if len(each) != len(shapes):
         raise ValueError(f"{len(shapes)} shapes but {len(each)} data types")
     return [
-        _random_input(shape, dtype, value_range, value_range_int)
-        for shape, dtype in zip(shapes, each, strict=True)
+        _random_input(shape, dtype, value_range, value_range_int) for shape, dtype in zip(shapes, each, strict=True)
     ]
 
 

@@ -77,7 +77,14 @@ def _half(number: str) -> int:
     return (int(np.float32(number).view(np.uint32)) + 0x8000) >> 16  # the decimals are rounded too
 
 
-_RESOURCE_DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i1": np.bool_, "ui8": np.uint8}
+_RESOURCE_DTYPES = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i1": np.bool_,
+    "ui8": np.uint8,
+}
 
 
 def _resource(value: Any) -> np.ndarray:

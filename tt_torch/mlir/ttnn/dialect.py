@@ -26,7 +26,7 @@ class TTNN(ext.Dialect, name="ttnn"):  # type: ignore[call-arg]
 
 
 # Parameters of `#ttnn.layout`; their meaning and Python face are in layout.py.
-LAYOUT = {k: ir.StringAttr for k in ("dtype", "page_layout", "buffer", "memory_layout")} | {"grid": Any}
+LAYOUT = dict.fromkeys(("dtype", "page_layout", "buffer", "memory_layout"), ir.StringAttr) | {"grid": Any}
 types.new_class("LayoutAttr", (TTNN.Attribute,), {"name": "layout"}, lambda ns: ns.update(__annotations__=LAYOUT))
 
 
@@ -114,7 +114,14 @@ SLIDING = "batch_size input_height input_width kernel_size stride padding dilati
 CONV = f"in_channels out_channels {SLIDING} groups"
 HOST_ROW_MAJOR = {"buffer": "SystemMemory", "tiled": False}
 FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"  # of the convolution prepared for
-op("conv2d", "Conv2dOp", "input weight bias?", f"{CONV} conv2d_config?", infer=infer.conv2d, derived=("device", "output_dtype"))
+op(
+    "conv2d",
+    "Conv2dOp",
+    "input weight bias?",
+    f"{CONV} conv2d_config?",
+    infer=infer.conv2d,
+    derived=("device", "output_dtype"),
+)
 op(
     "prepare_conv2d_weights",
     "PrepareConv2dWeightsOp",

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.rules import Builder, dtype
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
-from tt_torch.mlir.rules import dtype
 
 Expand = Callable[[Builder, list[Any], dict[str, Any]], Any]
 

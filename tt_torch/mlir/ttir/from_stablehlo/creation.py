@@ -16,7 +16,9 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Any:
     """A `ttir.full` whose attribute has the element type's kind: an integer or a float."""
     is_int = isinstance(element, ir.IntegerType)
-    return b("ttir.full", type=tensor(dims, element), shape=list(dims), fill_value=int(value) if is_int else float(value))
+    return b(
+        "ttir.full", type=tensor(dims, element), shape=list(dims), fill_value=int(value) if is_int else float(value)
+    )
 
 
 # Ops that make the same value of a splat; torch-mlir casts its scalars from f64 and i64.

@@ -36,7 +36,9 @@ def broadcast_in_dim(op: Any, b: Builder) -> Any:
     for i in order:
         spread[dims[i]] = shape(op.operands[0])[i]
     x = b("ttir.reshape", x, shape=spread)
-    return b("ttir.broadcast", x, broadcast_dimensions=[t // s if s else 1 for t, s in zip(target, spread, strict=True)])
+    return b(
+        "ttir.broadcast", x, broadcast_dimensions=[t // s if s else 1 for t, s in zip(target, spread, strict=True)]
+    )
 
 
 @RULES.rewrites("stablehlo.slice")

@@ -53,7 +53,12 @@ def gather(op: Any, b: Builder) -> Any:
     dims = attrs.gather(op)
     indexed, sizes = list(dims.start_index_map), attrs.ints(op, "slice_sizes")
     whole = all(sizes[d] == (1 if d in indexed else s) for d, s in enumerate(shape(x)))
-    if not indexed or not whole or list(dims.operand_batching_dims) or sorted(dims.collapsed_slice_dims) != sorted(indexed):
+    if (
+        not indexed
+        or not whole
+        or list(dims.operand_batching_dims)
+        or sorted(dims.collapsed_slice_dims) != sorted(indexed)
+    ):
         return None
     table, rest = _table(b, x, indexed)
     rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])

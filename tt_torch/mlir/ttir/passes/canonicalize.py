@@ -163,7 +163,7 @@ def relu(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.divide")
 def undo_multiply(op: Any, b: Builder) -> Any:
-    """x * c / c, as an average pool written as a sum of the window divided by its size. Elsewhere x * c may overflow."""
+    """x * c / c of an average pool written as a window's sum divided by its size. Elsewhere x * c may overflow."""
     product, divisor = producer(op.operands[0], "ttir.multiply"), splat(op.operands[1])
     if product is None or not divisor or splat(product.operands[1]) != divisor:
         return None

@@ -76,7 +76,10 @@ def softmax(op: Any, b: Builder) -> Any:
         return None
     x, e = shifted.operands[0], exponential.results[0]
     for axis in range(len(shape(x))):
-        total, highest = _per_row(op.operands[1], e, axis, "ttir.sum"), _per_row(shifted.operands[1], x, axis, "ttir.max")
+        total, highest = (
+            _per_row(op.operands[1], e, axis, "ttir.sum"),
+            _per_row(shifted.operands[1], x, axis, "ttir.max"),
+        )
         if total is not None and highest is not None and _same_axis(total, e) == _same_axis(highest, x) == axis:
             return b("ttir.softmax", x, dimension=axis)
     return None

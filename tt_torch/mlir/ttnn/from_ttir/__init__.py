@@ -10,8 +10,11 @@ from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import argument_kinds
 from tt_torch.mlir.stablehlo.normalize import retype_function
-from tt_torch.mlir.ttnn.from_ttir import creation, structured  # noqa: F401  (registers the rules)
-from tt_torch.mlir.ttnn.from_ttir import computing  # noqa: F401, I001  (takes what the others left)
+from tt_torch.mlir.ttnn.from_ttir import (  # noqa: F401  (registers the rules)
+    computing,
+    creation,
+    structured,
+)
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 

@@ -9,6 +9,7 @@ from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 
+
 def rename(op: Any, b: Builder) -> Any:
     """The op of the same name, with those attributes that TTNN's has."""
     name = op.operation.name.replace("ttir.", "ttnn.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
@@ -45,5 +44,3 @@ def arange(op: Any, b: Builder) -> Any:
     if all(f == 1 for f in factors):
         return spread_out
     return b("ttnn.repeat", spread_out, type=with_layout(shape(result), tiled), repeat_dims=factors)
-
-

@@ -13,6 +13,4 @@ from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 def result_types(name: str, results: Any) -> list[ir.Type]:
     """Tiled in interleaved DRAM, or as the op's declaration says it makes its results."""
     makes = ods.OPS[name].facts.get("makes", {})
-    return [
-        with_layout(list(r.type.shape), Layout(wire_dtype(str(r.type.element_type)), **makes)) for r in results
-    ]
+    return [with_layout(list(r.type.shape), Layout(wire_dtype(str(r.type.element_type)), **makes)) for r in results]

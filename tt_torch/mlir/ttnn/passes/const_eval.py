@@ -1,8 +1,8 @@
 """Hoists what depends only on parameters and constants into functions that run once.
 
 Each connected group of such ops becomes a private function `main_const_eval_<n>`; a `func.call` stands in its
-place, which the binary holds as LoadCachedOp: the results stay on the device. Creation ops read nothing, so each group that uses
-one gets its own copy instead of being joined by it.
+place, which the binary holds as LoadCachedOp: the results stay on the device. Creation ops read nothing, so each
+group that uses one gets its own copy instead of being joined by it.
 """
 
 from __future__ import annotations
