@@ -1,9 +1,9 @@
-// Python bindings: they translate arguments and errors, and release the GIL. Tensors arrive as
-// (data pointer, shape, strides, data type); nothing here knows torch.
-#include <pybind11/functional.h>
+// Python bindings: they translate arguments and errors, and release the GIL. Tensors arrive through DLPack;
+// nothing here knows torch.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "host_tensor.h"
 #include "tt/runtime/runtime.h"
 
 namespace py = pybind11;
@@ -11,16 +11,8 @@ using namespace tt::runtime;
 
 namespace {
 
-using BufferTuple = std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, DataType>;
-
-HostBuffer to_buffer(const BufferTuple& buffer) {
-  const auto& [data, shape, strides, dtype] = buffer;
-  return {reinterpret_cast<void*>(data), shape, strides, dtype};
-}
-
-BufferTuple from_buffer(const HostBuffer& buffer) {
-  return {reinterpret_cast<uintptr_t>(buffer.data), buffer.shape, buffer.strides, buffer.dtype};
-}
+// What a callback sees of a tensor: data pointer, shape, data type. It is contiguous.
+using Shown = std::tuple<uintptr_t, std::vector<int64_t>, DataType>;
 
 // Keeps a Python object alive from C++; whoever drops it last may be a thread without the GIL.
 std::shared_ptr<void> keep(py::object owner) {
@@ -42,36 +34,103 @@ void translate(const Error& error) {
   PyErr_SetObject(type.ptr(), text(error.what()).ptr());
 }
 
-void run(Executable& self, const std::vector<std::variant<Tensor, BufferTuple>>& inputs,
-         const std::vector<BufferTuple>& outputs) {
-  py::gil_scoped_release release;
-  std::vector<Input> converted;
-  for (const auto& input : inputs) {
-    if (const auto* tensor = std::get_if<Tensor>(&input)) converted.emplace_back(*tensor);
-    else converted.emplace_back(to_buffer(std::get<BufferTuple>(input)));
+// The resident inputs of a program, ready to be passed again while `holds` says that they are the same
+// objects over the same memory. Whether their values are the same is the caller's to know, and whether they
+// still live.
+class Residents {
+ public:
+  Residents(size_t count, const std::vector<std::tuple<size_t, Tensor, py::object>>& tensors)
+      : inputs_(count) {
+    for (const auto& [position, tensor, source] : tensors) {
+      inputs_.at(position) = tensor;
+      sources_.push_back({position, source.ptr(), data_pointer(source, "a resident input")});
+    }
   }
+
+  const std::vector<Input>& inputs() const { return inputs_; }
+
+  bool holds(const py::sequence& inputs) const {
+    if (inputs.size() != inputs_.size()) return false;
+    for (const Source& source : sources_) {
+      const py::object given = inputs[source.position];
+      if (given.ptr() != source.object || data_pointer(given, "a resident input") != source.data)
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Source {
+    size_t position;
+    PyObject* object;  // only compared
+    const void* data;
+  };
+  std::vector<Input> inputs_;  // of all positions; those that are not resident hold empty buffers
+  std::vector<Source> sources_;
+};
+
+void run(Executable& self, const py::sequence& inputs, const Residents* residents,
+         const py::sequence& outputs) {
+  std::vector<Input> arguments = residents ? residents->inputs() : std::vector<Input>();
+  arguments.resize(inputs.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (std::holds_alternative<HostBuffer>(arguments[i]))
+      arguments[i] = host_buffer(inputs[i], "input " + std::to_string(i));
   std::vector<HostBuffer> targets;
-  for (const auto& output : outputs) targets.push_back(to_buffer(output));
-  self.run(converted, targets);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    targets.push_back(host_buffer(outputs[i], "output " + std::to_string(i)));
+  py::gil_scoped_release release;
+  self.run(arguments, targets);
 }
 
+// No lock of the runtime is ever waited for with the GIL: its owner may need the GIL to go on.
 void set_callback(Executable& self, py::object callback) {
-  if (callback.is_none()) return self.set_callback({});
-  self.set_callback([callback = keep(callback)](const OpEvent& event) {
-    py::gil_scoped_acquire gil;
-    std::vector<BufferTuple> outputs;
-    for (const auto& output : event.outputs) outputs.push_back(from_buffer(output));
-    (*static_cast<py::object*>(callback.get()))(text(event.op), text(event.location), text(event.debug_info),
-                                                 text(event.program), outputs);
-  });
+  OpCallback forward;
+  if (!callback.is_none()) {
+    forward = [callback = keep(std::move(callback))](const OpEvent& event) {
+      py::gil_scoped_acquire gil;
+      std::vector<Shown> outputs;
+      for (const auto& output : event.outputs)
+        outputs.emplace_back(reinterpret_cast<uintptr_t>(output.data), output.shape, output.dtype);
+      (*static_cast<py::object*>(callback.get()))(text(event.op), text(event.location),
+                                                  text(event.debug_info), text(event.program), outputs);
+    };
+  }
+  py::gil_scoped_release release;
+  self.set_callback(std::move(forward));
+}
+
+py::dict program_memory(const Executable& self) {
+  const ProgramMemory memory = [&] {
+    py::gil_scoped_release release;
+    return self.memory();
+  }();
+  using namespace py::literals;
+  return py::dict("dram_peak"_a = memory.dram_peak, "l1_peak"_a = memory.l1_peak,
+                  "host_arena"_a = memory.host_arena);
+}
+
+py::dict device_memory(const Device& self, BufferType space) {
+  const MemoryStats s = [&] {
+    py::gil_scoped_release release;
+    return self.memory(space);
+  }();
+  std::vector<std::pair<py::str, int64_t>> live;
+  for (const auto& buffer : s.live) live.emplace_back(text(buffer.name), buffer.bytes);
+  using namespace py::literals;
+  return py::dict("total"_a = s.total, "allocated"_a = s.allocated, "peak"_a = s.peak,
+                  "largest_free"_a = s.largest_free, "banks"_a = s.banks, "live"_a = live);
 }
 
 void bind_types(py::module_& m) {
   auto dtype = py::enum_<DataType>(m, "DataType");
-  for (int i = 0; i <= static_cast<int>(DataType::Bool); ++i) dtype.value(name(static_cast<DataType>(i)), static_cast<DataType>(i));
+  for (int i = 0; i <= static_cast<int>(DataType::Bool); ++i)
+    dtype.value(name(static_cast<DataType>(i)), static_cast<DataType>(i));
   py::enum_<Arch>(m, "Arch").value("wormhole_b0", Arch::WormholeB0).value("blackhole", Arch::Blackhole);
   py::enum_<BufferType>(m, "BufferType")
-      .value("dram", BufferType::Dram).value("l1", BufferType::L1).value("host", BufferType::Host);
+      .value("dram", BufferType::Dram)
+      .value("l1", BufferType::L1)
+      .value("host", BufferType::Host);
   py::class_<TensorSpec>(m, "TensorSpec")
       .def_readonly("shape", &TensorSpec::shape)
       .def_readonly("dtype", &TensorSpec::dtype)
@@ -96,51 +155,46 @@ void bind_device(py::module_& m) {
       .def_readwrite("l1_small_size", &DeviceOptions::l1_small_size)
       .def_readwrite("dram_bank_size", &DeviceOptions::dram_bank_size)
       .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size)
+      .def_readwrite("host_memory_size", &DeviceOptions::host_memory_size)
       .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code);
   py::class_<Device>(m, "Device")
       .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
       .def_property_readonly("options", &Device::options)
       .def_property_readonly("is_open", &Device::is_open)
       .def("submesh", &Device::submesh)
-      .def("close", &Device::close)
-      .def("memory", [](const Device& self, BufferType space) {
-        const MemoryStats s = self.memory(space);
-        std::vector<std::pair<py::str, int64_t>> live;
-        for (const auto& buffer : s.live) live.emplace_back(text(buffer.name), buffer.bytes);
-        using namespace py::literals;
-        return py::dict("total"_a = s.total, "allocated"_a = s.allocated, "peak"_a = s.peak,
-                        "largest_free"_a = s.largest_free, "banks"_a = s.banks, "live"_a = live);
-      });
+      .def("close", &Device::close, py::call_guard<py::gil_scoped_release>())
+      .def("memory", &device_memory);
 }
 
 void bind_execution(py::module_& m) {
   py::class_<Binary>(m, "Binary")
       .def(py::init([](py::buffer bytes) {
         const py::buffer_info info = bytes.request();
-        return Binary::load({static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
+        return Binary::load(
+            {static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
       }))
       .def_property_readonly("programs", &Binary::programs)
       .def_property_readonly("schema_hash", &Binary::schema_hash)
       .def_property_readonly("version", &Binary::version);
   py::class_<Tensor>(m, "Tensor")
-      .def(py::init([](const Device& device, const TensorSpec& spec, const BufferTuple& source, py::object owner) {
+      .def(py::init([](const Device& device, const TensorSpec& spec, py::object source, py::object owner,
+                       const std::string& who) {
+        const HostBuffer buffer = host_buffer(source, who);
         auto held = keep(std::move(owner));
         py::gil_scoped_release release;
-        return Tensor::create(device, spec, to_buffer(source), std::move(held));
+        return Tensor::create(device, spec, buffer, std::move(held), who);
       }))
       .def_property_readonly("version", &Tensor::version)
       .def_property_readonly("spec", &Tensor::spec);
+  py::class_<Residents>(m, "Residents")
+      .def(py::init<size_t, const std::vector<std::tuple<size_t, Tensor, py::object>>&>())
+      .def("holds", &Residents::holds);
   py::class_<Executable>(m, "Executable")
       .def(py::init<const Binary&, size_t, const Device&>(), py::call_guard<py::gil_scoped_release>())
       .def("run", &run)
       .def("set_callback", &set_callback)
       .def_property_readonly("info", &Executable::info)
-      .def_property_readonly("memory", [](const Executable& self) {
-        const ProgramMemory memory = self.memory();
-        using namespace py::literals;
-        return py::dict("dram_peak"_a = memory.dram_peak, "l1_peak"_a = memory.l1_peak,
-                        "host_arena"_a = memory.host_arena);
-      });
+      .def_property_readonly("memory", &program_memory);
 }
 
 std::span<float> floats(py::buffer& buffer) {

@@ -36,7 +36,8 @@ ShardSpec decode_shard(const wire::Record& record) {
     if (width < 1 || height < 1 || width > 64 || height > 64) damaged("a core range out of bounds");
     shard.cores += width * height;
   }
-  if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 || shard.cores > 4096)
+  if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 ||
+      shard.cores > 4096)
     damaged("a shard out of range");
   return shard;
 }
@@ -45,9 +46,13 @@ void decode_memory_config(const wire::Record& config, TensorSpec& spec) {
   const int64_t layout = config.integer("tensor_memory_layout"), buffer = config.integer("buffer_type");
   if (layout < 0 || layout > 4 || buffer < 0 || buffer > 4) damaged("a memory config out of range");
   spec.memory_layout = static_cast<MemoryLayout>(layout);
-  spec.buffer = buffer == 0 || buffer == 4 ? BufferType::Dram : buffer == 2 ? BufferType::Host : BufferType::L1;
-  if (auto shard = config.record("shard_spec")) spec.shard = decode_shard(*shard);
-  else if (auto nd = config.record("nd_shard_spec")) spec.shard = decode_shard(*nd);
+  spec.buffer = buffer == 0 || buffer == 4 ? BufferType::Dram
+                : buffer == 2              ? BufferType::Host
+                                           : BufferType::L1;
+  if (auto shard = config.record("shard_spec"))
+    spec.shard = decode_shard(*shard);
+  else if (auto nd = config.record("nd_shard_spec"))
+    spec.shard = decode_shard(*nd);
 }
 
 Program decode_program(const wire::Record& record, bool* is_private) {
@@ -95,8 +100,10 @@ Operand decode_operand(const wire::Record& ref) {
   const wire::Record tile = required(memory, "tile_shape");
   spec.layout = tile.integer("y") == 32 && tile.integer("x") == 32 ? PageLayout::Tile : PageLayout::RowMajor;
   const bool on_device = memory.integer("storage_type") == 1;
-  if (auto config = memory.record("memory_config")) decode_memory_config(*config, spec);
-  else if (on_device) spec.buffer = BufferType::Dram;
+  if (auto config = memory.record("memory_config"))
+    decode_memory_config(*config, spec);
+  else if (on_device)
+    spec.buffer = BufferType::Dram;
   if (!on_device) spec.buffer = BufferType::Host;
   return operand;
 }

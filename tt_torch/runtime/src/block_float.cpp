@@ -33,10 +33,12 @@ std::vector<uint8_t> pack_tile(std::span<const float> tile, DataType dtype) {
     bytes[row] = static_cast<uint8_t>(shared);
     for (int64_t i = 0; i < kBlock; ++i) {
       const uint32_t magnitude = block_magnitude(block[i], shared, bits);
-      const uint32_t sign = magnitude && block[i] < 0 ? 1u << bits : 0;
+      const uint32_t sign = magnitude && is_negative(block[i]) ? 1u << bits : 0;
       const int64_t element = row * kBlock + i;
-      if (bits == 7) bytes[kFaceRows + element] = static_cast<uint8_t>(sign | magnitude);
-      else bytes[kFaceRows + element / 2] |= static_cast<uint8_t>((sign | magnitude) << (4 * (element % 2)));
+      if (bits == 7)
+        bytes[kFaceRows + element] = static_cast<uint8_t>(sign | magnitude);
+      else
+        bytes[kFaceRows + element / 2] |= static_cast<uint8_t>((sign | magnitude) << (4 * (element % 2)));
     }
   }
   return bytes;
@@ -63,7 +65,8 @@ void round_to_blocks(std::span<float> values, int64_t columns, DataType dtype) {
   const int bits = checked_bits(dtype);
   if (columns <= 0 || values.size() % columns != 0)
     throw Error(ErrorKind::InputShape, "the values do not fill whole rows");
-  for (size_t start = 0; start < values.size(); start += columns) round_row(values.data() + start, columns, bits);
+  for (size_t start = 0; start < values.size(); start += columns)
+    round_row(values.data() + start, columns, bits);
 }
 
 }  // namespace tt::runtime

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "tt/runtime/types.h"
 
@@ -12,6 +13,11 @@ namespace tt::runtime {
 constexpr int64_t kBlock = 16;  // values that share an exponent
 
 inline int mantissa_bits(DataType dtype) { return dtype == DataType::BfpBFloat8 ? 7 : 3; }
+
+template <typename T>
+bool is_negative(T value) {
+  return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 31;  // of NaN, too
+}
 
 // One value relative to a shared exponent: the magnitude that fits `bits`, hidden bit explicit.
 // The significand is first shifted down to the shared exponent and then rounded half to even; bits lost in
@@ -40,8 +46,16 @@ int shared_exponent(const T* block, int64_t count) {
   return shared;
 }
 
+// A shared exponent of 255 is that of infinities and NaNs. There a magnitude of just the top bit is infinity,
+// one with more bits below it is NaN; what is smaller is a number.
 inline float block_value(uint32_t magnitude, bool negative, int shared, int bits) {
   if (magnitude == 0) return 0.0f;
+  const uint32_t top = 1u << (bits - 1);
+  if (shared == 255 && magnitude >= top) {
+    const float special =
+        magnitude == top ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    return negative ? -special : special;
+  }
   const int scale = shared - 127 - (bits - 1);
   const float unit = scale >= -126 ? std::bit_cast<float>(static_cast<uint32_t>(scale + 127) << 23)
                                    : std::bit_cast<float>(1u << std::max(0, 149 + scale));
@@ -55,7 +69,8 @@ void round_row(T* row, int64_t columns, int bits) {
     const int shared = shared_exponent(row + start, count);
     for (int64_t i = start; i < start + count; ++i) {
       const auto value = static_cast<float>(row[i]);
-      row[i] = static_cast<T>(block_value(block_magnitude(value, shared, bits), value < 0, shared, bits));
+      row[i] =
+          static_cast<T>(block_value(block_magnitude(value, shared, bits), is_negative(value), shared, bits));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "failure.h"
 #include "values.h"
 
 namespace tt::runtime {
@@ -13,7 +14,7 @@ constexpr const char* kTensorRef = "tt.target.ttnn.TensorRef";
 void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
   if (value.sizes() != at::IntArrayRef(shape))
     throw Error(ErrorKind::Kernel, "the result has shape " + describe(value.sizes().vec()) +
-        ", the program describes it as " + describe(shape));
+                                       ", the program describes it as " + describe(shape));
 }
 
 }  // namespace
@@ -25,11 +26,12 @@ std::vector<wire::Record> tensor_refs(const wire::Record& op) {
 }
 
 void OpBuilder::invalid(const std::string& what) const {
-  throw Error(ErrorKind::BinaryFormat, op_.name + " at " + op_.location + ": " + what);
+  throw Error(ErrorKind::BinaryFormat, op_.name + " at " + short_location(op_.location) + ": " + what);
 }
 
 Slot OpBuilder::operand(const wire::Record& ref) {
-  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), op_.name + " at " + op_.location);
+  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")),
+                                    op_.name + " at " + short_location(op_.location));
   planner_.touch(slot);
   return slot;
 }
@@ -82,7 +84,10 @@ void OpBuilder::add_step(Slot out, StepFn run) {
 void OpBuilder::write(Slot out, StepFn step) {
   const TensorSpec& result = spec(out);
   if (needs_settling(result.dtype)) {
-    step = [step = std::move(step), out, dtype = result.dtype](Frame& f) { step(f); settle(f[out], dtype); };
+    step = [step = std::move(step), out, dtype = result.dtype](Frame& f) {
+      step(f);
+      settle(f[out], dtype);
+    };
   }
   if (!planner_.options.arena) {
     step = [step = std::move(step), out, shape = result.shape, type = storage_type(result.dtype)](Frame& f) {
@@ -144,7 +149,10 @@ void OpBuilder::update(Slot target, StepFn step) {
   auto& values = planner_.plan->values;
   for (Slot slot = target; slot >= 0; slot = values[slot].source) values[slot].written = true;
   if (needs_settling(spec(target).dtype)) {
-    step = [step = std::move(step), target, dtype = spec(target).dtype](Frame& f) { step(f); settle(f[target], dtype); };
+    step = [step = std::move(step), target, dtype = spec(target).dtype](Frame& f) {
+      step(f);
+      settle(f[target], dtype);
+    };
   }
   add_step(target, std::move(step));
 }
@@ -159,8 +167,8 @@ void OpBuilder::prefer(Slot slot, Packing packing) {
 
 int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
   const int64_t normal = dim < 0 ? dim + rank : dim;
-  if (normal < 0 || normal >= std::max<int64_t>(rank, 1)) invalid("dimension " + std::to_string(dim) + " of rank " +
-      std::to_string(rank));
+  if (normal < 0 || normal >= std::max<int64_t>(rank, 1))
+    invalid("dimension " + std::to_string(dim) + " of rank " + std::to_string(rank));
   return normal;
 }
 
@@ -171,7 +179,8 @@ std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
     if (slot == out) id = candidate;
   const auto& readers = planner_.readers_[id];
   // The first mention defines the value; exactly one op may read it, and it must be of this program.
-  if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size()) return std::nullopt;
+  if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size())
+    return std::nullopt;
   const Operation& next = planner_.program_->operations[readers[1]];
   Tail tail{next.name, next.record.integer("type"), -1};
   const bool binary = next.name == "EltwiseBinaryOp";

@@ -75,12 +75,14 @@ class Planner {
   void program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results);
   Slot new_slot(const TensorSpec& spec);
   Slot lookup(uint32_t id, const std::string& who) const;
-  void touch(Slot slot);  // the current op reads it
+  void touch(Slot slot);           // the current op reads it
   Slot original(Slot slot) const;  // behind aliases
   void define(uint32_t id, Slot slot) { ids_[id] = slot; }
   void forget(uint32_t id);
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }
-  bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }  // all its readers want one packing
+  bool packs(size_t slot) const {
+    return wants_[slot] == touches_[slot];
+  }  // all its readers want one packing
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);
   std::span<const uint8_t> library(int64_t id) const;  // host code of the binary

@@ -17,9 +17,12 @@ ConstResults ConstCache::find(const ConstKey& key) {
 }
 
 void ConstCache::store(const ConstKey& key, ConstResults results) {
-  std::lock_guard lock(mutex_);
+  // What is replaced may own the last reference to tensors, whose destructors come back here.
   Entry entry{key.versions.empty() ? nullptr : results, results};
-  if (entries_.insert_or_assign(key, std::move(entry)).second)
+  std::lock_guard lock(mutex_);
+  const auto [it, added] = entries_.try_emplace(key);
+  std::swap(it->second, entry);
+  if (added)
     for (uint64_t version : key.versions) ++watched_[version];
 }
 
@@ -29,7 +32,10 @@ void ConstCache::drop_if(Predicate predicate) {
   std::vector<ConstResults> dying;
   std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
-    if (!predicate(it->first)) { ++it; continue; }
+    if (!predicate(it->first)) {
+      ++it;
+      continue;
+    }
     for (uint64_t version : it->first.versions)
       if (--watched_[version] == 0) watched_.erase(version);
     dying.push_back(std::move(it->second.owned));

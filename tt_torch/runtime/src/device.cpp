@@ -1,5 +1,7 @@
 #include "tt/runtime/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "const_cache.h"
@@ -21,6 +23,10 @@ ArchMemory memory_of(Arch arch) {
   return {4276383744 - 64, 8, 1572864 - 98304, 10 * 13};
 }
 
+int64_t installed_memory() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
 std::atomic<uint64_t> next_id{1};
 
 std::shared_ptr<Device::Impl> make_device(const DeviceOptions& options) {
@@ -30,8 +36,10 @@ std::shared_ptr<Device::Impl> make_device(const DeviceOptions& options) {
   impl->id = next_id++;
   const int64_t l1 = (options.l1_bank_size ? options.l1_bank_size : memory.l1_bank) - options.l1_small_size;
   if (l1 <= 0) throw Error(ErrorKind::Device, "l1_small_size leaves no L1 memory");
-  impl->spaces[0] = Space(options.dram_bank_size ? options.dram_bank_size : memory.dram_bank, memory.dram_banks);
+  impl->spaces[0] =
+      Space(options.dram_bank_size ? options.dram_bank_size : memory.dram_bank, memory.dram_banks);
   impl->spaces[1] = Space(l1, memory.l1_banks);
+  impl->spaces[2] = Space(options.host_memory_size ? options.host_memory_size : installed_memory(), 1);
   return impl;
 }
 
@@ -46,8 +54,9 @@ Device Device::open(const DeviceOptions& options) {
     for (int64_t i = 0; i < chips; ++i) filled.device_ids.push_back(i);
   if (static_cast<int64_t>(filled.device_ids.size()) != chips)
     throw Error(ErrorKind::Device, "mesh of " + std::to_string(chips) + " chips, but " +
-        std::to_string(filled.device_ids.size()) + " device ids");
-  if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
+                                       std::to_string(filled.device_ids.size()) + " device ids");
+  if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.host_memory_size < 0 ||
+      options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
     throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
   return Device(make_device(filled));
 }
@@ -59,7 +68,8 @@ Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) 
   if (shape.size() != 2 || offset.size() != 2) throw Error(ErrorKind::Device, "a mesh has two dimensions");
   for (size_t i = 0; i < 2; ++i)
     if (shape[i] < 1 || offset[i] < 0 || shape[i] + offset[i] > mesh[i])
-      throw Error(ErrorKind::Device, "submesh " + describe(shape) + " does not lie in mesh " + describe(mesh));
+      throw Error(ErrorKind::Device,
+                  "submesh " + describe(shape) + " does not lie in mesh " + describe(mesh));
   part.mesh_shape = shape;
   part.device_ids.clear();
   for (int64_t row = 0; row < shape[0]; ++row)
@@ -85,8 +95,12 @@ MemoryStats Device::memory(BufferType which) const {
   if (which == BufferType::Host) throw Error(ErrorKind::Device, "host memory has no device statistics");
   std::lock_guard lock(impl_->mutex);
   const Space& space = impl_->spaces[static_cast<size_t>(which)];
-  MemoryStats stats{space.bank_size * space.banks, space.used * space.banks, space.peak * space.banks,
-                    space.largest_free(), space.banks, {}};
+  MemoryStats stats{space.bank_size * space.banks,
+                    space.used * space.banks,
+                    space.peak * space.banks,
+                    space.largest_free(),
+                    space.banks,
+                    {}};
   for (const auto& [key, buffer] : impl_->live)
     if (buffer.space == which) stats.live.push_back({buffer.name, buffer.total});
   std::sort(stats.live.begin(), stats.live.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "failure.h"
 #include "plan.h"
 #include "tt/runtime/error.h"
 #include "values.h"
@@ -77,7 +78,9 @@ void lay_out(Plan& plan, const PlanOptions& options) {
       continue;
     }
     if (step.view)
-      step.run = [view = step.view, out = step.out, source = step.source](Frame& f) { f[out] = view(f[source]); };
+      step.run = [view = step.view, out = step.out, source = step.source](Frame& f) {
+        f[out] = view(f[source]);
+      };
     kept.push_back(std::move(step));
   }
   // A value that a step allocates is released after the last op that reads it.
@@ -91,9 +94,12 @@ void lay_out(Plan& plan, const PlanOptions& options) {
   plan.steps.clear();
   size_t next = 0;
   for (size_t op = 0; op < plan.ops.size(); ++op) {
-    for (; next < kept.size() && kept[next].op == static_cast<int>(op); ++next) plan.steps.push_back(std::move(kept[next]));
+    for (; next < kept.size() && kept[next].op == static_cast<int>(op); ++next)
+      plan.steps.push_back(std::move(kept[next]));
     if (!dead[op].empty())
-      plan.steps.push_back({[slots = dead[op]](Frame& f) { for (Slot s : slots) f[s].reset(); },
+      plan.steps.push_back({[slots = dead[op]](Frame& f) {
+                              for (Slot s : slots) f[s].reset();
+                            },
                             static_cast<int>(op), -1, nullptr, -1});
   }
   for (size_t slot = 0; slot < fixed.size(); ++slot)
@@ -104,18 +110,18 @@ namespace {
 
 std::string label(const Plan& plan, const MemoryEvent& event) {
   const OpNote& note = plan.ops[event.op];
-  return note.name + " " + describe(plan.values[event.slot].spec) + " at " + note.location;
+  return note.name + " " + describe(plan.values[event.slot].spec) + " at " + short_location(note.location);
 }
 
 }  // namespace
 
 Peaks simulate_memory(const Plan& plan, const Device::Impl& device, const std::vector<bool>& resident) {
-  Space spaces[2] = {device.spaces[0], device.spaces[1]};
+  Space spaces[3] = {device.spaces[0], device.spaces[1], device.spaces[2]};
   std::map<Slot, LiveBuffer> live;
   for (Space& space : spaces) space.peak = space.used;
   const auto take = [&](Slot slot, const std::string& name) {
     const TensorSpec& spec = plan.values[slot].spec;
-    if (spec.buffer == BufferType::Host || live.contains(slot)) return;
+    if (live.contains(slot)) return;
     Space& space = spaces[static_cast<size_t>(spec.buffer)];
     const Footprint size = footprint(spec, space.banks);
     LiveBuffer buffer{name, spec.buffer, 0, size.per_bank, size.total};
@@ -130,9 +136,13 @@ Peaks simulate_memory(const Plan& plan, const Device::Impl& device, const std::v
     live[slot] = buffer;
   };
   for (size_t i = 0; i < plan.inputs.size(); ++i)
-    if (!resident[i]) take(plan.inputs[i], "input " + std::to_string(i) + " " + describe(plan.values[plan.inputs[i]].spec));
+    if (!resident[i])
+      take(plan.inputs[i], "input " + std::to_string(i) + " " + describe(plan.values[plan.inputs[i]].spec));
   for (const MemoryEvent& event : plan.events) {
-    if (event.allocate) { take(event.slot, label(plan, event)); continue; }
+    if (event.allocate) {
+      take(event.slot, label(plan, event));
+      continue;
+    }
     const auto it = live.find(event.slot);
     if (it == live.end()) continue;
     spaces[static_cast<size_t>(it->second.space)].release(it->second.address, it->second.per_bank);

@@ -17,10 +17,21 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t element_bytes(DataType dtype) {
   switch (dtype) {
-    case DataType::UInt8: case DataType::Int8: case DataType::Bool: return 1;
-    case DataType::BFloat16: case DataType::Float16: case DataType::UInt16: case DataType::Int16: return 2;
-    case DataType::Float64: case DataType::Int64: case DataType::UInt64: return 8;
-    default: return 4;
+    case DataType::UInt8:
+    case DataType::Int8:
+    case DataType::Bool:
+      return 1;
+    case DataType::BFloat16:
+    case DataType::Float16:
+    case DataType::UInt16:
+    case DataType::Int16:
+      return 2;
+    case DataType::Float64:
+    case DataType::Int64:
+    case DataType::UInt64:
+      return 8;
+    default:
+      return 4;
   }
 }
 
@@ -84,12 +95,12 @@ Footprint footprint(const TensorSpec& spec, int64_t banks) {
   if (spec.shard && spec.memory_layout != MemoryLayout::Interleaved) {
     const ShardSpec& shard = *spec.shard;
     const int64_t row = ceil_div(shard.width * element_bytes(spec.dtype), kPageAlignment) * kPageAlignment;
-    const int64_t bytes = tiled ? ceil_div(shard.height, kTile) * ceil_div(shard.width, kTile) * page
-                                : shard.height * row;
+    const int64_t bytes =
+        tiled ? ceil_div(shard.height, kTile) * ceil_div(shard.width, kTile) * page : shard.height * row;
     return {bytes, bytes * shard.cores};
   }
-  const int64_t pages = tiled ? volume / (height * width) * ceil_div(height, kTile) * ceil_div(width, kTile)
-                              : volume / width;
+  const int64_t pages =
+      tiled ? volume / (height * width) * ceil_div(height, kTile) * ceil_div(width, kTile) : volume / width;
   return {ceil_div(pages, banks) * page, pages * page};
 }
 
@@ -97,7 +108,8 @@ void Device::Impl::require_open() const {
   if (!open) throw Error(ErrorKind::Device, "the device was closed");
 }
 
-DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec, const std::string& label)
+DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec,
+                           const std::string& label)
     : device_(std::move(device)) {
   std::lock_guard lock(device_->mutex);
   device_->require_open();
@@ -128,10 +140,12 @@ DeviceBuffer::~DeviceBuffer() {
 void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<LiveBuffer> live) {
   std::erase_if(live, [&](const LiveBuffer& buffer) { return buffer.space != wanted.space; });
   std::sort(live.begin(), live.end(), [](auto& a, auto& b) { return a.total > b.total; });
-  std::string text = std::string(wanted.space == BufferType::L1 ? "L1" : "DRAM") + " of the device is exhausted: " +
-      wanted.name + " needs " + std::to_string(wanted.per_bank) + " bytes in each of " +
-      std::to_string(space.banks) + " banks, the largest free block is " + std::to_string(space.largest_free()) +
-      " of " + std::to_string(space.bank_size) + "\n  largest live buffers:";
+  constexpr const char* spaces[] = {"DRAM of the device", "L1 of the device", "host memory for the device"};
+  std::string text = std::string(spaces[static_cast<size_t>(wanted.space)]) +
+                     " is exhausted: " + wanted.name + " needs " + std::to_string(wanted.per_bank) +
+                     " bytes in each of " + std::to_string(space.banks) +
+                     " banks, the largest free block is " + std::to_string(space.largest_free()) + " of " +
+                     std::to_string(space.bank_size) + "\n  largest live buffers:";
   for (size_t i = 0; i < std::min(live.size(), kListed); ++i)
     text += "\n    " + std::to_string(live[i].total) + " bytes: " + live[i].name;
   if (live.empty()) text += " none";

@@ -46,7 +46,7 @@ struct Device::Impl {
   mutable std::mutex mutex;
   std::atomic<bool> open{true};
   std::atomic<uint64_t> generation{0};  // changes with every allocation and release
-  Space spaces[2];                      // Dram, L1
+  Space spaces[3];                      // Dram, L1, Host: what a program may hold on the host
   std::map<uint64_t, LiveBuffer> live;
   uint64_t next_buffer = 0;
 

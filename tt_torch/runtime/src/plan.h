@@ -37,17 +37,17 @@ enum class Origin : uint8_t {
 struct Value {
   TensorSpec spec;
   Origin origin = Origin::Bound;
-  Slot source = -1;  // of a view
-  bool alias = false;  // a view that is the very same tensor
-  bool written = false;  // some step updates it in place
+  Slot source = -1;         // of a view
+  bool alias = false;       // a view that is the very same tensor
+  bool written = false;     // some step updates it in place
   int first = 0, last = 0;  // ops that define and last read it (or a view of it)
 };
 
 struct Step {
-  StepFn run;  // empty for views
-  int op = 0;       // index into Plan::ops
-  Slot out = -1;    // slot it defines
-  ViewFn view;      // set for views
+  StepFn run;     // empty for views
+  int op = 0;     // index into Plan::ops
+  Slot out = -1;  // slot it defines
+  ViewFn view;    // set for views
   Slot source = -1;
 };
 
@@ -76,8 +76,8 @@ struct ConstCall {
 };
 
 struct PlanOptions {
-  bool arena = true;  // intermediates live in one allocation that is reused by every run
-  bool fuse = true;   // run op sequences as one kernel where nobody looks at the values between
+  bool arena = true;       // intermediates live in one allocation that is reused by every run
+  bool fuse = true;        // run op sequences as one kernel where nobody looks at the values between
   bool host_code = false;  // machine code in the binary may run
 };
 
@@ -89,13 +89,14 @@ struct Plan {
   std::vector<MemoryEvent> events;
   std::vector<ConstCall> constants;
   std::vector<Slot> inputs, outputs;
-  std::vector<std::optional<Packing>> packings;  // per slot
+  std::vector<std::optional<Packing>> packings;    // per slot
   std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs
   int64_t arena_bytes = 0;
   c10::Storage arena;
 };
 
-std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options, int depth = 0);
+std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options,
+                                int depth = 0);
 
 // Decides which slots share memory and turns views of fixed memory into fixed slots.
 void lay_out(Plan& plan, const PlanOptions& options);

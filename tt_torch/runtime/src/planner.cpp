@@ -10,7 +10,8 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr int kMaxDepth = 8;  // of calls between programs
+constexpr int kMaxDepth = 8;                // of calls between programs
+constexpr size_t kMaxOperations = 1 << 20;  // of a program with all its calls expanded
 
 // Every op of the binary that no kernel runs, so that one error names them all.
 void require_kernels(const Binary::Impl& binary) {
@@ -30,6 +31,24 @@ const Program& program_at(const Binary::Impl& binary, size_t index) {
   return binary.programs[index];
 }
 
+// Operations of a program with its calls expanded. Refuses programs that call each other in a circle.
+size_t expanded_size(const Binary::Impl& binary, size_t index, std::map<size_t, size_t>& known) {
+  const Program& program = program_at(binary, index);
+  const auto [entry, fresh] = known.try_emplace(index, 0);  // 0: being counted further up
+  if (!fresh && entry->second == 0)
+    throw Error(ErrorKind::BinaryFormat, "programs call each other without end: " + program.name);
+  if (!fresh) return entry->second;
+  size_t size = program.operations.size() + 1;
+  for (const Operation& op : program.operations) {
+    const bool cached = op.name == "LoadCachedOp";
+    if (!cached && op.name != "FuncCallOp") continue;
+    const auto callee = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
+    size += expanded_size(binary, callee, known);
+    if (size > kMaxOperations) throw Error(ErrorKind::BinaryFormat, program.name + " is too large");
+  }
+  return known[index] = size;
+}
+
 }  // namespace
 
 Slot Planner::new_slot(const TensorSpec& spec) {
@@ -44,7 +63,8 @@ Slot Planner::new_slot(const TensorSpec& spec) {
 Slot Planner::lookup(uint32_t id, const std::string& who) const {
   const auto it = ids_.find(id);
   if (it == ids_.end())
-    throw Error(ErrorKind::BinaryFormat, who + " reads tensor " + std::to_string(id) + ", which does not exist there");
+    throw Error(ErrorKind::BinaryFormat,
+                who + " reads tensor " + std::to_string(id) + ", which does not exist there");
   return it->second;
 }
 
@@ -55,7 +75,8 @@ Slot Planner::original(Slot slot) const {
 
 void Planner::touch(Slot slot) {
   ++touches_[original(slot)];
-  for (; slot >= 0; slot = plan->values[slot].source) plan->values[slot].last = std::max(plan->values[slot].last, current());
+  for (; slot >= 0; slot = plan->values[slot].source)
+    plan->values[slot].last = std::max(plan->values[slot].last, current());
 }
 
 void Planner::forget(uint32_t id) {
@@ -81,7 +102,8 @@ void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vec
   if (depth_ > kMaxDepth) throw Error(ErrorKind::BinaryFormat, "programs call each other without end");
   if (program.mesh_volume > 1)
     throw Error(ErrorKind::UnsupportedBinary, "program " + program.name + " is for a mesh of " +
-        std::to_string(program.mesh_volume) + " chips; the emulated device runs single-chip programs");
+                                                  std::to_string(program.mesh_volume) +
+                                                  " chips; the emulated device runs single-chip programs");
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     storage_type(program.inputs[i].spec.dtype);
     const Slot slot = arguments ? (*arguments)[i] : new_slot(program.inputs[i].spec);
@@ -104,7 +126,8 @@ void Planner::operations(const Program& program) {
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& op = program.operations[i];
     plan->ops.push_back({op.name, op.location, op.debug_info, program.name, {}});
-    if (absorbed_[i]) {  // its result exists already, computed by an earlier step; it takes device memory from here
+    if (absorbed_[i]) {  // its result exists already, computed by an earlier step; it takes device memory
+                         // from here
       const auto ref = op.record.record("out");
       plan->events.push_back({current(), ids_.at(static_cast<uint32_t>(ref->integer("global_id"))), true});
       continue;
@@ -130,7 +153,8 @@ std::span<const uint8_t> Planner::library(int64_t id) const {
 void Planner::call(OpBuilder& op, size_t index) {
   const Program& callee = program_at(binary, index);
   const std::vector<Slot> arguments = op.ins("inputs");
-  op.require(arguments.size() == callee.inputs.size(), "it passes another number of inputs than the program takes");
+  op.require(arguments.size() == callee.inputs.size(),
+             "it passes another number of inputs than the program takes");
   for (size_t i = 0; i < arguments.size(); ++i)
     op.require(op.spec(arguments[i]).shape == callee.inputs[i].spec.shape &&
                    op.spec(arguments[i]).dtype == callee.inputs[i].spec.dtype,
@@ -160,7 +184,8 @@ void Planner::load_cached(OpBuilder& op) {
   const auto bound = [&](Slot slot) { return plan->values[slot].origin == Origin::Bound; };
   if (!options.arena || !std::all_of(inputs.begin(), inputs.end(), bound)) return call(op, index);
   const Program& callee = program_at(binary, index);
-  op.require(inputs.size() == callee.inputs.size(), "it passes another number of inputs than the program takes");
+  op.require(inputs.size() == callee.inputs.size(),
+             "it passes another number of inputs than the program takes");
   for (size_t i = 0; i < inputs.size(); ++i)
     op.require(op.spec(inputs[i]).shape == callee.inputs[i].spec.shape &&
                    op.spec(inputs[i]).dtype == callee.inputs[i].spec.dtype,
@@ -168,13 +193,15 @@ void Planner::load_cached(OpBuilder& op) {
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
-  constant.plan = make_plan(binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code}, depth_ + 1);
+  constant.plan = make_plan(
+      binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code}, depth_ + 1);
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "it binds another number of results than the program has");
   for (const auto& ref : op.attributes().records("outputs")) {
     const Operand result = decode_operand(ref);
     const Slot callee_slot = constant.plan->outputs[constant.outputs.size()];
-    op.require(constant.plan->values[callee_slot].spec.shape == result.spec.shape, "a result has another shape");
+    op.require(constant.plan->values[callee_slot].spec.shape == result.spec.shape,
+               "a result has another shape");
     const Slot slot = new_slot(result.spec);
     define(result.id, slot);
     constant.outputs.push_back(slot);
@@ -182,8 +209,13 @@ void Planner::load_cached(OpBuilder& op) {
   plan->constants.push_back(std::move(constant));
 }
 
-std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options, int depth) {
-  if (depth == 0) require_kernels(binary);
+std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options,
+                                int depth) {
+  if (depth == 0) {
+    require_kernels(binary);
+    std::map<size_t, size_t> known;
+    expanded_size(binary, program, known);
+  }
   Planner planner(binary, options, depth);
   planner.plan->program = program_at(binary, program).name;
   planner.program(program, nullptr, &planner.plan->outputs);
@@ -192,7 +224,7 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
     if (!planner.packs(slot)) planner.plan->packings[slot].reset();
   for (Slot slot : planner.plan->outputs) planner.plan->packings[planner.original(slot)].reset();
-  lay_out(*planner.plan, options);
+  if (!options.arena) lay_out(*planner.plan, options);  // else when a run is known to fit the device
   return planner.plan;
 }
 

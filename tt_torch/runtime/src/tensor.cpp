@@ -2,7 +2,9 @@
 
 #include <atomic>
 
+#include "aten_only.h"
 #include "const_cache.h"
+#include "failure.h"
 #include "tensor_impl.h"
 #include "tt/runtime/error.h"
 #include "values.h"
@@ -38,20 +40,27 @@ at::Tensor Tensor::Impl::packed(const Packing& packing) {
 }
 
 Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
-                      std::shared_ptr<void> owner) {
+                      std::shared_ptr<void> owner, const std::string& who) {
   if (!converts(source.dtype, spec.dtype))
-    throw Error(ErrorKind::InputDtype, std::string("got ") + name(source.dtype) + ", accepted is " +
-        accepted_types(spec.dtype));
+    throw Error(ErrorKind::InputDtype,
+                who + ": got " + name(source.dtype) + ", accepted is " + accepted_types(spec.dtype));
   if (source.shape != spec.shape)
-    throw Error(ErrorKind::InputShape, "got shape " + describe(source.shape) + ", accepted is " +
-        describe(spec.shape));
+    throw Error(ErrorKind::InputShape,
+                who + ": got shape " + describe(source.shape) + ", accepted is " + describe(spec.shape));
   device.impl()->require_open();
   std::unique_ptr<DeviceBuffer> buffer;
-  if (spec.buffer != BufferType::Host) buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
-  const at::Tensor host = view_of(source);
-  at::Tensor value = to_value(host, spec.dtype);
-  const bool borrows = value.is_alias_of(host);
-  if (borrows && buffer) value = value.clone();
+  if (spec.buffer != BufferType::Host)
+    buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
+  AtenOnly guard;
+  bool borrows = false;
+  at::Tensor value = guarded(
+      [&] {
+        const at::Tensor host = view_of(source);
+        at::Tensor held = to_value(host, spec.dtype);
+        borrows = held.is_alias_of(host);
+        return borrows && buffer ? held.clone() : held;
+      },
+      [&] { return "keeping " + who + " on the device"; });
   auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows || buffer != nullptr);
   impl->buffer = std::move(buffer);
   if (borrows) impl->owner = std::move(owner);

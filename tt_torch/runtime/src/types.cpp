@@ -5,10 +5,10 @@
 namespace tt::runtime {
 
 const char* name(DataType dtype) {
-  constexpr const char* names[] = {"Float32",    "Float16",    "BFloat16",  "BFP_Float8", "BFP_BFloat8",
+  constexpr const char* names[] = {"Float32",    "Float16",     "BFloat16",   "BFP_Float8",  "BFP_BFloat8",
                                    "BFP_Float4", "BFP_BFloat4", "BFP_Float2", "BFP_BFloat2", "UInt32",
-                                   "UInt16",     "UInt8",      "Int32",     "Float64",    "Int64",
-                                   "UInt64",     "Int16",      "Int8",      "Bool"};
+                                   "UInt16",     "UInt8",       "Int32",      "Float64",     "Int64",
+                                   "UInt64",     "Int16",       "Int8",       "Bool"};
   return names[static_cast<size_t>(dtype)];
 }
 
@@ -20,7 +20,8 @@ const char* name(BufferType buffer) {
 }
 
 const char* name(MemoryLayout layout) {
-  constexpr const char* names[] = {"interleaved", "height_sharded", "width_sharded", "block_sharded", "nd_sharded"};
+  constexpr const char* names[] = {"interleaved", "height_sharded", "width_sharded", "block_sharded",
+                                   "nd_sharded"};
   return names[static_cast<size_t>(layout)];
 }
 
@@ -36,9 +37,9 @@ std::string describe(const TensorSpec& spec) {
 }
 
 const char* Error::class_name() const {
-  constexpr const char* names[] = {"BinaryFormatError", "SchemaError",     "UnsupportedBinaryError",
-                                   "InputCountError",   "InputShapeError", "InputDtypeError",
-                                   "DeviceError",       "DeviceMemoryError", "KernelError"};
+  constexpr const char* names[] = {
+      "BinaryFormatError", "SchemaError", "UnsupportedBinaryError", "InputCountError", "InputShapeError",
+      "InputDtypeError",   "DeviceError", "DeviceMemoryError",      "KernelError",     "ExecutableBusyError"};
   return names[static_cast<size_t>(kind_)];
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 
+#include <cstring>
+
 #include "block_round.h"
 #include "tt/runtime/error.h"
 
@@ -10,30 +12,53 @@ namespace tt::runtime {
 
 at::ScalarType storage_type(DataType dtype) {
   switch (dtype) {
-    case DataType::Float32: return at::kFloat;
-    case DataType::BFloat16: case DataType::BfpBFloat8: case DataType::BfpBFloat4: return at::kBFloat16;
-    case DataType::UInt32: return at::kLong;
-    case DataType::UInt16: case DataType::Int32: return at::kInt;
-    case DataType::UInt8: return at::kByte;
-    default: break;
+    case DataType::Float32:
+      return at::kFloat;
+    case DataType::BFloat16:
+    case DataType::BfpBFloat8:
+    case DataType::BfpBFloat4:
+      return at::kBFloat16;
+    case DataType::UInt32:
+      return at::kLong;
+    case DataType::UInt16:
+    case DataType::Int32:
+      return at::kInt;
+    case DataType::UInt8:
+      return at::kByte;
+    default:
+      break;
   }
-  throw Error(ErrorKind::UnsupportedBinary, std::string("a device cannot hold values of type ") + name(dtype));
+  throw Error(ErrorKind::UnsupportedBinary,
+              std::string("a device cannot hold values of type ") + name(dtype));
 }
 
 at::ScalarType host_type(DataType dtype) {
   switch (dtype) {
-    case DataType::Float16: return at::kHalf;
-    case DataType::Float64: return at::kDouble;
-    case DataType::Int64: return at::kLong;
-    case DataType::UInt64: return at::kUInt64;
-    case DataType::UInt32: return at::kUInt32;
-    case DataType::UInt16: return at::kUInt16;
-    case DataType::Int16: return at::kShort;
-    case DataType::Int8: return at::kChar;
-    case DataType::Bool: return at::kBool;
-    case DataType::Float32: case DataType::BFloat16: case DataType::UInt8: case DataType::Int32:
+    case DataType::Float16:
+      return at::kHalf;
+    case DataType::Float64:
+      return at::kDouble;
+    case DataType::Int64:
+      return at::kLong;
+    case DataType::UInt64:
+      return at::kUInt64;
+    case DataType::UInt32:
+      return at::kUInt32;
+    case DataType::UInt16:
+      return at::kUInt16;
+    case DataType::Int16:
+      return at::kShort;
+    case DataType::Int8:
+      return at::kChar;
+    case DataType::Bool:
+      return at::kBool;
+    case DataType::Float32:
+    case DataType::BFloat16:
+    case DataType::UInt8:
+    case DataType::Int32:
       return storage_type(dtype);
-    default: break;
+    default:
+      break;
   }
   throw Error(ErrorKind::InputDtype, std::string("host memory cannot hold elements of type ") + name(dtype));
 }
@@ -51,16 +76,16 @@ at::Tensor view_of(const HostBuffer& buffer) {
   return at::from_blob(buffer.data, buffer.shape, buffer.strides, at::TensorOptions(host_type(buffer.dtype)));
 }
 
-bool converts(DataType from, DataType to) {
-  return from == DataType::Bool || is_float(from) == is_float(to);
-}
+bool converts(DataType from, DataType to) { return from == DataType::Bool || is_float(from) == is_float(to); }
 
 std::string accepted_types(DataType to) {
   return is_float(to) ? "Float32, BFloat16, Float16, Float64 or Bool" : "any integer type or Bool";
 }
 
 at::Tensor to_value(const at::Tensor& host, DataType dtype) {
-  at::Tensor value = host.to(storage_type(dtype)).contiguous();
+  const at::ScalarType type = storage_type(dtype);
+  const bool fits = host.scalar_type() == type && host.is_contiguous();
+  at::Tensor value = fits ? host : host.to(type).contiguous();
   if (!needs_settling(dtype)) return value;
   if (value.is_alias_of(host)) value = value.clone();
   settle(value, dtype);
@@ -79,11 +104,26 @@ void settle(at::Tensor& value, DataType dtype) {
   const int64_t columns = value.dim() ? value.size(-1) : 1;
   auto* data = value.data_ptr<at::BFloat16>();
   at::parallel_for(0, value.numel() / columns, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) round_row(data + row * columns, columns, mantissa_bits(dtype));
+    for (int64_t row = begin; row < end; ++row)
+      round_row(data + row * columns, columns, mantissa_bits(dtype));
   });
 }
 
+static bool is_row_major(const HostBuffer& buffer) {
+  int64_t expected = 1;
+  for (size_t i = buffer.shape.size(); i-- > 0; expected *= buffer.shape[i])
+    if (buffer.shape[i] != 1 && buffer.strides[i] != expected) return false;
+  return true;
+}
+
 void copy_out(const at::Tensor& value, const HostBuffer& destination) {
+  const bool plain = !value.is_mkldnn() && value.scalar_type() == host_type(destination.dtype) &&
+                     value.is_contiguous() && value.sizes() == at::IntArrayRef(destination.shape) &&
+                     is_row_major(destination);
+  if (plain) {
+    if (value.numel()) std::memcpy(destination.data, value.const_data_ptr(), value.nbytes());
+    return;
+  }
   at::Tensor target = view_of(destination);
   target.copy_(value.is_mkldnn() ? value.to_dense() : value);
 }

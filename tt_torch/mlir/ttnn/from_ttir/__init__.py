@@ -18,6 +18,8 @@ from tt_torch.mlir.ttnn.from_ttir import (  # noqa: F401  (registers the rules)
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 
+computing.take_the_rest()
+
 
 def convert(module: ir.Module) -> None:
     """Converts `main`: arguments get their placement, ops their TTNN form."""

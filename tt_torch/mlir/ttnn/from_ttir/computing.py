@@ -18,7 +18,9 @@ def rename(op: Any, b: Builder) -> Any:
     return b(name, *operands, type=result_types(name, op.results), **attributes)
 
 
-OWN_RULE = {name for name, _ in RULES.rules}  # of the families whose attributes change, imported before this one
-for _name in [name for name in ods.OPS if name.startswith("ttir.") and name not in OWN_RULE]:
-    if _name.replace("ttir.", "ttnn.") in ods.OPS:
-        RULES.rewrites(_name)(rename)
+def take_the_rest() -> None:
+    """Registers `rename` for each op that both dialects have and that no other family has a rule for."""
+    own = {name for name, _ in RULES.rules}
+    for name in ods.OPS:
+        if name.startswith("ttir.") and name not in own and name.replace("ttir.", "ttnn.") in ods.OPS:
+            RULES.rewrites(name)(rename)

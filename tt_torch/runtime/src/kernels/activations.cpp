@@ -33,9 +33,9 @@ const std::map<std::string, Activation>& activations() {
 // UnaryOpType values of the functions above.
 const std::map<int64_t, std::string>& names_by_type() {
   static const std::map<int64_t, std::string> rows = {
-      {0, "exp"},  {2, "gelu"},   {3, "relu"},    {4, "sqrt"},         {5, "sigmoid"}, {7, "tanh"},
-      {12, "abs"}, {15, "square"}, {34, "relu6"}, {35, "hardsigmoid"}, {51, "silu"},   {52, "softplus"},
-      {53, ""},    {54, "neg"}};
+      {0, "exp"},   {2, "gelu"},      {3, "relu"},    {4, "sqrt"},   {5, "sigmoid"},
+      {7, "tanh"},  {12, "abs"},      {15, "square"}, {34, "relu6"}, {35, "hardsigmoid"},
+      {51, "silu"}, {52, "softplus"}, {53, ""},       {54, "neg"}};
   return rows;
 }
 
@@ -57,8 +57,8 @@ Activation activation_of(OpBuilder& op, const wire::Record& unary) {
   }
   const auto name = names_by_type().find(type);
   if (name == names_by_type().end())
-    throw Error(ErrorKind::UnsupportedBinary, op.operation().name + ": fused activation " + std::to_string(type) +
-        " has no kernel");
+    throw Error(ErrorKind::UnsupportedBinary,
+                op.operation().name + ": fused activation " + std::to_string(type) + " has no kernel");
   return activation_named(name->second);
 }
 

@@ -22,19 +22,23 @@ Tensor visible(int64_t queries, int64_t keys, bool causal, std::optional<int64_t
   Tensor allowed = at::ones({queries, keys}, at::kBool);
   if (causal) allowed = allowed.logical_and(distance >= 0);
   if (window) allowed = allowed.logical_and(distance < *window);
-  return at::zeros({queries, keys}).masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
+  return at::zeros({queries, keys})
+      .masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
 // Softmax with one more logit per head that takes part in the sum and has no value.
-Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& sink, double scale) {
+Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& sink,
+                 double scale) {
   Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(-1, -2)) * scale;
   if (mask.defined()) scores = scores + mask;
-  const Tensor extra = sink.to(at::kFloat).reshape({1, -1, 1, 1}).expand({scores.size(0), scores.size(1), scores.size(2), 1});
+  const Tensor extra =
+      sink.to(at::kFloat).reshape({1, -1, 1, 1}).expand({scores.size(0), scores.size(1), scores.size(2), 1});
   const Tensor weights = at::softmax(at::cat({scores, extra}, -1), -1).narrow(-1, 0, scores.size(-1));
   return at::matmul(weights, v.to(at::kFloat));
 }
 
-Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tensor& value, Tensor mask, const Tensor& sink) {
+Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tensor& value, Tensor mask,
+              const Tensor& sink) {
   const int64_t groups = q.size(1) / key.size(1);
   const Tensor k = groups > 1 ? at::repeat_interleave(key, groups, 1) : key;
   const Tensor v = groups > 1 ? at::repeat_interleave(value, groups, 1) : value;
@@ -47,8 +51,13 @@ Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tens
 }
 
 Attention read_attention(OpBuilder& op) {
-  return {op.in("query"), op.in("key"), op.in("value"), op.maybe("attention_mask"), op.maybe("attention_sink"),
-          op.attributes().flag("is_causal"), op.attributes().maybe_real("scale"),
+  return {op.in("query"),
+          op.in("key"),
+          op.in("value"),
+          op.maybe("attention_mask"),
+          op.maybe("attention_sink"),
+          op.attributes().flag("is_causal"),
+          op.attributes().maybe_real("scale"),
           op.attributes().maybe_integer("sliding_window_size")};
 }
 
@@ -65,7 +74,8 @@ void attention(OpBuilder& op) {
   require_heads(op, a, 1);
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
-    return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink)).contiguous();
+    return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink))
+        .contiguous();
   });
 }
 
@@ -82,7 +92,8 @@ void attention_decode(OpBuilder& op) {
     if (a.causal && position) {
       const Tensor current = f[*position].reshape({-1, 1, 1, 1});
       Tensor hidden = at::arange(keys).reshape({1, 1, 1, keys}) > current;
-      if (a.window) hidden = hidden.logical_or(at::arange(keys).reshape({1, 1, 1, keys}) <= current - *a.window);
+      if (a.window)
+        hidden = hidden.logical_or(at::arange(keys).reshape({1, 1, 1, keys}) <= current - *a.window);
       mask = at::zeros(hidden.sizes()).masked_fill(hidden, -std::numeric_limits<double>::infinity());
     }
     Attention plain = a;
@@ -102,12 +113,14 @@ void split_heads(OpBuilder& op) {
   const Slot outs[] = {op.out("q_out"), op.out("k_out"), op.out("v_out")};
   const auto& shape = op.spec(source).shape;
   const int64_t sections = heads + (kv ? 0 : 2 * kv_heads);
-  op.require(shape.size() >= 3 && heads > 0 && kv_heads > 0 && shape.back() % sections == 0, "heads do not divide the width");
+  op.require(shape.size() >= 3 && heads > 0 && kv_heads > 0 && shape.back() % sections == 0,
+             "heads do not divide the width");
   const int64_t depth = shape.back() / sections, offset = kv ? 0 : heads;
   // The results are views: attention reads strided heads as well as packed ones.
   const auto part = [=](const Tensor& t, int64_t first, int64_t count) {
     return t.narrow(-1, first * depth, count * depth)
-        .reshape({t.size(0), t.size(-2), count, depth}).transpose(1, 2);
+        .reshape({t.size(0), t.size(-2), count, depth})
+        .transpose(1, 2);
   };
   op.view(outs[0], source, [=](const Tensor& t) { return part(t, 0, heads); });
   const Slot from = kv.value_or(source);
@@ -134,12 +147,16 @@ void create_heads_decode(OpBuilder& op) {
   const Slot outs[] = {op.out("q_out"), op.out("k_out"), op.out("v_out")};
   const auto& shape = op.spec(source).shape;
   const int64_t sections = heads + 2 * kv_heads;
-  op.require(shape.size() == 4 && heads > 0 && kv_heads > 0 && shape[3] % sections == 0, "heads do not divide the width");
+  op.require(shape.size() == 4 && heads > 0 && kv_heads > 0 && shape[3] % sections == 0,
+             "heads do not divide the width");
   const int64_t depth = shape[3] / sections, starts[] = {0, heads, heads + kv_heads};
   for (int i = 0; i < 3; ++i) {
     const int64_t first = starts[i] * depth, count = i == 0 ? heads : kv_heads;
     op.compute(outs[i], [=](Frame& f) {
-      return f[source].narrow(3, first, count * depth).reshape({1, f[source].size(2), count, depth}).contiguous();
+      return f[source]
+          .narrow(3, first, count * depth)
+          .reshape({1, f[source].size(2), count, depth})
+          .contiguous();
     });
   }
 }
@@ -158,7 +175,8 @@ void rotary_embedding(OpBuilder& op) {
   const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
   const auto index = op.attributes().maybe_integer("token_index");
   const auto &shape = op.spec(source).shape, &cache = op.spec(cosine).shape;
-  op.require(shape.size() >= 2 && cache.size() >= 2 && shape.back() % 2 == 0 && op.spec(sine).shape == cache, "shapes");
+  op.require(shape.size() >= 2 && cache.size() >= 2 && shape.back() % 2 == 0 && op.spec(sine).shape == cache,
+             "shapes");
   const int64_t first = index.value_or(0), count = index ? 1 : shape[shape.size() - 2];
   op.require(first + count <= cache[cache.size() - 2], "the caches are too short");
   op.compute(out, [=](Frame& f) {

@@ -22,12 +22,20 @@ void read_padding(OpBuilder& op, Convolution& c) {
   const Ints padding = op.attributes().integers("padding");
   for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
   op.require(padding.size() == 2 || padding.size() == 4, "padding");
-  if (padding.size() == 2) c.shape.padding = padding;
-  else if (padding[0] == padding[1] && padding[2] == padding[3]) c.shape.padding = {padding[0], padding[2]};
+  if (padding.size() == 2)
+    c.shape.padding = padding;
+  else if (padding[0] == padding[1] && padding[2] == padding[3])
+    c.shape.padding = {padding[0], padding[2]};
   else {
     c.shape.padding = {0, 0};
     c.edges = {padding[2], padding[3], padding[0], padding[1]};
   }
+}
+
+// Positions of a window over a padded dimension; 0 when it does not fit.
+int64_t windows(int64_t padded, int64_t kernel, int64_t stride, int64_t dilation) {
+  const int64_t room = padded - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
 }
 
 struct Operands {
@@ -51,6 +59,11 @@ Operands read_operands(OpBuilder& op) {
   return o;
 }
 
+// Before anything runs: results of absurd size would be made before they are looked at.
+void require_size(OpBuilder& op, const Operands& o, const Ints& size) {
+  op.require(checked_volume(size) == checked_volume(o.result), "the result has another size");
+}
+
 std::optional<Tensor> bias_of(const Operands& o, Frame& f) {
   if (!o.bias) return std::nullopt;
   return f[*o.bias].reshape({-1}).to(o.type);
@@ -63,7 +76,8 @@ Tensor apply(const Activation& activation, const Tensor& value) {
 Tensor packed_convolution(const Operands& o, const Convolution& c, const Tensor& x, Frame& f) {
   const bool fusible = !o.activation.apply || !o.activation.fused.empty();
   if (!o.added) {
-    const Tensor y = onednn::convolution(x, f[o.weight], bias_of(o, f), c.shape, fusible ? o.activation : Activation{});
+    const Tensor y =
+        onednn::convolution(x, f[o.weight], bias_of(o, f), c.shape, fusible ? o.activation : Activation{});
     return fusible ? y : apply(o.activation, y);
   }
   const Ints size = c.out_size();
@@ -77,8 +91,10 @@ Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
   Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
   if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
   if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
-  const Tensor weight = f[o.weight].to(o.type).reshape({c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]});
-  Tensor y = at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
+  const Tensor weight =
+      f[o.weight].to(o.type).reshape({c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+  Tensor y =
+      at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
   if (o.added) {
     const Ints size = c.out_size();
     y = y + as_image(f[*o.added], c.batch, size[0], size[1]);
@@ -96,7 +112,8 @@ void absorb_tails(OpBuilder& op, Operands& o) {
     return;
   }
   o.added = first->other;
-  if (const auto second = op.absorb(o.out, false)) o.activation = activation_named(second->type == 8 ? "relu" : "gelu");
+  if (const auto second = op.absorb(o.out, false))
+    o.activation = activation_named(second->type == 8 ? "relu" : "gelu");
 }
 
 }  // namespace
@@ -126,7 +143,8 @@ Convolution read_convolution(OpBuilder& op) {
   c.out_channels = a.integer("out_channels");
   for (int64_t value : {c.shape.groups, c.batch, c.height, c.width, c.channels, c.out_channels})
     op.require(value > 0 && value < kLimit, "a size is out of range");
-  op.require(c.channels % c.shape.groups == 0 && c.out_channels % c.shape.groups == 0, "groups do not divide the channels");
+  op.require(c.channels % c.shape.groups == 0 && c.out_channels % c.shape.groups == 0,
+             "groups do not divide the channels");
   const Ints edges = c.edges.empty() ? Ints{0, 0, 0, 0} : c.edges;
   c.shape.input = {c.batch, c.channels, c.height + edges[2] + edges[3], c.width + edges[0] + edges[1]};
   return c;
@@ -143,16 +161,19 @@ void conv2d(OpBuilder& op) {
              "the input does not hold batch x height x width x channels values");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
-  op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels, "the result has another size");
-  const bool raw = op.spec(o.weight).shape == Ints{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
+  op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels,
+             "the result has another size");
+  const bool raw =
+      op.spec(o.weight).shape == Ints{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
   if (raw) {
     std::string key = std::string("conv") + toString(o.type);
     for (const auto* part : {&c.shape.stride, &c.shape.padding, &c.shape.dilation, &c.shape.input})
       key += "|" + describe(*part);
     // The plain form is the caller's or somebody's constant in OIHW order, so it can be made again.
-    op.prefer(o.weight, {key + "|" + std::to_string(c.shape.groups),
-                         [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
-                         [](const Tensor& packed) { return packed.to_dense(); }});
+    op.prefer(o.weight,
+              {key + "|" + std::to_string(c.shape.groups),
+               [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
+               [](const Tensor& packed) { return packed.to_dense(); }});
   }
   absorb_tails(op, o);
   op.compute(o.out, [o, c](Frame& f) { return run_conv2d(o, c, f); });
@@ -166,11 +187,19 @@ void conv1d(OpBuilder& op) {
   op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0, "attributes are out of range");
   for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
   op.require(op.spec(o.weight).shape.size() >= 3, "the weight must have three dimensions");
+  for (const char* field : {"batch_size", "input_length", "in_channels", "out_channels", "kernel_size"})
+    op.require(a.integer(field) > 0 && a.integer(field) < kLimit, field);
+  const int64_t length = a.integer("input_length") + padding[0] + padding[1];
+  op.require(stride < kLimit && dilation < kLimit, "attributes are out of range");
+  require_size(op, o,
+               {a.integer("batch_size"), windows(length, a.integer("kernel_size"), stride, dilation),
+                a.integer("out_channels")});
   const Ints input{a.integer("batch_size"), a.integer("input_length"), a.integer("in_channels")};
   const Ints weight{a.integer("out_channels"), a.integer("in_channels") / groups, a.integer("kernel_size")};
   op.compute(o.out, [=](Frame& f) {
     const Tensor x = at::constant_pad_nd(f[o.input].reshape(input).transpose(1, 2), padding);
-    const Tensor y = at::conv1d(x, f[o.weight].to(o.type).reshape(weight), bias_of(o, f), Ints{stride}, Ints{0}, Ints{dilation}, groups);
+    const Tensor y = at::conv1d(x, f[o.weight].to(o.type).reshape(weight), bias_of(o, f), Ints{stride},
+                                Ints{0}, Ints{dilation}, groups);
     return apply(o.activation, y).transpose(1, 2).reshape(o.result);
   });
 }
@@ -181,21 +210,25 @@ void conv3d(OpBuilder& op) {
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
-  op.require(p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5, "attributes are out of range");
+  op.require(p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5,
+             "attributes are out of range");
   for (int64_t value : p) op.require(value >= 0 && value <= kMaxPadding, "padding");
-  const Ints edges{0, 0, p[2], p[2], p[1], p[1], p[0], p[0]};
+  const Ints sides{p[2], p[2], p[1], p[1], p[0], p[0]};
   const std::string mode = a.text("padding_mode") == "replicate" ? "replicate" : "constant";
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
   const int64_t depth = channels / groups;
+  const auto& image = op.spec(o.input).shape;
+  Ints size{image[0], outs};
+  for (size_t i = 0; i < 3; ++i) size.push_back(windows(image[i + 1] + 2 * p[i], kernel[i], stride[i], 1));
+  require_size(op, o, size);
   op.compute(o.out, [=](Frame& f) {
     // The prepared weight is (KD*KH*KW*C, O), channels padded up to a multiple of the alignment.
     const Tensor matrix = f[o.weight].to(o.type);
     const Tensor taps = matrix.reshape({kernel[0], kernel[1], kernel[2], -1, outs}).narrow(3, 0, depth);
-    Ints sides = edges;
     Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
-    sides.erase(sides.begin(), sides.begin() + 2);
     x = mode == "constant" ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
-    const Tensor y = at::conv3d(x, taps.permute({4, 3, 0, 1, 2}).contiguous(), bias_of(o, f), stride, Ints{0, 0, 0}, Ints{1, 1, 1}, groups);
+    const Tensor y = at::conv3d(x, taps.permute({4, 3, 0, 1, 2}).contiguous(), bias_of(o, f), stride,
+                                Ints{0, 0, 0}, Ints{1, 1, 1}, groups);
     return y.permute({0, 2, 3, 4, 1}).reshape(o.result);
   });
 }
@@ -205,9 +238,15 @@ void conv_transpose2d(OpBuilder& op) {
   const Operands o = read_operands(op);
   const Ints extra = op.attributes().integers("output_padding");
   op.require(extra.size() == 2 && c.edges.empty(), "output_padding");
+  Ints size{c.batch, c.out_channels};
+  for (size_t i = 0; i < 2; ++i)
+    size.push_back(((i == 0 ? c.height : c.width) - 1) * c.shape.stride[i] - 2 * c.shape.padding[i] +
+                   c.shape.dilation[i] * (c.kernel[i] - 1) + extra[i] + 1);
+  require_size(op, o, size);
   op.compute(o.out, [=](Frame& f) {
     const Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
-    const Tensor weight = f[o.weight].to(o.type).reshape({c.channels, c.out_channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+    const Tensor weight = f[o.weight].to(o.type).reshape(
+        {c.channels, c.out_channels / c.shape.groups, c.kernel[0], c.kernel[1]});
     const Tensor y = at::conv_transpose2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, extra,
                                           c.shape.groups, c.shape.dilation);
     return as_flat(apply(o.activation, y), o.result);

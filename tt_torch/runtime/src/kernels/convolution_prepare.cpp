@@ -9,10 +9,13 @@ namespace {
 using Tensor = at::Tensor;
 
 // Rounded to the type the weights have on the device, computed in the type of the activation.
-Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) { return to_value(weight, weights).to(type); }
+Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) {
+  return to_value(weight, weights).to(type);
+}
 
 at::ScalarType activation_type(OpBuilder& op) {
-  const auto dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);  // the schema's default
+  const auto dtype =
+      decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);  // the schema's default
   op.require(is_float(dtype), "input_dtype must be a float type");
   return storage_type(dtype);
 }
@@ -24,16 +27,24 @@ void prepare_conv2d_weights(OpBuilder& op) {
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
   const std::vector<int64_t> shape{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
-  op.require(checked_volume(op.spec(source).shape) == checked_volume(shape), "the weight is not O x C x KH x KW");
+  op.require(checked_volume(op.spec(source).shape) == checked_volume(shape),
+             "the weight is not O x C x KH x KW");
   op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) {
     return onednn::pack_convolution(rounded(f[source], dtype, type).reshape(shape), c.shape);
   });
 }
 
+// The device library runs a transposed convolution as a plain one over a mirrored kernel, and mirrors it here
+// unless the weight comes mirrored already. Ours takes it as it was.
 void prepare_conv_transpose2d_weights(OpBuilder& op) {
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
-  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) { return rounded(f[source], dtype, type); });
+  op.require(op.spec(source).shape.size() == 4, "the weight is not I x O x KH x KW");
+  const bool mirrored = !op.attributes().flag("mirror_kernel");
+  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) {
+    const Tensor weight = rounded(f[source], dtype, type);
+    return mirrored ? weight.flip({2, 3}) : weight;
+  });
 }
 
 void prepare_bias(OpBuilder& op) {

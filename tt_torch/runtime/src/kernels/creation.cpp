@@ -14,10 +14,17 @@ void fill(OpBuilder& op, double value) {
 
 size_t element_size(DataType dtype) {
   switch (dtype) {
-    case DataType::Float32: case DataType::UInt32: case DataType::Int32: return 4;
-    case DataType::BFloat16: case DataType::UInt16: return 2;
-    case DataType::UInt8: return 1;
-    default: return 0;
+    case DataType::Float32:
+    case DataType::UInt32:
+    case DataType::Int32:
+      return 4;
+    case DataType::BFloat16:
+    case DataType::UInt16:
+      return 2;
+    case DataType::UInt8:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -48,7 +55,8 @@ void constant(OpBuilder& op) {
   const Slot out = op.out();
   const auto& shape = op.spec(out).shape;
   const auto volume = static_cast<size_t>(checked_volume(shape));
-  op.require(element_size(dtype) && bytes.size() == volume * element_size(dtype), "its bytes do not fill its shape");
+  op.require(element_size(dtype) && bytes.size() == volume * element_size(dtype),
+             "its bytes do not fill its shape");
   // The bytes belong to the binary, which outlives the plan; they may be less aligned than the type.
   const HostBuffer source{const_cast<uint8_t*>(bytes.data()), shape, {}, dtype};
   op.write(out, [=](Frame& f) {

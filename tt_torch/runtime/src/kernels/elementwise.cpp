@@ -23,23 +23,26 @@ Tensor logical_shift_right(const Tensor& a, const Tensor& b) {
 }
 
 Tensor divide(const Tensor& a, const Tensor& b) {
-  const bool integers = at::isIntegralType(a.scalar_type(), true) && at::isIntegralType(b.scalar_type(), true);
+  const bool integers =
+      at::isIntegralType(a.scalar_type(), true) && at::isIntegralType(b.scalar_type(), true);
   return integers ? at::div(a, b, "trunc") : at::div(a, b);
 }
 
-#define ROW(name) \
-  { [](Tensor& o, const Tensor& a, const Tensor& b) -> Tensor& { return at::name##_out(o, a, b); }, \
-    [](const Tensor& a, const Tensor& b) { return at::name(a, b); } }
+#define ROW(name)                                                                                  \
+  {[](Tensor& o, const Tensor& a, const Tensor& b) -> Tensor& { return at::name##_out(o, a, b); }, \
+   [](const Tensor& a, const Tensor& b) { return at::name(a, b); }}
 
 // Indexed by EltwiseBinaryOpType.
-constexpr BinaryRow binary_rows[] = {
-    ROW(add), ROW(mul), {nullptr, logical_shift_right}, ROW(sub), ROW(eq), ROW(ne), ROW(ge), ROW(gt), ROW(le),
-    ROW(lt), {nullptr, divide}, ROW(logical_and), ROW(logical_or), ROW(logical_xor)};
+constexpr BinaryRow binary_rows[] = {ROW(add),        ROW(mul),          {nullptr, logical_shift_right},
+                                     ROW(sub),        ROW(eq),           ROW(ne),
+                                     ROW(ge),         ROW(gt),           ROW(le),
+                                     ROW(lt),         {nullptr, divide}, ROW(logical_and),
+                                     ROW(logical_or), ROW(logical_xor)};
 
 // Indexed by EltwiseBinaryCompositeOpType.
-constexpr BinaryRow composite_rows[] = {
-    ROW(maximum), ROW(minimum), ROW(remainder), ROW(pow), ROW(atan2), ROW(bitwise_and), ROW(bitwise_or),
-    ROW(bitwise_xor), ROW(bitwise_left_shift)};
+constexpr BinaryRow composite_rows[] = {ROW(maximum),    ROW(minimum),     ROW(remainder),
+                                        ROW(pow),        ROW(atan2),       ROW(bitwise_and),
+                                        ROW(bitwise_or), ROW(bitwise_xor), ROW(bitwise_left_shift)};
 #undef ROW
 
 constexpr int64_t kSmall = 1 << 14;  // elements below which a plain loop beats a dispatched kernel
@@ -48,15 +51,21 @@ template <typename Function>
 StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise, Function function) {
   return [=](Frame& f) {
     const Tensor &x = f[a], &y = f[b];
-    if (!x.is_contiguous() || !y.is_contiguous()) { otherwise(f[out], x, y); return; }
-    const auto *left = static_cast<const float*>(x.const_data_ptr()), *right = static_cast<const float*>(y.const_data_ptr());
+    if (!x.is_contiguous() || !y.is_contiguous()) {
+      otherwise(f[out], x, y);
+      return;
+    }
+    const auto *left = static_cast<const float*>(x.const_data_ptr()),
+               *right = static_cast<const float*>(y.const_data_ptr());
     auto* result = static_cast<float*>(f[out].mutable_data_ptr());
     for (int64_t i = 0; i < count; ++i) result[i] = function(left[i], right[i]);
   };
 }
 
 bool all_small_floats(OpBuilder& op, Slot a, Slot b, Slot out) {
-  const auto plain = [&](Slot s) { return op.spec(s).dtype == DataType::Float32 && op.spec(s).shape == op.spec(out).shape; };
+  const auto plain = [&](Slot s) {
+    return op.spec(s).dtype == DataType::Float32 && op.spec(s).shape == op.spec(out).shape;
+  };
   return plain(a) && plain(b) && plain(out) && checked_volume(op.spec(out).shape) <= kSmall;
 }
 
@@ -94,7 +103,8 @@ void binary(OpBuilder& op) {
   const auto result = op.attributes().record("out");
   if (op.attributes().integer("type") == 10 && result && is_float(decode_operand(*result).spec.dtype)) {
     const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
-    op.require(at::infer_size(op.spec(a).shape, op.spec(b).shape) == op.spec(out).shape, "the shapes do not broadcast");
+    op.require(at::infer_size(op.spec(a).shape, op.spec(b).shape) == op.spec(out).shape,
+               "the shapes do not broadcast");
     return op.write(out, [=](Frame& f) { at::div_out(f[out], f[a], f[b]); });
   }
   build_binary(op, binary_rows, true);
@@ -107,12 +117,16 @@ void power_scalar(OpBuilder& op) {
   const auto exponent = op.attributes().member("rhs");
   op.require(exponent.has_value(), "rhs is missing");
   const bool integral = std::string_view(exponent->type_name()).ends_with("IntegralType");
-  const at::Scalar power = integral ? at::Scalar(exponent->integer("value")) : at::Scalar(exponent->real("value"));
+  const at::Scalar power =
+      integral ? at::Scalar(exponent->integer("value")) : at::Scalar(exponent->real("value"));
   op.compute(out, [=](Frame& f) { return at::pow(f[a], power); });
 }
 
 void where(OpBuilder& op) {
   const Slot condition = op.in("first"), yes = op.in("second"), no = op.in("third"), out = op.out();
+  const auto shape =
+      at::infer_size(at::infer_size(op.spec(condition).shape, op.spec(yes).shape), op.spec(no).shape);
+  op.require(shape == op.spec(out).shape, "the result's shape is not that of the broadcast operands");
   op.compute(out, [=](Frame& f) { return at::where(f[condition] != 0, f[yes], f[no]); });
 }
 

@@ -43,7 +43,8 @@ struct Result {
   DataType dtype;
 };
 
-std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& inputs, const std::vector<Result>& results) {
+std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& inputs,
+                             const std::vector<Result>& results) {
   std::vector<std::vector<int64_t>> layouts;
   std::vector<WrappedTensor> arguments;
   for (const at::Tensor& input : inputs) {
@@ -56,8 +57,10 @@ std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& i
   std::vector<at::Tensor> values;
   for (size_t i = 0; i < results.size(); ++i) {
     const at::ScalarType type = host_type(results[i].dtype);
-    char* data = static_cast<char*>(returned[i].aligned) + returned[i].offset * static_cast<int64_t>(c10::elementSize(type));
-    values.push_back(at::from_blob(data, results[i].shape, at::TensorOptions(type)).to(storage_type(results[i].dtype), false, true));
+    char* data = static_cast<char*>(returned[i].aligned) +
+                 returned[i].offset * static_cast<int64_t>(c10::elementSize(type));
+    values.push_back(at::from_blob(data, results[i].shape, at::TensorOptions(type))
+                         .to(storage_type(results[i].dtype), false, true));
     std::free(returned[i].base);
   }
   std::free(returned[0].sizes_then_strides);
@@ -69,10 +72,12 @@ std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& i
 
 void host_function(OpBuilder& op) {
   if (!op.planner().options.host_code)
-    throw Error(ErrorKind::UnsupportedBinary, "the binary carries machine code for the host (CpuOp); to run it, open the "
-                                              "device with allow_host_code");
+    throw Error(ErrorKind::UnsupportedBinary,
+                "the binary carries machine code for the host (CpuOp); to run it, open the "
+                "device with allow_host_code");
   const auto library = load_library(op, op.planner().library(op.attributes().integer("dylib_id")));
-  const auto function = reinterpret_cast<Function>(dlsym(library.get(), op.attributes().text("func_name").c_str()));
+  const auto function =
+      reinterpret_cast<Function>(dlsym(library.get(), op.attributes().text("func_name").c_str()));
   op.require(function != nullptr, "its library lacks the function");
   const std::vector<Slot> inputs = op.ins("ins");
   std::vector<DataType> types;
@@ -85,7 +90,8 @@ void host_function(OpBuilder& op) {
     op.compute(results[i].slot, [=](Frame& f) {
       if (i == 0) {
         std::vector<at::Tensor> arguments;
-        for (size_t k = 0; k < inputs.size(); ++k) arguments.push_back(f[inputs[k]].to(host_type(types[k])).contiguous());
+        for (size_t k = 0; k < inputs.size(); ++k)
+          arguments.push_back(f[inputs[k]].to(host_type(types[k])).contiguous());
         *values = call(function, arguments, results);
       }
       static_cast<void>(library);  // loaded as long as this step exists

@@ -26,7 +26,11 @@ void gather(OpBuilder& op) {
 void scatter(OpBuilder& op) {
   const Slot source = op.in("input"), index = op.in("index"), update = op.in("source"), out = op.out();
   const int64_t dim = checked_dim(op, source), type = op.attributes().integer("scatter_reduce_type");
-  const char* reduce = type == 0 ? "sum" : type == 2 ? "amax" : type == 3 ? "amin" : type == 6 ? "prod" : nullptr;
+  const char* reduce = type == 0   ? "sum"
+                       : type == 2 ? "amax"
+                       : type == 3 ? "amin"
+                       : type == 6 ? "prod"
+                                   : nullptr;
   op.compute(out, [=](Frame& f) {
     const Tensor values = f[update].to(f[source].scalar_type());
     if (!reduce) return at::scatter(f[source], dim, indices(f, index), values);
@@ -56,7 +60,8 @@ void embedding_backward(OpBuilder& op) {
 void fill_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input");
   const int64_t row = op.attributes().integer("batch_offset");
-  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4, "caches have four dimensions");
+  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
+             "caches have four dimensions");
   op.update(cache, [=](Frame& f) {
     f[cache].narrow(0, row, f[source].size(0)).narrow(2, 0, f[source].size(2)).copy_(f[source]);
   });
@@ -65,11 +70,15 @@ void fill_cache(OpBuilder& op) {
 void update_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input"), position = op.in("update_index");
   const int64_t row = op.attributes().integer("batch_offset");
-  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4, "caches have four dimensions");
+  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
+             "caches have four dimensions");
   op.update(cache, [=](Frame& f) {
     // [1, H, users, D] -> one row of the cache per user
     const Tensor rows = f[source].permute({2, 1, 0, 3});
-    f[cache].narrow(0, row, rows.size(0)).narrow(2, f[position].reshape({-1})[0].item<int64_t>(), 1).copy_(rows);
+    f[cache]
+        .narrow(0, row, rows.size(0))
+        .narrow(2, f[position].reshape({-1})[0].item<int64_t>(), 1)
+        .copy_(rows);
   });
 }
 

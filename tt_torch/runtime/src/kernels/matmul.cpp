@@ -1,4 +1,6 @@
 // Matrix products. A constant second operand is packed once for oneDNN, in exchange for its plain form.
+#include <ATen/ExpandUtils.h>
+
 #include "kernels/kernels.h"
 #include "kernels/onednn.h"
 
@@ -25,7 +27,9 @@ Tensor rows_of(const Tensor& b, bool transpose_b) {
 
 Packing packing_of(const Product& p, const std::vector<int64_t>& shape) {
   return {"linear" + std::to_string(p.transpose_b) + toString(p.type),
-          [t = p.transpose_b, type = p.type](const Tensor& b) { return onednn::pack_linear(rows_of(b.to(type), t)); },
+          [t = p.transpose_b, type = p.type](const Tensor& b) {
+            return onednn::pack_linear(rows_of(b.to(type), t));
+          },
           [t = p.transpose_b, shape](const Tensor& packed) {
             const Tensor rows = packed.to_dense();
             return (t ? rows : rows.t()).reshape(shape).contiguous();
@@ -51,8 +55,10 @@ Tensor plain_product(const Product& p, Frame& f) {
   if (p.transpose_b && b.dim() > 1) b = b.transpose(-1, -2);
   Tensor result;
   const bool row_bias = p.bias && f[*p.bias].numel() == b.size(-1) && b.numel() == b.size(-1) * b.size(-2);
-  if (row_bias && a.dim() > 1) result = at::linear(a, rows_of(b, false), flat_bias(p, f));
-  else result = at::matmul(a, b);
+  if (row_bias && a.dim() > 1)
+    result = at::linear(a, rows_of(b, false), flat_bias(p, f));
+  else
+    result = at::matmul(a, b);
   if (p.bias && !(row_bias && a.dim() > 1)) result = result + f[*p.bias];
   if (p.added) result = result + f[*p.added];
   return p.activation.apply ? p.activation.apply(result) : result;
@@ -61,38 +67,67 @@ Tensor plain_product(const Product& p, Frame& f) {
 // Bias along the last dimension only, so that it can be part of the product.
 bool is_row_bias(OpBuilder& op, const Product& p) {
   const auto& bias = op.spec(*p.bias).shape;
-  return !p.shape.empty() && !bias.empty() && bias.back() == p.shape.back() && checked_volume(bias) == bias.back();
+  return !p.shape.empty() && !bias.empty() && bias.back() == p.shape.back() &&
+         checked_volume(bias) == bias.back();
 }
 
 bool packs(OpBuilder& op, const Product& p) {
   const auto &a = op.spec(p.a).shape, &b = op.spec(p.b).shape;
   const DataType result = op.spec(p.out).dtype;
-  if (a.size() < 2 || b.size() < 2 || p.transpose_a || checked_volume(b) != b.back() * b[b.size() - 2]) return false;
+  if (a.size() < 2 || b.size() < 2 || p.transpose_a || checked_volume(b) != b.back() * b[b.size() - 2])
+    return false;
   if (b.size() > a.size() || checked_volume(b) == 0 || checked_volume(a) == 0) return false;
   return is_float(op.spec(p.b).dtype) && storage_type(result) == p.type && (!p.bias || is_row_bias(op, p));
+}
+
+// Checked before anything runs: a product of absurd shapes would be made before its result is looked at.
+void check_shapes(OpBuilder& op, const Product& p) {
+  std::vector<int64_t> a = op.spec(p.a).shape, b = op.spec(p.b).shape;
+  if (a.size() < 2 || b.size() < 2) return;
+  if (p.transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
+  if (p.transpose_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
+  op.require(a.back() == b[b.size() - 2], "the inner dimensions differ");
+  std::vector<int64_t> shape =
+      at::infer_size(at::IntArrayRef(a).slice(0, a.size() - 2), at::IntArrayRef(b).slice(0, b.size() - 2));
+  shape.insert(shape.end(), {a[a.size() - 2], b.back()});
+  op.require(checked_volume(shape) == checked_volume(p.shape),
+             "the result has another size than the product");
 }
 
 void absorb_tail(OpBuilder& op, Product& p) {
   if (p.activation.apply) return;
   const auto tail = op.absorb(p.out, true);
   if (!tail) return;
-  if (tail->other >= 0) p.added = tail->other;
-  else p.activation = activation_named(tail->type == 8 ? "relu" : "gelu");
+  if (tail->other >= 0)
+    p.added = tail->other;
+  else
+    p.activation = activation_named(tail->type == 8 ? "relu" : "gelu");
 }
 
 }  // namespace
 
 void matmul(OpBuilder& op) {
-  Product p{op.in("a"), op.in("b"), -1, op.maybe("bias"), std::nullopt, op.attributes().flag("transpose_a"),
-            op.attributes().flag("transpose_b"), activation_named(op.attributes().text("activation")), at::kFloat, {}};
+  Product p{op.in("a"),
+            op.in("b"),
+            -1,
+            op.maybe("bias"),
+            std::nullopt,
+            op.attributes().flag("transpose_a"),
+            op.attributes().flag("transpose_b"),
+            activation_named(op.attributes().text("activation")),
+            at::kFloat,
+            {}};
   p.out = op.out();
   p.shape = op.spec(p.out).shape;
   p.type = storage_type(op.spec(p.a).dtype);
   if (storage_type(op.spec(p.b).dtype) != p.type) p.type = at::kFloat;
+  check_shapes(op, p);
   if (!packs(op, p)) return op.compute(p.out, [p](Frame& f) { return plain_product(p, f); });
   op.prefer(p.b, packing_of(p, op.spec(p.b).shape));
   absorb_tail(op, p);
-  op.compute(p.out, [p](Frame& f) { return f[p.b].is_mkldnn() ? packed_product(p, f).view(p.shape) : plain_product(p, f); });
+  op.compute(p.out, [p](Frame& f) {
+    return f[p.b].is_mkldnn() ? packed_product(p, f).view(p.shape) : plain_product(p, f);
+  });
 }
 
 }  // namespace tt::runtime::kernels

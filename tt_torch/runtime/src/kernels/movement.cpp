@@ -31,7 +31,9 @@ static void reorder(OpBuilder& op, Slot source, Slot out, Ints order) {
     moves |= order[i] < previous;
     previous = order[i];
   }
-  if (!moves) return op.view(out, source, [shape = op.spec(out).shape](const at::Tensor& t) { return t.reshape(shape); });
+  if (!moves)
+    return op.view(out, source,
+                   [shape = op.spec(out).shape](const at::Tensor& t) { return t.reshape(shape); });
   op.write(out, [=](Frame& f) { f[out].copy_(f[source].permute(order)); });
 }
 
@@ -55,6 +57,17 @@ void concat(OpBuilder& op) {
   const Slot out = op.out();
   op.require(!sources.empty(), "nothing to concatenate");
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, out));
+  Ints shape = op.spec(sources[0]).shape;
+  op.require(!shape.empty() && rank(op, out) == static_cast<int64_t>(shape.size()), "the ranks differ");
+  shape[dim] = 0;
+  for (Slot slot : sources) {
+    const Ints& part = op.spec(slot).shape;
+    op.require(part.size() == shape.size(), "the ranks differ");
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (static_cast<int64_t>(d) != dim) op.require(part[d] == shape[d], "the operands do not line up");
+    shape[dim] += part[dim];
+  }
+  op.require(shape == op.spec(out).shape, "the result's shape is not that of the joined operands");
   op.write(out, [=](Frame& f) {
     std::vector<at::Tensor> parts;
     for (Slot slot : sources) parts.push_back(f[slot]);
@@ -96,14 +109,18 @@ void slice(OpBuilder& op) {
   Ints steps = op.attributes().integers("step");
   if (steps.empty()) steps.assign(dims, 1);
   op.require(steps.size() == dims, "step");
-  for (int64_t step : steps) op.require(step != 0 && step < (1 << 30) && step > -(1 << 30), "a step is out of range");
+  for (int64_t step : steps)
+    op.require(step != 0 && step < (1 << 30) && step > -(1 << 30), "a step is out of range");
   if (op.attributes().integer("type") == 1) {
     const auto from = params->record("begins"), to = params->record("ends");
     op.require(from && to, "bounds are missing");
     const Slot begins = op.operand(*from), ends = op.operand(*to), out = op.out();
     op.require(checked_volume(op.spec(begins).shape) == static_cast<int64_t>(dims) &&
-                   checked_volume(op.spec(ends).shape) == static_cast<int64_t>(dims), "bounds");
-    return op.compute(out, [=](Frame& f) { return cut(f[source], as_ints(f[begins]), as_ints(f[ends]), steps).contiguous(); });
+                   checked_volume(op.spec(ends).shape) == static_cast<int64_t>(dims),
+               "bounds");
+    return op.compute(out, [=](Frame& f) {
+      return cut(f[source], as_ints(f[begins]), as_ints(f[ends]), steps).contiguous();
+    });
   }
   const Ints begins = params->integers("begins"), ends = params->integers("ends");
   op.require(begins.size() == dims && ends.size() == dims, "bounds");
@@ -119,7 +136,8 @@ void pad(OpBuilder& op) {
   Ints widths;  // ATen counts from the last dimension
   for (size_t d = given.size() / 2; d-- > 0;) {
     op.require(given[2 * d] <= 1 << 30 && given[2 * d + 1] <= 1 << 30, "padding");
-    op.require(op.spec(out).shape.size() > d && op.spec(out).shape[d] == op.spec(source).shape[d] + given[2 * d] + given[2 * d + 1],
+    op.require(op.spec(out).shape.size() > d &&
+                   op.spec(out).shape[d] == op.spec(source).shape[d] + given[2 * d] + given[2 * d + 1],
                "the result's shape is not the padded one");
     widths.insert(widths.end(), {given[2 * d], given[2 * d + 1]});
   }
@@ -133,7 +151,8 @@ void repeat(OpBuilder& op) {
   op.require(counts.size() == from.size() && op.spec(out).shape.size() == from.size(), "repeat_dims");
   bool broadcasts = true;  // repeating dimensions of size one is an expansion
   for (size_t d = 0; d < counts.size(); ++d) {
-    op.require(counts[d] >= 0 && counts[d] <= 1 << 30 && from[d] * counts[d] == op.spec(out).shape[d], "repeat_dims");
+    op.require(counts[d] >= 0 && counts[d] <= 1 << 30 && from[d] * counts[d] == op.spec(out).shape[d],
+               "repeat_dims");
     broadcasts &= counts[d] == 1 || from[d] == 1;
   }
   if (broadcasts) return op.write(out, [=](Frame& f) { f[out].copy_(f[source]); });
@@ -145,7 +164,8 @@ void repeat_interleave(OpBuilder& op) {
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   const int64_t count = op.attributes().integer("repeats");
   op.require(rank(op, source) > 0 && rank(op, out) == rank(op, source) && count <= 1 << 20 &&
-                 op.spec(out).shape[dim] == op.spec(source).shape[dim] * count, "repeats");
+                 op.spec(out).shape[dim] == op.spec(source).shape[dim] * count,
+             "repeats");
   op.compute(out, [=](Frame& f) { return at::repeat_interleave(f[source], count, dim); });
 }
 

@@ -24,7 +24,8 @@ Tensor rms(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps
 
 void softmax(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
-  const int64_t dim = op.dim(op.attributes().integer("dimension"), static_cast<int64_t>(op.spec(source).shape.size()));
+  const int64_t dim =
+      op.dim(op.attributes().integer("dimension"), static_cast<int64_t>(op.spec(source).shape.size()));
   if (op.spec(source).dtype == op.spec(out).dtype && op.spec(source).shape == op.spec(out).shape)
     return op.write(out, [=](Frame& f) { at::_softmax_out(f[out], f[source], dim, false); });
   op.compute(out, [=](Frame& f) { return at::softmax(f[source], dim); });
@@ -58,8 +59,8 @@ void batch_norm_inference(OpBuilder& op) {
   const double epsilon = op.attributes().real("epsilon");
   op.compute(out, [=](Frame& f) {
     const auto wide = [&](Slot slot) { return f[slot].reshape({-1}).to(at::kFloat); };
-    return at::batch_norm(f[source].to(at::kFloat), wide(weight), wide(bias), wide(mean), wide(var), false, 0.0,
-                          epsilon, false);
+    return at::batch_norm(f[source].to(at::kFloat), wide(weight), wide(bias), wide(mean), wide(var), false,
+                          0.0, epsilon, false);
   });
 }
 
@@ -72,8 +73,9 @@ void batch_norm_training(OpBuilder& op) {
   op.compute(out, [=](Frame& f) {
     Tensor running_mean = f[mean].reshape({-1}).to(at::kFloat, false, true);
     Tensor running_var = f[var].reshape({-1}).to(at::kFloat, false, true);
-    const Tensor y = at::batch_norm(f[source].to(at::kFloat), flat(f, weight, at::kFloat), flat(f, bias, at::kFloat),
-                                    running_mean, running_var, true, momentum, epsilon, false);
+    const Tensor y =
+        at::batch_norm(f[source].to(at::kFloat), flat(f, weight, at::kFloat), flat(f, bias, at::kFloat),
+                       running_mean, running_var, true, momentum, epsilon, false);
     *updated = {running_mean, running_var};
     return y;
   });
@@ -91,7 +93,8 @@ void group_norm(OpBuilder& op) {
   op.compute(out, [=](Frame& f) {
     const Tensor x = f[source].permute({0, 3, 1, 2}).to(at::kFloat);  // channels second
     return at::group_norm(x, groups, flat(f, weight, at::kFloat), flat(f, bias, at::kFloat), epsilon)
-        .permute({0, 2, 3, 1}).contiguous();
+        .permute({0, 2, 3, 1})
+        .contiguous();
   });
 }
 

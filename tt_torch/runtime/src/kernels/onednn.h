@@ -1,9 +1,9 @@
 // PyTorch's fused oneDNN ops, reached through the dispatcher.
 #pragma once
 
+#include <ATen/Functions.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/Functions.h>
 
 #include "kernels/activations.h"
 
@@ -23,15 +23,17 @@ inline std::optional<std::string_view> algorithm_of(const Activation& activation
 
 inline at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
                          const Activation& activation) {
-  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, std::string_view,
-                                         Scalars, std::optional<std::string_view>)>("mkldnn::_linear_pointwise", "");
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, std::string_view, Scalars,
+                      std::optional<std::string_view>)>("mkldnn::_linear_pointwise", "");
   return op.call(x, weight, bias, activation.fused, Scalars(), algorithm_of(activation));
 }
 
 inline at::Tensor linear_add(const at::Tensor& x, const at::Tensor& other, const at::Tensor& weight,
                              const OptionalTensor& bias) {
-  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                                         std::string_view)>("mkldnn::_linear_pointwise", "binary");
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                      std::string_view)>("mkldnn::_linear_pointwise", "binary");
   return op.call(x, other, weight, bias, "add");
 }
 
@@ -56,9 +58,10 @@ inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c)
 
 inline at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
                               const ConvShape& c, const Activation& activation) {
-  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, at::IntArrayRef,
-                                         at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view, Scalars,
-                                         std::optional<std::string_view>)>("mkldnn::_convolution_pointwise", "");
+  static const auto op =
+      find<at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, at::IntArrayRef,
+                      at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view, Scalars,
+                      std::optional<std::string_view>)>("mkldnn::_convolution_pointwise", "");
   return op.call(x, weight, bias, c.padding, c.stride, c.dilation, c.groups, activation.fused, Scalars(),
                  algorithm_of(activation));
 }
@@ -66,10 +69,10 @@ inline at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, con
 inline at::Tensor convolution_add(const at::Tensor& x, const at::Tensor& other, const at::Tensor& weight,
                                   const OptionalTensor& bias, const ConvShape& c, bool relu) {
   static const auto op =
-      find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&, at::IntArrayRef,
-                      at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view, std::optional<at::Scalar>,
-                      std::optional<std::string_view>, Scalars, std::optional<std::string_view>)>(
-          "mkldnn::_convolution_pointwise", "binary");
+      find<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                      at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
+                      std::optional<at::Scalar>, std::optional<std::string_view>, Scalars,
+                      std::optional<std::string_view>)>("mkldnn::_convolution_pointwise", "binary");
   return op.call(x, other, weight, bias, c.padding, c.stride, c.dilation, c.groups, "add", std::nullopt,
                  relu ? std::optional<std::string_view>("relu") : std::nullopt, Scalars(), std::nullopt);
 }

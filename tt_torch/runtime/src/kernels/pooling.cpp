@@ -8,6 +8,8 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
+constexpr int64_t kLimit = 1 << 20;  // of any size
+
 struct Pool {
   Ints kernel, stride, dilation, padding;  // padding: [left, right, top, bottom]
   int64_t batch, height, width;
@@ -16,25 +18,46 @@ struct Pool {
 
 Pool read_pool(OpBuilder& op, Slot source) {
   const auto& a = op.attributes();
-  Pool p{a.integers("kernel_size"), a.integers("stride"), a.integers("dilation"), {}, a.integer("batch_size"),
-         a.integer("input_height"), a.integer("input_width"), a.flag("ceil_mode")};
+  Pool p{a.integers("kernel_size"), a.integers("stride"),      a.integers("dilation"),   {},
+         a.integer("batch_size"),   a.integer("input_height"), a.integer("input_width"), a.flag("ceil_mode")};
   if (p.dilation.empty()) p.dilation = {1, 1};
   for (const Ints* values : {&p.kernel, &p.stride, &p.dilation}) {
     op.require(values->size() == 2, "kernel_size, stride and dilation have two values");
-    for (int64_t value : *values) op.require(value > 0 && value < 1 << 20, "a pooling attribute is out of range");
+    for (int64_t value : *values)
+      op.require(value > 0 && value < 1 << 20, "a pooling attribute is out of range");
   }
   const Ints given = a.integers("padding");  // top, left, bottom, right
   op.require(given.size() == 2 || given.size() == 4, "padding");
   for (int64_t value : given) op.require(value >= 0 && value < 1 << 20, "padding");
   p.padding = given.size() == 2 ? Ints{given[1], given[1], given[0], given[0]}
                                 : Ints{given[1], given[3], given[0], given[2]};
-  op.require(p.batch > 0 && p.height > 0 && p.width > 0 && !op.spec(source).shape.empty(), "a size is out of range");
+  op.require(p.batch > 0 && p.height > 0 && p.width > 0 && p.batch < kLimit && p.height < kLimit &&
+                 p.width < kLimit && !op.spec(source).shape.empty(),
+             "a size is out of range");
   return p;
 }
 
 bool symmetric(const Pool& p) {
   return p.padding[0] == p.padding[1] && p.padding[2] == p.padding[3] && p.padding[0] * 2 <= p.kernel[1] &&
          p.padding[2] * 2 <= p.kernel[0];
+}
+
+// Padded first and pooled then, an absurd padding would take absurd memory: the result's size tells.
+void check_size(OpBuilder& op, const Pool& p, Slot out) {
+  op.require(!op.spec(out).shape.empty(), "the result is a scalar");
+  int64_t volume = p.batch * op.spec(out).shape.back();
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t size = (i == 0 ? p.height : p.width) + p.padding[2 - 2 * i] + p.padding[3 - 2 * i];
+    const int64_t room = size - p.dilation[i] * (p.kernel[i] - 1) - 1;
+    op.require(room >= 0, "the kernel is larger than the padded input");
+    int64_t count = (room + (p.ceil ? p.stride[i] - 1 : 0)) / p.stride[i] + 1;
+    // A last window that would start in the padding behind the input does not count; padding that is laid
+    // out beforehand is input.
+    const int64_t end = symmetric(p) ? size - p.padding[3 - 2 * i] : size;
+    if (p.ceil && (count - 1) * p.stride[i] >= end) --count;
+    volume *= count;
+  }
+  op.require(volume == checked_volume(op.spec(out).shape), "the result has another size");
 }
 
 Ints torch_padding(const Pool& p) { return symmetric(p) ? Ints{p.padding[2], p.padding[0]} : Ints{0, 0}; }
@@ -59,6 +82,7 @@ Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
 void pool2d(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Pool p = read_pool(op, source);
+  check_size(op, p, out);
   const bool max = op.attributes().integer("type") == 1;
   const auto extra = op.attributes().member("extra_params");
   const bool count_pad = extra && extra->flag("count_include_pad");
@@ -72,10 +96,12 @@ void max_pool2d_with_indices(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out("result"), positions = op.out("result_indices");
   const Pool p = read_pool(op, source);
   op.require(symmetric(p), "uneven padding with indices");
+  check_size(op, p, out);
   auto kept = std::make_shared<Tensor>();
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor x = as_image(f[source], p.batch, p.height, p.width);
-    auto [values, indices] = at::max_pool2d_with_indices(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
+    auto [values, indices] =
+        at::max_pool2d_with_indices(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
     *kept = indices;
     return as_flat(values, shape);
   });
@@ -96,10 +122,12 @@ void upsample(OpBuilder& op) {
   op.require(factor && op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
   Ints scale = factor->integers("scale");
   if (!factor->integers("scale").size()) scale = {factor->integer("scale"), factor->integer("scale")};
-  op.require(scale.size() == 2 && scale[0] > 0 && scale[1] > 0 && scale[0] < 4096 && scale[1] < 4096, "scale_factor");
+  op.require(scale.size() == 2 && scale[0] > 0 && scale[1] > 0 && scale[0] < 4096 && scale[1] < 4096,
+             "scale_factor");
   const bool nearest = op.attributes().text("mode") != "bilinear";
   const auto& shape = op.spec(source).shape;
   const Ints size{shape[1] * scale[0], shape[2] * scale[1]};
+  op.require(op.spec(out).shape == Ints{shape[0], size[0], size[1], shape[3]}, "the result has another size");
   op.compute(out, [=](Frame& f) {
     const Tensor x = f[source].permute({0, 3, 1, 2});
     const Tensor y = nearest ? at::upsample_nearest2d(x, size) : at::upsample_bilinear2d(x, size, false);

@@ -22,10 +22,14 @@ Ints reduced_dims(OpBuilder& op, Slot source) {
 // bf16 inputs accumulate in float32.
 Tensor reduce(int64_t type, const Tensor& t, const Ints& dims, bool keep) {
   switch (type) {
-    case 0: return at::sum(t, dims, keep);
-    case 1: return at::mean(t, dims, keep, at::isFloatingType(t.scalar_type()) ? t.scalar_type() : at::kFloat);
-    case 2: return at::amax(t, dims, keep);
-    default: return at::amin(t, dims, keep);
+    case 0:
+      return at::sum(t, dims, keep);
+    case 1:
+      return at::mean(t, dims, keep, at::isFloatingType(t.scalar_type()) ? t.scalar_type() : at::kFloat);
+    case 2:
+      return at::amax(t, dims, keep);
+    default:
+      return at::amin(t, dims, keep);
   }
 }
 
@@ -95,7 +99,8 @@ void sort(OpBuilder& op) {
 
 void top_k(OpBuilder& op) {
   const Slot source = op.in("input_tensor");
-  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source)), k = op.attributes().integer("k");
+  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source)),
+                k = op.attributes().integer("k");
   const bool largest = op.attributes().flag("largest"), sorted = op.attributes().flag("sorted");
   two_results(op, op.outs("outputs"), [=](Frame& f) { return at::topk(f[source], k, dim, largest, sorted); });
 }

@@ -17,7 +17,9 @@ void deallocate(OpBuilder& op) {
 
 void load_cached(OpBuilder& op) { op.planner().load_cached(op); }
 
-void func_call(OpBuilder& op) { op.planner().call(op, static_cast<size_t>(op.attributes().integer("program_id"))); }
+void func_call(OpBuilder& op) {
+  op.planner().call(op, static_cast<size_t>(op.attributes().integer("program_id")));
+}
 
 void identity_marker(OpBuilder& op) {
   const Slot source = op.in("operand");

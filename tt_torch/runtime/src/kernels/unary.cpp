@@ -18,10 +18,11 @@ Tensor& gelu_exact(Tensor& out, const Tensor& a) { return at::gelu_out(out, a); 
 
 // Indexed by EltwiseUnaryOpType; LeakyRelu (23) has a parameter and is built apart.
 constexpr Write rows[] = {
-    ROW(abs), ROW(ceil), ROW(cos), ROW(floor), gelu_exact, is_finite, ROW(logical_not), ROW(neg), relu, ROW(sqrt),
-    ROW(rsqrt), ROW(sigmoid), ROW(sin), ROW(reciprocal), ROW(sign), ROW(tan), ROW(tanh), ROW(atan), ROW(exp),
-    ROW(erf), ROW(erfc), ROW(log), ROW(expm1), nullptr, ROW(bitwise_not), relu6, ROW(silu), ROW(hardsigmoid),
-    ROW(mish), ROW(acos), ROW(asin), ROW(asinh)};
+    ROW(abs),  ROW(ceil),  ROW(cos),  ROW(floor),       gelu_exact,   is_finite, ROW(logical_not),
+    ROW(neg),  relu,       ROW(sqrt), ROW(rsqrt),       ROW(sigmoid), ROW(sin),  ROW(reciprocal),
+    ROW(sign), ROW(tan),   ROW(tanh), ROW(atan),        ROW(exp),     ROW(erf),  ROW(erfc),
+    ROW(log),  ROW(expm1), nullptr,   ROW(bitwise_not), relu6,        ROW(silu), ROW(hardsigmoid),
+    ROW(mish), ROW(acos),  ROW(asin), ROW(asinh)};
 #undef ROW
 
 constexpr int64_t kLeakyRelu = 23, kIsFinite = 5, kLogicalNot = 6;
@@ -35,7 +36,8 @@ Tensor cube_root(const Tensor& a) { return at::sign(a) * at::pow(at::abs(a), 1.0
 
 void clamp_scalar(OpBuilder& op, Slot source, Slot out) {
   const auto params = op.attributes().member("params");
-  const auto low = params ? params->member("min") : std::nullopt, high = params ? params->member("max") : std::nullopt;
+  const auto low = params ? params->member("min") : std::nullopt,
+             high = params ? params->member("max") : std::nullopt;
   std::optional<at::Scalar> minimum, maximum;
   if (low) minimum = number(*low);
   if (high) maximum = number(*high);
@@ -45,7 +47,8 @@ void clamp_scalar(OpBuilder& op, Slot source, Slot out) {
 
 void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
   const auto params = op.attributes().member("params");
-  const auto low = params ? params->record("min") : std::nullopt, high = params ? params->record("max") : std::nullopt;
+  const auto low = params ? params->record("min") : std::nullopt,
+             high = params ? params->record("max") : std::nullopt;
   op.require(low && high, "clamp without bounds");
   const Slot minimum = op.operand(*low), maximum = op.operand(*high);
   op.compute(out, [=](Frame& f) { return at::minimum(at::maximum(f[source], f[minimum]), f[maximum]); });
@@ -76,11 +79,16 @@ void unary(OpBuilder& op) {
 void unary_composite(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   switch (op.attributes().integer("type")) {
-    case 0: return op.compute(out, [=](Frame& f) { return cube_root(f[source]); });
-    case 1: return clamp_scalar(op, source, out);
-    case 2: return clamp_tensor(op, source, out);
-    case 3: return op.compute(out, [=](Frame& f) { return at::log1p(f[source]); });
-    default: op.invalid("unknown function");
+    case 0:
+      return op.compute(out, [=](Frame& f) { return cube_root(f[source]); });
+    case 1:
+      return clamp_scalar(op, source, out);
+    case 2:
+      return clamp_tensor(op, source, out);
+    case 3:
+      return op.compute(out, [=](Frame& f) { return at::log1p(f[source]); });
+    default:
+      op.invalid("unknown function");
   }
 }
 

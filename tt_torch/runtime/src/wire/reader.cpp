@@ -11,17 +11,29 @@ namespace {
 template <typename Result>
 Result read(Base base, const uint8_t* at) {
   switch (base) {
-    case Base::Bool: case Base::U8: return static_cast<Result>(*at);
-    case Base::I8: return static_cast<Result>(fb::ReadScalar<int8_t>(at));
-    case Base::I16: return static_cast<Result>(fb::ReadScalar<int16_t>(at));
-    case Base::U16: return static_cast<Result>(fb::ReadScalar<uint16_t>(at));
-    case Base::I32: return static_cast<Result>(fb::ReadScalar<int32_t>(at));
-    case Base::U32: return static_cast<Result>(fb::ReadScalar<uint32_t>(at));
-    case Base::I64: return static_cast<Result>(fb::ReadScalar<int64_t>(at));
-    case Base::U64: return static_cast<Result>(fb::ReadScalar<uint64_t>(at));
-    case Base::F32: return static_cast<Result>(fb::ReadScalar<float>(at));
-    case Base::F64: return static_cast<Result>(fb::ReadScalar<double>(at));
-    default: return Result{};
+    case Base::Bool:
+    case Base::U8:
+      return static_cast<Result>(*at);
+    case Base::I8:
+      return static_cast<Result>(fb::ReadScalar<int8_t>(at));
+    case Base::I16:
+      return static_cast<Result>(fb::ReadScalar<int16_t>(at));
+    case Base::U16:
+      return static_cast<Result>(fb::ReadScalar<uint16_t>(at));
+    case Base::I32:
+      return static_cast<Result>(fb::ReadScalar<int32_t>(at));
+    case Base::U32:
+      return static_cast<Result>(fb::ReadScalar<uint32_t>(at));
+    case Base::I64:
+      return static_cast<Result>(fb::ReadScalar<int64_t>(at));
+    case Base::U64:
+      return static_cast<Result>(fb::ReadScalar<uint64_t>(at));
+    case Base::F32:
+      return static_cast<Result>(fb::ReadScalar<float>(at));
+    case Base::F64:
+      return static_cast<Result>(fb::ReadScalar<double>(at));
+    default:
+      return Result{};
   }
 }
 
@@ -145,8 +157,10 @@ std::span<const uint8_t> Record::bytes(std::string_view name) const {
 
 void Record::collect(std::string_view type, std::vector<Record>& found) const {
   const auto visit = [&](const Record& below) {
-    if (type == below.type_name()) found.push_back(below);
-    else below.collect(type, found);
+    if (type == below.type_name())
+      found.push_back(below);
+    else
+      below.collect(type, found);
   };
   for (const Field& field : type_->all()) {
     if (field.base == Base::Object)

@@ -9,16 +9,31 @@
 namespace tt::runtime::wire {
 
 enum class Base : uint8_t {
-  None, Bool, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, String, Vector, Object, Union
+  None,
+  Bool,
+  I8,
+  U8,
+  I16,
+  U16,
+  I32,
+  U32,
+  I64,
+  U64,
+  F32,
+  F64,
+  String,
+  Vector,
+  Object,
+  Union
 };
 
 struct Field {
   const char* name;
   uint16_t position;  // field id in a table, byte offset in a struct
   Base base;
-  Base element;  // of a vector
-  int16_t type;  // index of the table, struct or union this field refers to, or -1
-  double value;  // default of a scalar
+  Base element;   // of a vector
+  int16_t type;   // index of the table, struct or union this field refers to, or -1
+  double value;   // default of a scalar
   bool optional;  // a scalar whose absence means "not given"
 };
 
@@ -60,10 +75,19 @@ std::span<const Schema> schemas();
 
 constexpr size_t size_of(Base base) {
   switch (base) {
-    case Base::Bool: case Base::I8: case Base::U8: return 1;
-    case Base::I16: case Base::U16: return 2;
-    case Base::I64: case Base::U64: case Base::F64: return 8;
-    default: return 4;  // 32-bit scalars and offsets
+    case Base::Bool:
+    case Base::I8:
+    case Base::U8:
+      return 1;
+    case Base::I16:
+    case Base::U16:
+      return 2;
+    case Base::I64:
+    case Base::U64:
+    case Base::F64:
+      return 8;
+    default:
+      return 4;  // 32-bit scalars and offsets
   }
 }
 

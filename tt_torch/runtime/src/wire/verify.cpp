@@ -30,8 +30,9 @@ class Checker {
   const uint8_t* root() {
     if (file_.size() < kPrefix + 8) damaged("the file is too short");
     const auto length = fb::ReadScalar<fb::uoffset_t>(file_.data());
-    if (length != file_.size() - kPrefix) damaged("its length prefix says " + std::to_string(length) +
-        " bytes, the file has " + std::to_string(file_.size() - kPrefix));
+    if (length != file_.size() - kPrefix)
+      damaged("its length prefix says " + std::to_string(length) + " bytes, the file has " +
+              std::to_string(file_.size() - kPrefix));
     return target(file_.data() + kPrefix, "root");
   }
 
@@ -59,7 +60,8 @@ class Checker {
   }
 
   void string(const uint8_t* at, const char* name) {
-    if (!verifier_.VerifyString(reinterpret_cast<const fb::String*>(at))) damaged(std::string("bad text ") + name);
+    if (!verifier_.VerifyString(reinterpret_cast<const fb::String*>(at)))
+      damaged(std::string("bad text ") + name);
   }
 
   void type(const uint8_t* at, const Type& type, int depth);
@@ -144,7 +146,7 @@ const Schema& identify(std::span<const uint8_t> file) {
     known += std::string("\n  ") + schema.hash;
   }
   throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) +
-      "; the runtime has tables for:" + known);
+                                     "; the runtime has tables for:" + known);
 }
 
 Record verify(std::span<const uint8_t> file, const Schema& schema) {

@@ -19,6 +19,7 @@ struct DeviceOptions {
   int64_t l1_small_size = 0;   // bytes per core kept out of the general L1 allocator
   int64_t dram_bank_size = 0;  // bytes per DRAM channel and L1 bytes per core; 0: the architecture's
   int64_t l1_bank_size = 0;
+  int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all that is installed
   bool allow_host_code = false;  // run machine code that a binary carries for the host
 };
 

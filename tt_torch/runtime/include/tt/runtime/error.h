@@ -18,6 +18,7 @@ enum class ErrorKind {
   Device,        // cannot be opened, or used after close
   DeviceMemory,  // DRAM or L1 exhausted
   Kernel,        // an op failed while running
+  Busy,          // an executable was called from inside its own callback
 };
 
 class TT_RUNTIME_API Error : public std::runtime_error {

@@ -33,12 +33,14 @@ class TT_RUNTIME_API Executable {
   // Resolves kernels and plans buffers. Throws UnsupportedBinary naming every op without a kernel.
   Executable(const Binary& binary, size_t program, const Device& device);
 
-  // Writes results into `outputs`, converting to their data types. Thread-safe: calls take turns.
+  // Writes results into `outputs`, converting to their data types. Thread-safe: calls take turns. A call from
+  // inside the executable's own callback is a Busy error; another executable may be called there.
   void run(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
 
-  void set_callback(OpCallback callback);  // an empty function turns it off
+  // An empty function turns it off. From inside a callback it takes effect with the next run.
+  void set_callback(OpCallback callback);
   const ProgramInfo& info() const;
-  ProgramMemory memory() const;
+  ProgramMemory memory() const;  // also from inside a callback
 
   struct Impl;
 

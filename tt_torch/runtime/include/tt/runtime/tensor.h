@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tt/runtime/device.h"
@@ -17,12 +18,13 @@ struct HostBuffer {
 };
 
 // A resident tensor with a process-wide version number. Host specs borrow the caller's memory without a
-// copy and keep `owner` alive; device specs hold a converted copy and its device allocation.
+// copy and keep `owner` alive; device specs hold a converted copy and its device allocation. Errors begin
+// with `who`.
 class TT_RUNTIME_API Tensor {
  public:
   Tensor() = default;
   static Tensor create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
-                       std::shared_ptr<void> owner = nullptr);
+                       std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor");
 
   const TensorSpec& spec() const;
   uint64_t version() const;

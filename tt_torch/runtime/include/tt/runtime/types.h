@@ -12,8 +12,25 @@ namespace tt::runtime {
 
 // Values are those of the wire format. From Float64 on, only host buffers have these types.
 enum class DataType : uint8_t {
-  Float32, Float16, BFloat16, BfpFloat8, BfpBFloat8, BfpFloat4, BfpBFloat4, BfpFloat2, BfpBFloat2,
-  UInt32, UInt16, UInt8, Int32, Float64, Int64, UInt64, Int16, Int8, Bool,
+  Float32,
+  Float16,
+  BFloat16,
+  BfpFloat8,
+  BfpBFloat8,
+  BfpFloat4,
+  BfpBFloat4,
+  BfpFloat2,
+  BfpBFloat2,
+  UInt32,
+  UInt16,
+  UInt8,
+  Int32,
+  Float64,
+  Int64,
+  UInt64,
+  Int16,
+  Int8,
+  Bool,
 };
 
 enum class PageLayout : uint8_t { RowMajor, Tile };
