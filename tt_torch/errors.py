@@ -96,3 +96,7 @@ class DeviceMemoryError(TTTorchError, MemoryError):
 
 class KernelError(TTTorchError):
     """An op failed while running; the message names the op, its location and the cause."""
+
+
+class ExecutableBusyError(TTTorchError, RuntimeError):
+    """An executable was called from inside its own callback."""

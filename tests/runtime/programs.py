@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tt_torch.flatbuffer.binary import header
 from tt_torch.flatbuffer.encode import encode
+from tt_torch.flatbuffer.schema import DEFAULT
 
 
 def tensor_desc(shape, dtype="Float32", buffer="DRAM", tile=True):
@@ -51,12 +52,9 @@ class Maker:
     def binary_op(self, function, lhs, rhs, out):
         return self.op("EltwiseBinaryOp", type=function, lhs=lhs, rhs=rhs, out=out)
 
-    def binary(self, *outputs):
+    def binary(self, *outputs, schema=DEFAULT):
         self.program["outputs"] = list(outputs)
-        return self.encoded()
-
-    def encoded(self):
-        return encode({**header(), "programs": self.programs})
+        return encode({**header(schema), "programs": self.programs}, schema)
 
 
 def chain_of_adds(count, shape=(32, 32), dtype="Float32", buffer="DRAM"):

@@ -1,13 +1,15 @@
 """Stage 7: running TTNN binaries on the emulated device.
 
-The work is done by the C++ library `tt_runtime`; here tensors become (pointer, shape, strides, type)
-descriptions, and results get their memory. Importing this needs neither torch-mlir nor the compiler.
+The work is done by the C++ library `tt_runtime`, which reads tensors through DLPack; here results get their
+memory, and tensors that stay on the device are found again. Importing this needs neither torch-mlir nor the
+compiler.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +18,7 @@ from typing import Any
 
 import torch
 
-from tt_torch.errors import ConfigError, InputCountError, InputDtypeError, InputShapeError
+from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
 from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 
@@ -61,7 +63,8 @@ class Binary:
 class Device:
     """An emulated device: a mesh of chips of one architecture ("wormhole_b0" or "blackhole").
 
-    `dram_bank_size` and `l1_bank_size` (bytes per bank) override the architecture's memory, for tests.
+    `dram_bank_size` and `l1_bank_size` (bytes per bank) override the architecture's memory, for tests;
+    `host_memory_size` bounds what the host tensors of one run may take (0: all that is installed).
     `allow_host_code` lets binaries run the machine code they carry for the host: trust them first.
     """
 
@@ -75,13 +78,14 @@ class Device:
         dram_bank_size: int = 0,
         l1_bank_size: int = 0,
         allow_host_code: bool = False,
+        host_memory_size: int = 0,
     ) -> None:
         options = _runtime.DeviceOptions()
         options.arch = _arch(arch)
         options.mesh_shape, options.device_ids = list(mesh_shape), list(device_ids)
         options.num_hw_cqs, options.l1_small_size = num_hw_cqs, l1_small_size
         options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
-        options.allow_host_code = allow_host_code
+        options.allow_host_code, options.host_memory_size = allow_host_code, host_memory_size
         self._adopt(_runtime.Device(options))
 
     def _adopt(self, impl: Any) -> None:
@@ -134,19 +138,50 @@ class _Residents:
         self._device = device
         self._entries: dict[tuple[int, str], tuple[Any, int, int, Any]] = {}
 
-    def get(self, tensor: torch.Tensor, spec: TensorSpec, placement: str) -> Any:
+    def get(self, tensor: torch.Tensor, spec: TensorSpec, placement: str, who: str) -> Any:
         key = (id(tensor), placement)
         entry = self._entries.get(key)
         if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), tensor._version):
             return entry[3]
         # The handle borrows the memory, not the tensor object: that must be free to die.
-        handle = _runtime.Tensor(self._device, spec, _describe(tensor), tensor.untyped_storage())
+        source = tensor.resolve_neg() if tensor.is_neg() else tensor
+        handle = _runtime.Tensor(self._device, spec, source, source.untyped_storage(), who)
         dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
         self._entries[key] = (dead, tensor.data_ptr(), tensor._version, handle)
         return handle
 
     def clear(self) -> None:
         self._entries.clear()
+
+
+_version_of = operator.attrgetter("_version")
+
+
+class _Bound:
+    """The resident inputs of a call, to be passed again while the same tensors hold the same values."""
+
+    def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
+        self._versions = list(map(_version_of, tensors))
+        # Emptied when a tensor dies: device memory is free then, and an address may come back as another's.
+        self._native = alive = [native]
+        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
+
+    def find(self, inputs: Sequence[Any], tensors: Sequence[Any]) -> Any:
+        """What the runtime takes for these inputs, or None when something has changed."""
+        for native in self._native[:]:
+            if native.holds(inputs) and list(map(_version_of, tensors)) == self._versions:
+                return native
+        return None
+
+
+class _Split:
+    """Which positions of a program's inputs are kept on the device, and which are passed at every call."""
+
+    def __init__(self, count: int, resident: Collection[int]) -> None:
+        self.resident = frozenset(resident)
+        self.kept = [i for i in range(count) if i in self.resident]
+        self.passed = [i for i in range(count) if i not in self.resident]
+        self.bound: _Bound | None = None
 
 
 class Executable:
@@ -163,9 +198,9 @@ class Executable:
         info = self._impl.info
         self.inputs: list[TensorSpec] = info.inputs
         self.outputs: list[TensorSpec] = info.outputs
-        self._shapes = [torch.Size(spec.shape) for spec in self.inputs]
         self._placements = [repr(spec) for spec in self.inputs]
         self._results = [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in self.outputs]
+        self._split = _Split(len(self.inputs), ())
 
     def __call__(
         self,
@@ -176,35 +211,58 @@ class Executable:
         if len(inputs) != len(self.inputs):
             name = self.binary.programs[self.program].name
             raise InputCountError(f"program {name} takes {len(self.inputs)} inputs, got {len(inputs)}")
-        keep = [tensor.resolve_neg() if tensor.is_neg() else tensor for tensor in inputs]
-        arguments = [self._argument(i, tensor, i in resident) for i, tensor in enumerate(keep)]
-        wanted = output_dtypes or [None] * len(self._results)
-        if len(wanted) != len(self._results):
-            raise InputCountError(f"{len(self._results)} results, but {len(wanted)} output_dtypes")
-        results = [
-            torch.empty(shape, dtype=dtype or own)
-            for (shape, own), dtype in zip(self._results, wanted, strict=True)
-        ]
-        self._impl.run(arguments, [_describe(result) for result in results])
+        split = self._split
+        if resident is not split.resident and frozenset(resident) != split.resident:
+            split = self._split = _Split(len(self.inputs), resident)
+        kept = self._residents(inputs, split) if split.kept else None
+        for i in split.passed:
+            if _is_negated(inputs[i], i):
+                inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
+        results = self._make_results(output_dtypes)
+        self._impl.run(inputs, kept, results)
         return results
 
-    def _argument(self, position: int, tensor: torch.Tensor, resident: bool) -> Any:
-        if tensor.dtype not in _TYPES:
-            raise InputDtypeError(f"input {position}: got {tensor.dtype}, accepted is any real PyTorch type")
-        if tensor.shape != self._shapes[position]:
-            got, accepted = tuple(tensor.shape), tuple(self._shapes[position])
-            raise InputShapeError(f"input {position}: got shape {got}, accepted is {accepted}")
-        if not resident:
-            return _describe(tensor)
+    def _residents(self, inputs: Sequence[torch.Tensor], split: _Split) -> Any:
+        tensors = [inputs[i] for i in split.kept]
+        native = split.bound.find(inputs, tensors) if split.bound else None
+        if native is not None:
+            return native
+        for i in split.kept:
+            if not isinstance(inputs[i], torch.Tensor):
+                raise _no_tensor(inputs[i], i)
+        # Inference tensors have no versions: nobody would know when they change.
+        kept = [i for i in split.kept if not inputs[i].is_inference()]
+        handles = [(i, self._handle(i, inputs[i]), inputs[i]) for i in kept]
+        native = _runtime.Residents(len(inputs), handles)
+        split.bound = _Bound(native, tensors) if len(kept) == len(tensors) else None
+        return native
+
+    def _handle(self, position: int, tensor: torch.Tensor) -> Any:
+        spec, placement = self.inputs[position], self._placements[position]
         try:
-            return self.device._residents.get(tensor, self.inputs[position], self._placements[position])
-        except InputDtypeError as error:
-            raise InputDtypeError(f"input {position}: {error}") from None
+            return self.device._residents.get(tensor, spec, placement, f"input {position}")
+        except RuntimeError as error:  # of PyTorch: sparse tensors and the like have no memory to speak of
+            reason = str(error).partition("\n")[0]
+            raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
+
+    def _make_results(self, dtypes: Sequence[torch.dtype | None] | None) -> list[torch.Tensor]:
+        wanted = dtypes or [None] * len(self._results)
+        if len(wanted) != len(self._results):
+            raise InputCountError(f"{len(self._results)} results, but {len(wanted)} output_dtypes")
+        try:
+            return [
+                torch.empty(shape, dtype=dtype or own)
+                for (shape, own), dtype in zip(self._results, wanted, strict=True)
+            ]
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            raise DeviceMemoryError(f"the host has no memory for the results: {reason}") from None
 
     def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
         """Call `callback(op, location, debug_info, program, outputs)` after each op; None turns it off.
 
-        Every op then runs by itself, and the output tensors are copies.
+        Every op then runs by itself, and the output tensors are copies. From inside a callback this takes
+        effect with the next call; calling the executable itself there raises ExecutableBusyError.
         """
         if callback is None:
             return self._impl.set_callback(None)
@@ -226,13 +284,20 @@ def _arch(name: str) -> Any:
     return known[name]
 
 
-def _describe(tensor: torch.Tensor) -> tuple[int, list[int], list[int], Any]:
-    return tensor.data_ptr(), list(tensor.shape), list(tensor.stride()), _TYPES[tensor.dtype]
+def _is_negated(tensor: Any, position: int) -> bool:
+    """Whether the values are the negative of what lies in memory, as in lazy views of complex numbers."""
+    if not isinstance(tensor, torch.Tensor):
+        raise _no_tensor(tensor, position)
+    return tensor.is_neg()
 
 
-def _read(buffer: tuple[int, list[int], list[int], Any]) -> torch.Tensor:
+def _no_tensor(value: object, position: int) -> InputDtypeError:
+    return InputDtypeError(f"input {position}: got {type(value).__name__}, accepted is a tensor")
+
+
+def _read(buffer: tuple[int, list[int], Any]) -> torch.Tensor:
     """A copy of a contiguous tensor that the runtime shows to a callback."""
-    data, shape, _, wire = buffer
+    data, shape, wire = buffer
     result = torch.empty(shape, dtype=_TORCH_TYPES[wire])
     ctypes.memmove(result.data_ptr(), data, result.numel() * result.element_size())
     return result

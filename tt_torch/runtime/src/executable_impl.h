@@ -1,0 +1,61 @@
+// The state of an executable between calls.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "plan.h"
+#include "tt/runtime/executable.h"
+
+namespace tt::runtime {
+
+using Handles = std::vector<Tensor::Impl*>;  // per slot: the resident tensor that is bound to it
+
+struct Executable::Impl {
+  Binary binary;
+  Device device;
+  size_t program;
+  std::shared_ptr<Plan> plan;
+  Frame frame;
+  bool laid_out = false;  // the plan's own memory exists; only a run that fits the device makes it
+  bool proven = false;    // one run went through with all results of the described shape
+  OpCallback callback;
+  std::optional<OpCallback> next_callback;  // set from inside a callback
+  Peaks peaks;
+  uint64_t generation = ~uint64_t{0};  // of the device when `peaks` was computed
+  std::vector<bool> resident;          // inputs, then
+  std::mutex mutex;
+  std::atomic<std::thread::id> runner;  // the thread that is inside run()
+
+  Impl(Binary b, size_t p, Device d);
+  PlanOptions options() const;
+  void replan();
+  bool inside_own_run() const { return runner.load() == std::this_thread::get_id(); }
+  void run(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
+
+ private:
+  void check_inputs(std::span<const Input> inputs) const;
+  void check_outputs(std::span<const HostBuffer> outputs) const;
+  void account(std::span<const Input> inputs);
+  void lay_out_once();
+  void bind(std::span<const Input> inputs, Handles& handles);
+  void bind_value(Slot slot, Tensor::Impl* handle);
+  void release(const Handles& handles);
+  // constants.cpp
+  void bind_constants(Handles& handles, std::vector<ConstResults>& alive);
+  bool fits(const ConstCall& constant, const std::vector<Tensor>& results) const;
+  bool unchanged(const ConstCall& constant, const Handles& handles) const;
+  ConstResults evaluate(ConstCall& constant, const Handles& handles);
+  std::vector<Tensor> compute(const ConstCall& constant, const Handles& handles);
+  // steps.cpp
+  void execute();
+  void report(const Step& step);
+};
+
+// steps.cpp
+Frame make_frame(const Plan& plan);
+std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs);
+
+}  // namespace tt::runtime

@@ -1,0 +1,85 @@
+#include "failure.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "tt/runtime/error.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr size_t kLongest = 200;  // of a location that has another form
+
+struct Frame {
+  std::string_view path, line;
+};
+
+// All `"path":line` of the text, in order.
+std::vector<Frame> frames_of(std::string_view text) {
+  std::vector<Frame> frames;
+  for (size_t open = text.find('"'); open != text.npos;) {
+    const size_t close = text.find('"', open + 1);
+    if (close == text.npos) break;
+    const size_t digits = close + 2;
+    const size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+    if (close + 1 < text.size() && text[close + 1] == ':' && end > digits)
+      frames.push_back({text.substr(open + 1, close - open - 1), text.substr(digits, end - digits)});
+    open = text.find('"', close + 1);
+  }
+  return frames;
+}
+
+// Of `loc("add_3: aten.add.Tensor"...`: "add_3".
+std::string_view node_of(std::string_view text) {
+  constexpr std::string_view kStart = "loc(\"";
+  if (!text.starts_with(kStart)) return {};
+  text.remove_prefix(kStart.size());
+  const size_t quote = text.find('"'), colon = text.find(": ");
+  return quote != text.npos && colon < quote ? text.substr(0, colon) : std::string_view();
+}
+
+// PyTorch's allocator reports a full host as an ordinary error.
+bool is_out_of_memory(std::string_view text) { return text.find("can't allocate memory") != text.npos; }
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  if (!is_out_of_memory(what)) throw Error(ErrorKind::Kernel, where + " failed: " + what);
+  throw Error(ErrorKind::DeviceMemory, where + " failed: the host has no memory left for it: " + what);
+}
+
+std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::string short_location(const std::string& location) {
+  const std::string node(node_of(location));
+  const std::string name = node.empty() ? "" : " (" + node + ")";
+  const std::vector<Frame> frames = frames_of(location);
+  for (const char* inside : {"/site-packages/", "/site-packages/torch/"})
+    for (const Frame& frame : frames)
+      if (frame.path.find(inside) == frame.path.npos)
+        return std::string(frame.path) + ":" + std::string(frame.line) + name;
+  if (!node.empty()) return node;
+  return location.size() > kLongest ? location.substr(0, kLongest) + "..." : location;
+}
+
+void rethrow_as_error(const std::string& where) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Kernel) throw;
+    throw Error(ErrorKind::Kernel, where + " failed: " + error.what());
+  } catch (const c10::Error& error) {
+    fail(where, first_line(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+    fail(where, "can't allocate memory");
+  } catch (const std::exception& error) {
+    fail(where, first_line(error.what()));
+  }
+}
+
+}  // namespace tt::runtime

@@ -1,0 +1,99 @@
+// Running the steps of a plan.
+#include "executable_impl.h"
+#include "failure.h"
+#include "tt/runtime/error.h"
+#include "values.h"
+
+namespace tt::runtime {
+
+namespace {
+
+std::string where(const OpNote& note) { return note.name + " at " + short_location(note.location); }
+
+// Runs the steps, naming the op in any error. `check` sees each step after it ran, `observe` too, but what it
+// throws is the caller's own.
+template <typename Check, typename Observe>
+void run_steps(const Plan& plan, Frame& frame, Check check, Observe observe) {
+  for (const Step& step : plan.steps) {
+    guarded(
+        [&] {
+          step.run(frame);
+          check(step);
+        },
+        [&] { return where(plan.ops[step.op]); });
+    observe(step);
+  }
+}
+
+// The same without looking at the steps: one handler around all.
+void run_steps(const Plan& plan, Frame& frame) {
+  const Step* step = plan.steps.data();
+  const Step* const end = step + plan.steps.size();
+  guarded(
+      [&] {
+        for (; step != end; ++step) step->run(frame);
+      },
+      [&] { return where(plan.ops[step->op]); });
+}
+
+// What a callback may read: contiguous, in a type that host memory can have.
+at::Tensor readable(const at::Tensor& value, DataType dtype) {
+  const at::Tensor plain = value.is_mkldnn() ? value.to_dense() : value;
+  return plain.to(host_type(is_block_float(dtype) ? DataType::BFloat16 : dtype)).contiguous();
+}
+
+}  // namespace
+
+Frame make_frame(const Plan& plan) {
+  Frame frame;
+  frame.values.resize(plan.values.size());
+  frame.arena = plan.arena.unsafeGetStorageImpl();
+  for (const auto& [slot, tensor] : plan.fixed) frame[slot] = tensor;
+  return frame;
+}
+
+std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs) {
+  Frame frame = make_frame(plan);
+  for (size_t i = 0; i < inputs.size(); ++i) frame[plan.inputs[i]] = inputs[i];
+  run_steps(plan, frame);
+  std::vector<at::Tensor> results;
+  for (Slot slot : plan.outputs) {
+    at::Tensor value = frame[slot];
+    if (!value.is_mkldnn()) value = value.contiguous();
+    results.push_back(std::move(value));
+  }
+  return results;
+}
+
+void Executable::Impl::report(const Step& step) {
+  const OpNote& note = plan->ops[step.op];
+  const bool last = step.out >= 0 && !note.outputs.empty() && note.outputs.back() == step.out;
+  if (!last) return;
+  OpEvent event{note.name, note.location, note.debug_info, note.program, {}};
+  std::vector<at::Tensor> shown;
+  for (Slot slot : note.outputs) {
+    const DataType dtype = plan->values[slot].spec.dtype;
+    shown.push_back(guarded([&] { return readable(frame[slot], dtype); }, [&] { return where(note); }));
+    const at::Tensor& value = shown.back();
+    event.outputs.push_back({value.data_ptr(), value.sizes().vec(), value.strides().vec(),
+                             is_block_float(dtype) ? DataType::BFloat16 : dtype});
+  }
+  callback(event);
+}
+
+void Executable::Impl::execute() {
+  if (!callback && proven) return run_steps(*plan, frame);
+  const auto check = [&](const Step& step) {
+    if (step.out < 0 || plan->values[step.out].origin != Origin::Buffer) return;
+    const auto& described = plan->values[step.out].spec.shape;
+    if (frame[step.out].sizes() == at::IntArrayRef(described)) return;
+    throw Error(ErrorKind::Kernel, "the result has shape " + describe(frame[step.out].sizes().vec()) +
+                                       ", the program describes it as " + describe(described));
+  };
+  run_steps(*plan, frame, check, [&](const Step& step) {
+    if (callback) report(step);
+  });
+  proven = true;
+}
+
+}  // namespace tt::runtime
