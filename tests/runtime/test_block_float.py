@@ -36,15 +36,65 @@ def test_error_is_bounded_by_the_largest_value_of_the_block(matrix, dtype):
         assert (np.abs(rounded[:, start : start + 16] - block) <= unit).all()
 
 
-@pytest.mark.parametrize("dtype, size", [("bfp8_b", 1088), ("bfp4_b", 576)])
-def test_layout_of_a_tile(dtype, size):
+def position_of(row, column):
+    """Where tt-metal keeps an element: faces of 16x16 left to right, then down; row-major inside a face."""
+    face = row // 16 * 2 + column // 16
+    return face * 256 + row % 16 * 16 + column % 16
+
+
+@given(st.integers(0, 31), st.integers(0, 31), dtypes)
+def test_order_of_a_tile(row, column, dtype):
     tile = np.zeros((32, 32), np.float32)
-    tile[0, 16] = 1.0  # first row of the second face
+    tile[row, column] = -1.0
     data = pack_tile(tile, dtype)
-    assert len(data) == size
-    assert [i for i in range(64) if data[i]] == [16] and data[16] == 127
-    first = 64 + 256 if dtype == "bfp8_b" else 64 + 128
-    assert data[first] == (64 if dtype == "bfp8_b" else 4)
+    assert len(data) == {"bfp8_b": 1088, "bfp4_b": 576}[dtype]
+    element = position_of(row, column)
+    assert {i: data[i] for i in range(64) if data[i]} == {element // 16: 127}
+    # bfp4_b: two elements in a byte, the first in the low half
+    wanted = {64 + element: 0xC0} if dtype == "bfp8_b" else {64 + element // 2: 0xC << 4 * (element % 2)}
+    assert {i: data[i] for i in range(64, len(data)) if data[i]} == wanted
+
+
+@given(st.binary(min_size=1088, max_size=1088), dtypes)
+def test_what_was_unpacked_packs_to_the_same_values(data, dtype):
+    tile = unpack_tile(data[: {"bfp8_b": 1088, "bfp4_b": 576}[dtype]], dtype)
+    normal = np.isnan(tile) | (tile == 0) | (np.abs(tile) >= np.finfo(np.float32).tiny)
+    flushed = np.where(normal, tile, 0)  # denormals are zeros
+    assert np.array_equal(unpack_tile(pack_tile(tile, dtype), dtype), flushed, equal_nan=True)
+
+
+anything = arrays(np.float32, (4, 16), elements=st.floats(width=32))
+
+
+@given(anything, dtypes)
+def test_any_values_at_all(block, dtype):
+    rounded = round_to_blocks(block, dtype)
+    assert np.array_equal(round_to_blocks(rounded, dtype), rounded, equal_nan=True)
+    assert np.array_equal(np.isinf(rounded)[np.isinf(block)], np.ones(np.isinf(block).sum(), bool))
+    assert (rounded[np.abs(block) < np.finfo(np.float32).tiny] == 0).all()
+    same_sign = np.signbit(rounded) == np.signbit(block)
+    assert (same_sign | (rounded == 0)).all()
+
+
+INF, NAN = np.float32(np.inf), np.float32(np.nan)
+SPECIAL = [  # in one block with what stands first
+    ([INF, 1.0, -3.4e38], [INF, 0.0, -INF]),  # an infinity takes the exponent: what is not huge vanishes
+    ([-INF, 2.0**127, 0.0], [-INF, 2.0**127, 0.0]),
+    ([NAN, 1.0, INF], [NAN, 0.0, INF]),
+    ([1e-40, -1e-45, 0.0], [0.0, 0.0, 0.0]),  # denormals are zeros
+    ([1.0, 1e-40, -0.0], [1.0, 0.0, 0.0]),  # zero has no sign
+    ([2.0**-126, 2.0**-126, 1.5 * 2.0**-126], [2.0**-126, 2.0**-126, 1.5 * 2.0**-126]),
+]
+
+
+@pytest.mark.parametrize("dtype", sorted(BITS))
+@pytest.mark.parametrize("values, expected", SPECIAL)
+def test_special_values(values, expected, dtype):
+    block = np.zeros((1, 16), np.float32)
+    block[0, : len(values)] = values
+    rounded = round_to_blocks(block, dtype)[0, : len(values)]
+    assert np.array_equal(rounded, np.array(expected, np.float32), equal_nan=True)
+    assert not np.signbit(rounded[rounded == 0]).any()
 
 
 TIES = [(64.5, 64.0), (65.5, 66.0), (65.25, 65.0), (127.75, 127.0), (-65.5, -66.0)]
