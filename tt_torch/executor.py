@@ -9,6 +9,9 @@ import torch
 from tt_torch import runtime
 from tt_torch.compiler import CompiledGraph
 
+# Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
+LARGEST_WATCHED = 1 << 14
+
 
 class Executor:
     """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
@@ -18,6 +21,7 @@ class Executor:
         self.executable = runtime.Executable(runtime.Binary(compiled.binary), 0, device)
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
+        self._seen: dict[int, torch.Tensor] = {}
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
 
     @property
@@ -25,7 +29,19 @@ class Executor:
         return self.compiled.binary
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        self._watch(inputs)
         arguments = [*inputs, *self.compiled.constants]
         if self.keep_arguments:
             self.last_arguments = arguments
         return self.executable(arguments, self.resident, self.compiled.output_dtypes)
+
+    def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Sees buffers that were changed without a new version: eager batch norm writes its statistics like that."""
+        for i in self.resident:
+            if i >= len(inputs) or isinstance(inputs[i], torch.nn.Parameter) or inputs[i].numel() > LARGEST_WATCHED:
+                continue
+            buffer, seen = inputs[i], self._seen.get(i)
+            if seen is not None and not torch.equal(seen, buffer):
+                torch.autograd.graph.increment_version(buffer)
+            if seen is None or not torch.equal(seen, buffer):
+                self._seen[i] = buffer.detach().clone()

@@ -109,3 +109,15 @@ def test_gradients_of_inputs() -> None:
     (expected,) = torch.autograd.grad(model(x).square().sum(), x)
     (got,) = torch.autograd.grad(torch.compile(model, backend=tt_torch.backend)(x).square().sum(), x)
     close(got, expected)
+
+
+def test_statistics_that_eager_training_changed_are_used() -> None:
+    """Eager batch norm writes its running statistics without counting up their version."""
+    norm = torch.nn.BatchNorm2d(4).eval()
+    compiled = torch.compile(norm, backend=tt_torch.backend)
+    x = torch.randn(2, 4, 5, 5)
+    with torch.no_grad():
+        compiled(x)
+        norm.train()(x * 5 + 3)
+        norm.eval()
+        torch.testing.assert_close(compiled(x), norm(x))
