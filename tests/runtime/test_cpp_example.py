@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from tt_torch.runtime import Binary, Executable
 
 ROOT = Path(__file__).parents[2]
 BINARY = ROOT / "tests" / "data" / "runtime" / "conv_bn_relu.ttnn"
@@ -28,11 +31,27 @@ def program(tmp_path_factory):
     return build / "run_ttnn"
 
 
-def test_example_runs_a_binary(program):
-    done = subprocess.run([program, BINARY], capture_output=True, text=True)
+def counting(spec):
+    """What the example fills a float input with."""
+    count = torch.Size(spec.shape).numel()
+    return (torch.arange(count, dtype=torch.float32) % 7 / 7).reshape(spec.shape)
+
+
+@pytest.mark.parametrize("name", ["conv_bn_relu", "linear_relu", "argmax"])
+def test_example_gives_what_python_gives(program, name):
+    path = BINARY.with_name(f"{name}.ttnn")
+    done = subprocess.run([program, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "output 2x8x16x16 Float32" in done.stdout or "output " in done.stdout
-    assert "DRAM peak" in done.stdout
+    *lines, memory = done.stdout.splitlines()
+    executable = Executable(Binary.load(path))
+    results = executable([counting(spec) for spec in executable.inputs])
+    for line, result, spec in zip(lines, results, executable.outputs, strict=True):
+        text, _, numbers = line.partition(" sum ")
+        assert text == f"output {repr(spec)[len('<TensorSpec ') : -1]}"
+        got = [float(number) for number in numbers.split(" last ")]
+        wanted = [result.double().sum().item(), result.flatten()[-1].item()]
+        assert wanted[0] != 0 and got == pytest.approx(wanted, rel=1e-6)
+    assert memory == f"DRAM peak {executable.memory_stats()['dram_peak']} bytes"
 
 
 def test_example_reports_errors(program, tmp_path):

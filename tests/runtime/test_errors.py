@@ -154,9 +154,7 @@ def test_errors_show_the_users_line(location, shown):
 def test_results_that_do_not_fit_the_host():
     maker = Maker()
     x = maker.input((1, 1), tile=False)
-    huge = maker.op(
-        "RepeatOp", **{"in": x}, repeat_dims=[1 << 18, 1 << 18], out=maker.tensor((1 << 18, 1 << 18))
-    )
+    huge = maker.op("RepeatOp", **{"in": x}, repeat_dims=[1 << 18, 1 << 18], out=maker.tensor((1 << 18, 1 << 18)))
     executable = Executable(Binary(maker.binary(huge)))
     with pytest.raises(errors.DeviceMemoryError):
         executable([torch.ones(1, 1)])
@@ -181,9 +179,7 @@ def test_programs_that_call_each_other():
         Executable(Binary(maker.binary(y)))
 
 
-@pytest.mark.parametrize(
-    "value", [None, 3.0, [1.0], torch.rand(32, 32, device="meta"), torch.eye(32).to_sparse()]
-)
+@pytest.mark.parametrize("value", [None, 3.0, [1.0], torch.rand(32, 32, device="meta"), torch.eye(32).to_sparse()])
 def test_inputs_that_are_no_cpu_tensors(executable, value):
     for resident in ((), (0,)):
         with pytest.raises(errors.InputDtypeError, match="input 0: got "):
