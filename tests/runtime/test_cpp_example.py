@@ -58,3 +58,16 @@ def test_example_reports_errors(program, tmp_path):
     (tmp_path / "foreign.ttnn").write_bytes(b"PK\3\4" * 100)
     done = subprocess.run([program, tmp_path / "foreign.ttnn"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("BinaryFormatError: not a valid TTNN binary")
+
+
+def test_example_runs_resnet50(program, tmp_path):
+    """The binary of a whole model; the example's inputs are no weights, so only the shape of the result means something."""
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    import tt_torch
+
+    model = ResNetForImageClassification(ResNetConfig(num_labels=1000)).eval()
+    tt_torch.compile_model(model, (torch.randn(1, 3, 224, 224),)).save(tmp_path / "resnet50.ttnn")
+    done = subprocess.run([program, tmp_path / "resnet50.ttnn"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("output 1x1000 Float32 ")
