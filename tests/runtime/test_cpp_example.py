@@ -61,7 +61,7 @@ def test_example_reports_errors(program, tmp_path):
 
 
 def test_example_runs_resnet50(program, tmp_path):
-    """The binary of a whole model. The example's inputs are no weights: only the shape of the result means something."""
+    """The binary of a whole model. The inputs are no weights: only the shape of the result means something."""
     from transformers import ResNetConfig, ResNetForImageClassification
 
     import tt_torch
