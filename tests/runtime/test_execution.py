@@ -193,3 +193,27 @@ def test_submesh():
     assert part.device_ids == (3,) and part.arch == "blackhole"
     executable = Executable(Binary(chain_of_adds(1)), device=part)
     assert torch.equal(executable([torch.ones(32, 32)] * 2)[0], torch.full((32, 32), 2.0))
+
+
+def convolution(batch):
+    maker = Maker()
+    x, w = maker.input((1, 1, batch * 36, 16)), maker.input((16, 16, 3, 3), buffer="host", tile=False)
+    y = maker.op(
+        "Conv2dOp", input=x, weight=w, out=maker.tensor((1, 1, batch * 36, 16)), in_channels=16, out_channels=16,
+        batch_size=batch, input_height=6, input_width=6, kernel_size=[3, 3], stride=[1, 1],
+        padding=[1, 1, 1, 1], dilation=[1, 1], groups=1,
+    )  # fmt: skip
+    return maker.binary(y)
+
+
+def test_batch_sizes_share_a_weight():
+    """Each wants the weight packed in its own way, and they are called in turn."""
+    device, w = Device(), torch.randn(16, 16, 3, 3)
+    programs = {batch: Executable(Binary(convolution(batch)), device=device) for batch in (1, 2, 3, 4, 5, 6)}
+    for batch, executable in [*programs.items()] * 2:
+        x = torch.randn(batch, 16, 6, 6)
+        got = executable([x.permute(0, 2, 3, 1).reshape(1, 1, -1, 16), w], {1})[0]
+        want = torch.nn.functional.conv2d(x, w, padding=1).permute(0, 2, 3, 1).reshape(1, 1, -1, 16)
+        assert torch.allclose(got, want, atol=1e-4)
+    w.mul_(2.0)
+    assert torch.allclose(executable([x.permute(0, 2, 3, 1).reshape(1, 1, -1, 16), w], {1})[0], 2 * want, atol=1e-4)

@@ -13,30 +13,31 @@ namespace tt::runtime {
 
 namespace {
 std::atomic<uint64_t> next_version{1};
-}
+constexpr size_t kMaxForms = 4;  // packed, of one tensor
+}  // namespace
 
 Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
     : spec(std::move(s)), version(next_version++), plain_(std::move(value)), owned_(owned) {}
 
 Tensor::Impl::~Impl() { ConstCache::instance().drop(version); }
 
+at::Tensor Tensor::Impl::restored() const {
+  return plain_.defined() ? plain_ : forms_.back().packing.unpack(forms_.back().value);
+}
+
 at::Tensor Tensor::Impl::plain() {
   std::lock_guard lock(mutex_);
-  if (!plain_.defined()) {
-    plain_ = packing_.unpack(packed_);
-    packed_.reset();
-  }
-  return plain_;
+  return plain_ = restored();
 }
 
 at::Tensor Tensor::Impl::packed(const Packing& packing) {
   std::lock_guard lock(mutex_);
-  if (packed_.defined() && packing_.key == packing.key) return packed_;
-  if (!plain_.defined()) plain_ = packing_.unpack(packed_);
-  packed_ = packing.pack(plain_);
-  packing_ = packing;
-  if (owned_ && packing.unpack) plain_.reset();
-  return packed_;
+  for (const Form& form : forms_)
+    if (form.packing.key == packing.key) return form.value;
+  forms_.push_back({packing, packing.pack(restored())});
+  if (forms_.size() > kMaxForms) forms_.erase(forms_.begin());
+  if (owned_) plain_.reset();
+  return forms_.back().value;
 }
 
 Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,

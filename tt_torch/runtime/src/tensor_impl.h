@@ -6,13 +6,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "memory.h"
 #include "tt/runtime/tensor.h"
 
 namespace tt::runtime {
 
-// How a consumer wants a constant operand prepared. Equal keys mean equal results.
+// How a consumer wants a constant operand prepared, and back. Equal keys mean equal results.
 struct Packing {
   std::string key;
   std::function<at::Tensor(const at::Tensor& plain)> pack;
@@ -24,8 +26,9 @@ struct Tensor::Impl {
   ~Impl();
 
   at::Tensor plain();
-  // The packed form, made at the first request. If we own the plain form, it is dropped in exchange, and
-  // made again from the packed one should somebody ask for it.
+  // A packed form, made at the first request. If we own the plain form, it is dropped in exchange, and made
+  // again from a packed one should somebody ask for it. Programs for several batch sizes want several forms;
+  // they are kept, since such programs may be called in turn.
   at::Tensor packed(const Packing& packing);
 
   const TensorSpec spec;
@@ -35,8 +38,13 @@ struct Tensor::Impl {
 
  private:
   std::mutex mutex_;
-  at::Tensor plain_, packed_;
-  Packing packing_;
+  at::Tensor restored() const;  // the plain form, whatever it takes
+  struct Form {
+    Packing packing;
+    at::Tensor value;
+  };
+  at::Tensor plain_;
+  std::vector<Form> forms_;  // the most recently made last
   const bool owned_;
 };
 
