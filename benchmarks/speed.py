@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import tt_torch
-from benchmarks.common import first, interleaved, model, table
+from benchmarks.common import CONSOLE, first, interleaved, model, table
 
 CASES = [("resnet50", 1), ("resnet50", 8), ("bert-base", 1), ("bert-base", 8)]
 ROUNDS = 7
@@ -30,6 +30,7 @@ def _run(threads: int) -> None:
         with torch.no_grad():
             times = interleaved(sides, ROUNDS)
         ms = [f"{1e3 * times[side]:.1f}" for side in sides]
+        CONSOLE.print(f"{name} x{batch}: " + ", ".join(f"{side} {t} ms" for side, t in zip(sides, ms, strict=True)))
         rows.append((f"{name} x{batch}", *ms, f"{times['tt bf16'] / times['eager bf16']:.2f}", f"{pcc:.5f}"))
         torch._dynamo.reset()
     heads = ["model", *sides, "tt bf16 / eager bf16", "PCC bf16"]
