@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tt_torch.runtime import Binary, Executable
+from tt_torch.runtime import Binary, Device, Executable
 
 ROOT = Path(__file__).parents[2]
 BINARY = ROOT / "tests" / "data" / "runtime" / "conv_bn_relu.ttnn"
@@ -43,7 +43,7 @@ def test_example_gives_what_python_gives(program, name):
     done = subprocess.run([program, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     *lines, memory = done.stdout.splitlines()
-    executable = Executable(Binary.load(path))
+    executable = Executable(Binary.load(path), 0, Device())  # as empty as the example's
     results = executable([counting(spec) for spec in executable.inputs])
     for line, result, spec in zip(lines, results, executable.outputs, strict=True):
         text, _, numbers = line.partition(" sum ")
