@@ -1,0 +1,15 @@
+"""ATen ops that are taken apart while tracing, because torch-mlir does not lower them or lowers them wrongly.
+
+One file per family. What torch-mlir decomposes itself, in C++, is left to it: tracing decompositions in Python is
+what costs time. Rewrites that must see the whole graph, or become one op of the device, are in `passes/`.
+"""
+
+from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the table)
+    elementwise,
+    indexing,
+    movement,
+    pooling,
+)
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS
+
+__all__ = ["DECOMPOSITIONS"]

@@ -1,0 +1,81 @@
+"""Views, slices and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+
+aten = torch.ops.aten
+
+
+@decomposes(aten.slice_scatter.default)
+def slice_scatter(
+    x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """torch-mlir's needs unbounded memory for an `end` beyond the dimension."""
+    dim, size = lengths(x, dim)
+    begin, stop, _ = slice(start, end).indices(size)
+    if step != 1:
+        rows = aten.index_put(x.movedim(dim, 0), [torch.arange(begin, stop, step)], source.movedim(dim, 0))
+        return rows.movedim(0, dim)
+    stop = max(begin, stop)
+    parts = [x.narrow(dim, 0, begin), source, x.narrow(dim, stop, size - stop)]
+    return torch.cat([p for p in parts if p.shape[dim]], dim)
+
+
+@decomposes(aten.select_scatter.default)
+def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    dim, size = lengths(x, dim)
+    return slice_scatter(x, source.unsqueeze(dim), dim, index % size, index % size + 1)
+
+
+@decomposes(aten.squeeze.dims)
+def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
+    dropped = {lengths(x, d)[0] for d in dims}
+    return x.reshape([s for d, s in enumerate(x.shape) if d not in dropped or s != 1])
+
+
+@decomposes(aten.diagonal.default)
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Equally spaced elements of the flattened matrices."""
+    x = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    first = offset if offset >= 0 else -offset * columns
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    places = first + torch.arange(count) * (columns + 1)
+    return x.flatten(-2).index_select(-1, places)
+
+
+@decomposes(aten.unfold.default)
+def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    dim, length = lengths(x, dim)
+    starts = torch.arange(0, length - size + 1, step)
+    places = starts.unsqueeze(1) + torch.arange(size)
+    return x.index_select(dim, places.flatten()).unflatten(dim, places.shape).movedim(dim + 1, -1)
+
+
+@decomposes(aten.as_strided.default)
+def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
+    """Looked up in the flattened tensor, whose elements are where the program thinks if it is contiguous."""
+    if not x.is_contiguous():
+        return NotImplemented
+    places = torch.full((), offset if offset is not None else int(x.storage_offset()))
+    for i, (count, step) in enumerate(zip(size, stride, strict=True)):
+        places = places + (torch.arange(count) * step).reshape([-1] + [1] * (len(size) - 1 - i))
+    return x.reshape(-1).index_select(0, places.flatten()).reshape(list(size))
+
+
+@decomposes(aten.constant_pad_nd.default)
+def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
+    """A crop is a slice; what grows is left to torch-mlir."""
+    if not any(p < 0 for p in pad) or not any(p > 0 for p in pad):
+        return NotImplemented
+    for i, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - i
+        x = x.narrow(dim, max(0, -low), x.shape[dim] - max(0, -low) - max(0, -high))
+    return aten.constant_pad_nd(x, [max(0, p) for p in pad], value)

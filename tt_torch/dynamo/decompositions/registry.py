@@ -1,0 +1,96 @@
+"""The table that the families of this folder fill, and the entries that are PyTorch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import get_decompositions
+
+aten = torch.ops.aten
+
+# PyTorch's own.
+TAKEN = [
+    # Functional forms with several results, which torch-mlir does not know.
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional.default,
+    aten.native_batch_norm.default,
+    aten._batch_norm_with_update_functional.default,
+    # Computes on views whose strides a functional graph does not keep.
+    aten._unsafe_view.default,
+    # torch-mlir gets the broadcast of their operands wrong.
+    aten.addcmul.default,
+    aten.addcdiv.default,
+    # Unknown to torch-mlir, or not lowered to StableHLO.
+    aten._adaptive_avg_pool2d.default,
+    aten._fused_rms_norm.default,
+    aten._prelu_kernel.default,
+    aten._unsafe_masked_index.default,
+    aten._unsafe_masked_index_put_accumulate.default,
+    aten.addmv.default,
+    aten.adaptive_max_pool2d.default,
+    aten.count_nonzero.default,
+    aten.diag_embed.default,
+    aten.im2col.default,
+    aten.log_sigmoid_forward.default,
+    aten.logsumexp.default,
+    aten.nan_to_num.default,
+    aten.nll_loss_forward.default,
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.smooth_l1_loss.default,
+    aten.unbind.int,
+    aten.upsample_bilinear2d.default,
+    aten.upsample_bilinear2d.vec,
+    aten.upsample_nearest2d.default,
+    aten.upsample_nearest2d.vec,
+    aten.xlogy.Tensor,
+    aten.xlogy.Scalar_Self,
+    aten.xlogy.Scalar_Other,
+    # Backward formulas.
+    aten._log_softmax_backward_data.default,
+    aten._softmax_backward_data.default,
+    aten.elu_backward.default,
+    aten.embedding_dense_backward.default,
+    aten.gelu_backward.default,
+    aten.hardsigmoid_backward.default,
+    aten.hardswish_backward.default,
+    aten.hardtanh_backward.default,
+    aten.leaky_relu_backward.default,
+    aten.log_sigmoid_backward.default,
+    aten.max_pool2d_with_indices_backward.default,
+    aten.mse_loss_backward.default,
+    aten.native_batch_norm_backward.default,
+    aten.native_dropout.default,
+    aten.native_group_norm_backward.default,
+    aten.native_layer_norm_backward.default,
+    aten.nll_loss_backward.default,
+    aten.select_backward.default,
+    aten.sigmoid_backward.default,
+    aten.silu_backward.default,
+    aten.slice_backward.default,
+    aten.smooth_l1_loss_backward.default,
+    aten.softplus_backward.default,
+    aten.tanh_backward.default,
+    aten.threshold_backward.default,
+]
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = get_decompositions(TAKEN)
+
+
+def decomposes(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        DECOMPOSITIONS.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def lengths(x: Tensor, dim: int) -> tuple[int, int]:
+    """A dimension counted from the front, and its size."""
+    dim = dim % max(x.dim(), 1)
+    return dim, x.shape[dim] if x.dim() else 1
