@@ -43,6 +43,7 @@ REFUSED = [
 ]
 
 VARIABLES = [
+    ("TT_TORCH_FALLBACK", "error", "fallback", "error"),
     ("TT_TORCH_COMPILE_DEPTH", "stablehlo", "compile_depth", CompileDepth.STABLEHLO),
     ("TT_TORCH_CONSTEVAL", "0", "enable_consteval", False),
     ("TT_TORCH_OPTIMIZER", "on", "enable_optimizer", True),
@@ -61,6 +62,7 @@ BAD_VARIABLES = [
     ("TT_TORCH_COMPILE_DEPTH", "EXECUTE_OP_BY_OP"),
     ("TT_TORCH_CONSTEVAL", "maybe"),
     ("TT_TORCH_DTYPE", "fp16"),
+    ("TT_TORCH_FALLBACK", "cpu"),
     ("TT_TORCH_SAVE_MLIR", "TTIR,LLVM"),
     ("TT_TORCH_SCHEMA", "latest"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
     UnsupportedOpError when the graph has an op that the device does not run.
     """
     executors: list[Executor] = []
-    options = BackendOptions(compiler_config=config or CompilerConfig())
+    config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # one binary or none
+    options = BackendOptions(compiler_config=config)
 
     def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         return compile_captured(gm, inputs, options, executors.append)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
@@ -31,6 +32,7 @@ class CompiledGraph:
     constants: list[torch.Tensor]  # the program's last inputs
     kinds: list[str]  # role of each input: input, parameter or constant
     output_dtypes: list[torch.dtype]
+    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous ones, and when all are
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
 
 
@@ -42,8 +44,9 @@ def compile_graph(gm: torch.fx.GraphModule, kinds: Sequence[str], config: Compil
     timings = pipeline.Timings()
     gm = copy.copy(gm)  # the passes change the graph, which still has to run on the CPU below depth EXECUTE
     gm.graph = copy.deepcopy(gm.graph)
+    forms = _forms(gm)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
-    compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], _dtypes(gm))
+    compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
     compiled.timings = timings
     dump = Dump(config)
     dump("Torch FX", None, str(gm.graph))
@@ -61,9 +64,13 @@ def compile_graph(gm: torch.fx.GraphModule, kinds: Sequence[str], config: Compil
     return compiled
 
 
-def _dtypes(gm: torch.fx.GraphModule) -> list[torch.dtype]:
+def _forms(gm: torch.fx.GraphModule) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None]:
+    """Dtypes of the results, and the strides that eager PyTorch gives them, which a later `view` may rely on."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
-    return [n.meta["val"].dtype for n in output.args[0]]
+    values = [n.meta["val"] for n in output.args[0]]
+    dense = [not v.is_contiguous() and is_non_overlapping_and_dense_or_false(v) for v in values]
+    strides = [v.stride() if own else None for v, own in zip(values, dense, strict=True)]
+    return [v.dtype for v in values], strides if any(dense) else None
 
 
 class Dump:

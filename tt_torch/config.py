@@ -167,6 +167,13 @@ class CompilerConfig:
         "device type of matmul and convolution weights",
         "TT_TORCH_WEIGHT_DTYPE",
     )
+    fallback: str = _option(
+        _choice("host", "error", "strict-dtype"),
+        "host",
+        "what happens to ops that have no exact form on the device: `host` runs them in eager PyTorch and warns, "
+        "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 too, which else runs as float32",
+        "TT_TORCH_FALLBACK",
+    )
     arch: str = _option(
         _choice("wormhole_b0", "blackhole"),
         "wormhole_b0",

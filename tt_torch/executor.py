@@ -33,7 +33,8 @@ class Executor:
         arguments = [*inputs, *self.compiled.constants]
         if self.keep_arguments:
             self.last_arguments = arguments
-        return self.executable(arguments, self.resident, self.compiled.output_dtypes)
+        compiled = self.compiled
+        return self.executable(arguments, self.resident, compiled.output_dtypes, compiled.output_strides)
 
     def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
         """Sees buffers that were changed without a new version: eager batch norm writes its statistics like that."""

@@ -19,6 +19,7 @@ def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x @ y).relu() + 1
 
 
+STRICT = CompilerConfig(fallback="error")
 INPUTS = (torch.randn(3, 4), torch.randn(4, 5))
 
 
@@ -86,7 +87,7 @@ def test_an_unsupported_op_is_named_with_its_line_and_leaves_all_usable() -> Non
         return torch.fft.fft(x).real
 
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
-        torch.compile(unsupported, backend=tt_torch.backend)(torch.randn(8))
+        torch.compile(unsupported, backend=tt_torch.backend, options={"compiler_config": STRICT})(torch.randn(8))
     error = caught.value.inner_exception
     assert isinstance(error, UnsupportedOpError)
     assert "aten._fft" in error.op

@@ -102,7 +102,7 @@ def fft(x):
 def test_unsupported_ops_name_the_users_line(function, op, stage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Exception) as caught:
-        torch.compile(function, backend=tt_torch.backend)(torch.ones(4, 4))
+        tt_torch.compile_model(function, (torch.ones(4, 4),))
     error = caught.value
     while error is not None and not isinstance(error, UnsupportedOpError):
         error = error.__cause__ or error.__context__ or getattr(error, "inner_exception", None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +20,8 @@ from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.interface import tensors_only
-from tt_torch.errors import ConfigError, UnsupportedOpError
+from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
+from tt_torch.errors import ConfigError, TTTorchError, UnsupportedOpError
 from tt_torch.executor import Executor
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
@@ -32,25 +36,27 @@ def backend(
 ) -> Any:
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
-    `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Raises
-    UnsupportedOpError when the program has an op that the device does not run.
+    `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
+    does not run are left to eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError, as
+    `CompilerConfig.fallback` says.
     """
     return compile_captured(gm, example_inputs, _options(options))
 
 
 def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
-    if options is None or isinstance(options, BackendOptions):
-        return options or BackendOptions()
-    if not isinstance(options, Mapping):
+    if isinstance(options, Mapping):
+        options = BackendOptions(**options)
+    elif options is not None and not isinstance(options, BackendOptions):
         raise ConfigError("options", options, "a BackendOptions or a dict of its fields")
-    return BackendOptions(**options)
+    options = options or BackendOptions()
+    return dataclasses.replace(options, compiler_config=options.compiler_config.with_env())
 
 
 def compile_captured(
     gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, listener: Listener | None = None
 ) -> Callable[..., Any]:
-    """The backend with its options resolved; `listener` is told of each Executor that is made."""
-    config = options.compiler_config.with_env()
+    """The backend with its options resolved; `listener` is told of the Executor of each graph that is one binary."""
+    config = options.compiler_config
     if any(isinstance(value, torch.SymInt) for value in example_inputs):
         return _per_shape(gm, lambda inputs: _aot(gm, inputs, config, options, listener))
     return _aot(gm, example_inputs, config, options, listener)
@@ -83,7 +89,16 @@ def _aot(
         inference_compiler=compile_forward,
         decompositions=DECOMPOSITIONS,
     )
-    return compiler(gm, example_inputs)
+    try:
+        return compiler(gm, example_inputs)
+    except TTTorchError:
+        raise
+    except Exception as error:  # a shape that depends on values, a custom op without a fake form
+        if config.fallback == "error":
+            raise
+        whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
+        warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
+        return gm.forward
 
 
 def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
@@ -113,18 +128,23 @@ def _compile(
     program, interface = tensors_only(gm)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
-    compiled = compile_graph(program, [roles[i] for i in interface.inputs], config)
-    if config.compile_depth != CompileDepth.EXECUTE:
-        return make_boxed_func(gm.forward)
     device = options.devices[0] if options.devices else None
-    executor = Executor(compiled, device or runtime.default_device(config.arch))
-    if listener:
-        listener(executor)
+
+    def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
+        compiled = compile_graph(piece, roles, config)
+        if config.compile_depth != CompileDepth.EXECUTE:
+            return lambda inputs: piece(*inputs)
+        return Executor(compiled, device or runtime.default_device(config.arch))
+
+    compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
+    runner = compile_whole(program, [roles[i] for i in interface.inputs])
+    if listener and isinstance(runner, Executor):
+        listener(runner)
 
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)
         inputs.clear()  # the boxed convention: the caller's references are ours to drop
-        return interface.results(executor(arguments))
+        return interface.results(runner(arguments))
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run

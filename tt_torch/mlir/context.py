@@ -26,6 +26,7 @@ def make_context() -> ir.Context:
     """A context with the torch, StableHLO, TTIR and TTNN dialects. Diagnostics become exceptions."""
     context = ir.Context()
     context.emit_error_diagnostics = False
+    context.enable_multithreading(False)  # `guard` forks, and threads do not survive that
     torch_dialect.register_dialect(context)
     _stablehlo.register_dialect(context, True)
     with context:

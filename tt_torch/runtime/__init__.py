@@ -13,6 +13,7 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,7 @@ class Executable:
         inputs: Sequence[torch.Tensor],
         resident: Collection[int] = (),
         output_dtypes: Sequence[torch.dtype | None] | None = None,
+        output_strides: Sequence[tuple[int, ...] | None] | None = None,
     ) -> list[torch.Tensor]:
         if len(inputs) != len(self.inputs):
             name = self.binary.programs[self.program].name
@@ -218,7 +220,7 @@ class Executable:
         for i in split.passed:
             if _is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
-        results = self._make_results(output_dtypes)
+        results = self._make_results(output_dtypes, output_strides)
         self._impl.run(inputs, kept, results)
         return results
 
@@ -245,15 +247,21 @@ class Executable:
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
 
-    def _make_results(self, dtypes: Sequence[torch.dtype | None] | None) -> list[torch.Tensor]:
-        wanted = dtypes or [None] * len(self._results)
-        if len(wanted) != len(self._results):
-            raise InputCountError(f"{len(self._results)} results, but {len(wanted)} output_dtypes")
+    def _make_results(
+        self, dtypes: Sequence[torch.dtype | None] | None, strides: Sequence[tuple[int, ...] | None] | None
+    ) -> list[torch.Tensor]:
+        for name, given in (("output_dtypes", dtypes), ("output_strides", strides)):
+            if given is not None and len(given) != len(self._results):
+                raise InputCountError(f"{len(self._results)} results, but {len(given)} {name}")
         try:
-            return [
+            results = [
                 torch.empty(shape, dtype=dtype or own)
-                for (shape, own), dtype in zip(self._results, wanted, strict=True)
+                for (shape, own), dtype in zip(self._results, dtypes or repeat(None), strict=False)
             ]
+            for i, stride in enumerate(strides or ()):
+                if stride is not None:
+                    results[i] = torch.empty_strided(results[i].shape, stride, dtype=results[i].dtype)
+            return results
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             raise DeviceMemoryError(f"the host has no memory for the results: {reason}") from None

@@ -5,6 +5,7 @@ Parameters are inputs: what depends only on them is folded on the device, by TTN
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     graph, values = gm.graph, {}
     with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
         for node in list(graph.nodes):
-            if node.op == "get_attr":
+            if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
                 values[node] = getattr(gm, node.target)
             elif fold and _foldable(node, values):
                 values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
@@ -42,12 +43,15 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
 
 
 def _foldable(node: Node, values: dict[Node, Any]) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or any(n not in values for n in node.all_input_nodes):
         return False
-    if RANDOM in node.target.tags or any(n not in values for n in node.all_input_nodes):
+    if node.target is operator.getitem:
+        return True
+    if not isinstance(node.target, torch._ops.OpOverload) or RANDOM in node.target.tags:
         return False
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.numel() * value.element_size() <= LARGEST
+    found = node.meta.get("val")
+    results = found if isinstance(found, (list, tuple)) else [found]
+    return all(isinstance(v, torch.Tensor) and v.numel() * v.element_size() <= LARGEST for v in results)
 
 
 def _concrete(argument: Any, values: dict[Node, Any]) -> Any:

@@ -100,18 +100,23 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
 
 
-def _foreign(node: Node) -> str:
-    """Why torch-mlir has no place for a node: complex numbers abort the process inside of it."""
+def refusal(node: Node) -> str:
+    """Why an op has no form on the device at all, "" if it may have one."""
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         return "control flow and other ops on functions have no form on the device"
+    if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
+        return "the device has no complex numbers"
+    return REFUSED.get(node.target, "")
+
+
+def _is_complex(node: Node) -> bool:
     found = node.meta.get("val")
     values = found if isinstance(found, (list, tuple)) else [found]
-    is_complex = any(isinstance(v, torch.Tensor) and v.is_complex() for v in values)
-    return "the device has no complex numbers" if is_complex else ""
+    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in values)
 
 
 def repair(graph: Graph) -> None:
     for node in graph.nodes:
-        if reason := REFUSED.get(node.target) or _foreign(node):
+        if reason := refusal(node):
             raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), reason)
     RULES.apply(graph)

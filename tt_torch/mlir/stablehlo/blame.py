@@ -11,18 +11,20 @@ from typing import Any
 
 from torch_mlir import ir
 
+from tt_torch.mlir.guard import NativeCrash
+
 SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct")
 
 
 def first_failing(function: Any, lower: Callable[[ir.Module], None]) -> ir.Location | None:
-    """The location of the first op in `function` that `lower` refuses in a module of its own."""
+    """The location of the first op in `function` that `lower` refuses, or dies of, in a module of its own."""
     for op in function.regions[0].blocks[0].operations:
         op = op.operation
         if not op.name.startswith(("torch.aten.", "torch.prims.", "torch.operator")):
             continue
         try:
             lower(_alone(op))
-        except ir.MLIRError:
+        except (ir.MLIRError, NativeCrash):
             return op.location
     return None
 

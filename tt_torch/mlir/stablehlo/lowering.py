@@ -7,8 +7,9 @@ import re
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.mlir.context import describe, node_of, run_native
+from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.guard import NativeCrash, run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
 
 TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
@@ -40,18 +41,29 @@ def to_stablehlo(module: ir.Module) -> None:
 
 
 def _lower(module: ir.Module, stage: str, *passes: str) -> None:
-    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use."""
+    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use; a crash
+    is told with the op that causes it."""
     try:
-        run_native(module, *passes)
+        run_guarded(module, *passes)
     except ir.MLIRError as error:
         for diagnostic in error.error_diagnostics:
             if found := _ILLEGAL.search(diagnostic.message):
                 location = diagnostic.location
                 if not node_of(location)[1]:
-                    location = first_failing(main(module), lambda m: run_native(m, *passes)) or location
+                    location = _culprit(module, passes) or location
                 op = node_of(location)[1] or found[1]
-                raise UnsupportedOpError(op, stage, describe(location), found[0]) from error
+                unknown = found[1] == "torch.operator"
+                detail = "torch-mlir does not know it" if unknown else found[0]
+                raise UnsupportedOpError(op, stage, describe(location), detail) from error
         raise
+    except NativeCrash as crash:
+        location = _culprit(module, passes)
+        where = f"{node_of(location)[1]} at {describe(location)}" if location else "no op alone is the cause"
+        raise NativeCrash(f"torch-mlir ended while lowering: {crash}: {where}") from None
+
+
+def _culprit(module: ir.Module, passes: tuple[str, ...]) -> ir.Location | None:
+    return first_failing(main(module), lambda m: run_guarded(m, *passes))
 
 
 def _name_composites(module: ir.Module) -> None:

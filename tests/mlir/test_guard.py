@@ -1,0 +1,72 @@
+"""Native passes that crash, hang or fail leave this process as it was, and the op is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import StageError
+from tt_torch.mlir import guard, pipeline
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.guard import NativeCrash, run_guarded
+from tt_torch.mlir.stablehlo.importer import import_graph
+
+NESTED = "module { func.func @f(%a: i32) -> i32 { %0 = arith.addi %a, %a : i32 return %a : i32 } }"
+
+
+def test_the_result_is_that_of_the_passes() -> None:
+    with make_context():
+        module = ir.Module.parse(NESTED)
+        module.operation.attributes["tt.gone"] = ir.UnitAttr.get()
+        module.operation.attributes["tt.kept"] = ir.UnitAttr.get()
+        run_guarded(module, "canonicalize")
+        assert "arith.addi" not in str(module)
+        assert "tt.kept" in str(module)
+
+
+def test_a_crash_names_the_op_and_leaves_a_repro(tmp_path: Path) -> None:
+    """torch-mlir dies of a rank-0 nonzero; the FX passes keep it away, so the graph is imported without them."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.nonzero(torch.ops.aten.relu(x))
+
+    graph = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True, record_stack_traces=True)
+    with torch.fx.experimental._config.patch(meta_nonzero_assume_all_nonzero=True):
+        graph = graph(torch.tensor(1.0)).graph
+    module = import_graph(graph, make_context(), ["input"])
+    config = CompilerConfig(repro_dir=str(tmp_path))
+    with pytest.raises(StageError) as caught:
+        pipeline.run_steps(module, pipeline.TO_STABLEHLO, config, pipeline.Timings())
+    assert "aten.nonzero.default" in str(caught.value)
+    assert "SIGSEGV" in str(caught.value)
+    assert len(list(tmp_path.glob("*/before.mlirbc"))) == 1
+
+
+def hang(module: ir.Module, *passes: str) -> None:
+    time.sleep(60)
+
+
+def swell(module: ir.Module, *passes: str) -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("does", "limit", "value", "cause"),
+    [(hang, "SECONDS", 0.5, "more than 0.5 s"), (swell, "MEMORY", 64 << 20, "too much memory")],
+)
+def test_hanging_and_swelling(
+    does: Callable[..., None], limit: str, value: float, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "run_native", does)
+    monkeypatch.setattr(guard, limit, value)
+    with make_context(), pytest.raises(NativeCrash, match=cause):
+        run_guarded(ir.Module.parse(NESTED), "canonicalize")
