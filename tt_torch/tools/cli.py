@@ -11,7 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tt_torch.sweep.cli import app as sweep
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(sweep, name="sweep")
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
 

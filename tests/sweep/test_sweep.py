@@ -1,0 +1,62 @@
+"""`tt-torch sweep`: choosing, resuming, summing up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tt_torch.sweep.cli import choose
+from tt_torch.sweep.engine import Item
+from tt_torch.sweep.results import Results, provenance, read
+from tt_torch.sweep.summary import device_only
+from tt_torch.tools.cli import app
+
+ITEMS = [Item(f"{name}/{i}", "none") for name in "abcdefgh" for i in range(5)]
+
+
+def test_choose_by_expression():
+    assert [item.key for item in choose(ITEMS, "^[ab]/[01]$", 1.0, 0)] == ["a/0", "a/1", "b/0", "b/1"]
+
+
+def test_a_fraction_has_its_share_of_each_stretch():
+    chosen = choose(ITEMS, "", 0.2, seed=1)
+    assert [item.key[0] for item in chosen] == list("abcdefgh")
+    assert chosen == choose(ITEMS, "", 0.2, seed=1) != choose(ITEMS, "", 0.2, seed=2)
+
+
+def test_the_last_record_of_a_key_counts_and_a_torn_line_does_not(tmp_path):
+    results = Results(tmp_path / "r.jsonl")
+    for verdict in ("wrong", "match"):
+        results.append({"key": "a", "verdict": verdict, "commit": provenance()["commit"]})
+    with results.path.open("a") as file:
+        file.write('{"key": "b", "verd')
+    results.append({"key": "c", "verdict": "match", "commit": "another"})
+    assert [(record["key"], record["verdict"]) for record in read(results.path)] == [("a", "match"), ("c", "match")]
+    assert results.done() == {"a"}
+
+
+def test_device_only_counts_static_samples_that_eager_runs():
+    row = {"dtype": "float32", "verdict": "match", "host_ops": [], "graph_breaks": [], "static": True}
+    others = [{"host_ops": [{"op": "x"}]}, {"graph_breaks": ["x"]}, {"static": False}, {"verdict": "eager-raises-same"}]
+    assert device_only([row] + [row | other for other in others]) == {"float32": (1, 3)}
+
+
+@pytest.mark.slow
+def test_a_sweep_of_ops_and_its_resumption(tmp_path):
+    output = tmp_path / "ops.jsonl"
+    arguments = ["sweep", "ops", "-k", "^(add|empty_like)/", "--dtype", "float32", "--samples", "2", "-o", str(output)]
+    first = CliRunner().invoke(app, arguments)
+    assert first.exit_code == 0, first.output
+    lines = output.read_text().splitlines()
+    assert [json.loads(line)["key"] for line in lines] == [
+        f"{op}/float32/{i}" for op in ("add", "empty_like") for i in (0, 1)
+    ]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert output.read_text().splitlines() == lines  # nothing was run twice
+
+
+def test_an_unknown_dtype_is_named():
+    result = CliRunner().invoke(app, ["sweep", "ops", "--dtype", "float8"])
+    assert result.exit_code == 2 and "float8" in result.output

@@ -1,0 +1,173 @@
+"""Runs items in worker processes: one that crashes, hangs or eats memory costs its own item and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import resource
+import signal
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+_ITEMS_PER_WORKER = 100  # then a fresh process, so that what the compilers leak does not reach the memory limit
+_START_SECONDS = 300  # the first worker waits for the imports of the fork server
+_STOP_SECONDS = 5
+_STDERR_CHARACTERS = 2000
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """A unit of work: the function `call` ("package.module:function") returns a dict that JSON can hold."""
+
+    key: str  # unique within a sweep
+    call: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float = 60.0  # per item
+    memory: int = 8 << 30  # bytes of address space per worker
+
+
+def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item, dict[str, Any]]]:
+    """Yields each item with its record as it ends, in no order; `jobs` of them run at a time.
+
+    A record is what the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error", "message"}.
+    """
+    waiting = deque(items)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(sorted({item.call.partition(":")[0] for item in waiting}))
+    workers = [Worker(context, limits) for _ in range(min(jobs, len(waiting)))]
+    try:
+        busy = [worker for worker in workers if worker.take(waiting)]
+        while busy:
+            _wait(busy)
+            for worker in list(busy):
+                record = worker.poll()
+                if record is None:
+                    continue
+                item = worker.item
+                if not worker.take(waiting):
+                    busy.remove(worker)
+                yield item, record
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _wait(workers: list[Worker]) -> None:
+    remaining = min(worker.deadline for worker in workers) - time.monotonic()
+    multiprocessing.connection.wait([worker.connection for worker in workers], timeout=max(0.0, remaining))
+
+
+class Worker:
+    """A process that runs items one after the other, and is replaced when it dies or is late."""
+
+    def __init__(self, context: multiprocessing.context.ForkServerContext, limits: Limits) -> None:
+        self.context, self.limits = context, limits
+        self.process: Any = None
+        self.served = 0
+
+    def take(self, waiting: deque[Item]) -> bool:
+        """Starts the next item, if there is one."""
+        if not waiting:
+            return False
+        self.item = waiting.popleft()
+        if self.process is None or self.served == _ITEMS_PER_WORKER:
+            self._start()
+        self.served += 1
+        self.connection.send(self.item)
+        self.deadline = time.monotonic() + self.limits.seconds
+        return True
+
+    def poll(self) -> dict[str, Any] | None:
+        """The record of the current item, or None while it is at work."""
+        if self.connection.poll():
+            try:
+                return self.connection.recv()
+            except EOFError:
+                return self._failed("crash")
+        if time.monotonic() < self.deadline:
+            return None
+        return self._failed("timeout")
+
+    def _failed(self, verdict: str) -> dict[str, Any]:
+        if verdict == "timeout":
+            self.process.kill()
+        self.process.join()
+        error = f"no result after {self.limits.seconds:g} s" if verdict == "timeout" else _exit(self.process.exitcode)
+        message = self._stderr()
+        self.stop()
+        return {"verdict": verdict, "error": error, "message": message}
+
+    def _stderr(self) -> str:
+        with open(self.log.name, errors="replace") as file:
+            return file.read()[-_STDERR_CHARACTERS:].strip()
+
+    def _start(self) -> None:
+        self.stop()
+        self.log = tempfile.NamedTemporaryFile(prefix="tt_torch_sweep_", suffix=".log")  # noqa: SIM115
+        self.connection, child = self.context.Pipe()
+        arguments = (child, self.limits, self.log.name)
+        self.process = self.context.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+        child.close()  # so that the death of the process is an end of file here
+        self.served = 0
+        if not self.connection.poll(_START_SECONDS):
+            raise TimeoutError(f"a worker did not start within {_START_SECONDS} s")
+        self.connection.recv()
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        self.connection.close()  # an idle worker ends by itself
+        self.process.join(_STOP_SECONDS)
+        self.process.kill()
+        self.process.join()
+        self.log.close()
+        self.process = None
+
+
+def _exit(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
+def _serve(connection: Any, limits: Limits, log: str) -> None:
+    """The life of a worker process."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # an orphan in an endless loop would stay for ever
+    resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    output = os.open(log, os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    connection.send("ready")
+    with contextlib.suppress(EOFError):  # the parent has nothing more to do
+        while True:
+            item = connection.recv()
+            os.ftruncate(output, 0)
+            connection.send(_call(item))
+
+
+def _call(item: Item) -> dict[str, Any]:
+    try:
+        return resolve(item.call)(**item.arguments)
+    except Exception as error:  # the worker is sound; the item is not
+        traceback.print_exc()
+        return {"verdict": "error", "error": type(error).__name__, "message": str(error)[:_STDERR_CHARACTERS]}
+
+
+def resolve(call: str) -> Any:
+    """The function that "package.module:function" names."""
+    module, _, name = call.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,66 @@
+"""The sweep of single ops: samples of PyTorch's OpInfo database, compiled and compared with eager."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.testing._internal import common_methods_invocations
+from torch.testing._internal.common_methods_invocations import op_db
+
+from tt_torch.sweep.compare import check_sample
+from tt_torch.sweep.engine import Item
+
+DTYPES = ("float32", "bfloat16", "int64", "bool")
+
+# OpInfo wraps random ops so that each call has the same seed, in a way that Dynamo does not trace.
+# The comparison seeds by itself; it wants the op.
+common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+
+# Their results are whatever memory held: only shape and dtype say anything.
+UNINITIALIZED = frozenset(
+    "empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_".split()
+)
+
+
+def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
+    """One item per op, dtype and sample index; an op with fewer samples answers "absent"."""
+    call = f"{__name__}:run_sample"
+    for info in sorted(op_db, key=lambda info: info.full_name):
+        for dtype in dtypes:
+            if not info.supports_dtype(getattr(torch, dtype), "cpu"):
+                continue
+            for index in range(samples):
+                arguments = {"op": info.name, "variant": info.variant_test_name, "dtype": dtype, "sample": index}
+                yield Item(f"{info.full_name}/{dtype}/{index}", call, arguments)
+
+
+def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]:
+    """The record of one sample."""
+    (info,) = (info for info in op_db if (info.name, info.variant_test_name) == (op, variant))
+    value = _sample(info, getattr(torch, dtype), sample)
+    if value is None:
+        return {"verdict": "absent"}
+    return check_sample(_function(info), value, op not in UNINITIALIZED)
+
+
+def _sample(info: Any, dtype: torch.dtype, index: int) -> tuple | None:
+    """Sample `index` as arguments of the function below; the same in whatever order samples are asked for."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    sample = next(itertools.islice(info.sample_inputs("cpu", dtype), index, None), None)
+    return None if sample is None else (sample.input, sample.args, sample.kwargs)
+
+
+def _function(info: Any) -> Callable[..., Any]:
+    op = info.op
+
+    def sample(value: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return op(value, *args, **kwargs)
+
+    return sample

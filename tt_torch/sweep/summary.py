@@ -1,0 +1,84 @@
+"""What a sweep's records say, counted."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+GOOD = ("match", "eager-raises-same")
+_TOP = 25
+_WORST = 10
+
+
+def print_summary(records: Sequence[dict[str, Any]], console: Console | None = None) -> None:
+    """Verdicts per dtype, the share of samples that the device runs alone, reasons, compile times."""
+    console = console or Console()
+    console.print(_verdicts(records))
+    for dtype, (alone, of) in device_only(records).items():
+        console.print(
+            f"{dtype}: {alone} of {of} samples with static shapes have nothing on the host ({alone / of:.1%})"
+        )
+    for title, counts in (("not right", failures(records)), ("on the host", host_reasons(records))):
+        if counts:
+            console.print(_reasons(title, counts))
+    timed = sorted((r for r in records if "seconds" in r), key=lambda r: -r["seconds"])
+    if timed:
+        console.print(f"\ncompile and first run: median {statistics.median(r['seconds'] for r in timed):.2f} s; worst:")
+        for record in timed[:_WORST]:
+            console.print(f"  {record['seconds']:7.2f} s  {record['key']}", highlight=False)
+
+
+def good(record: dict[str, Any]) -> bool:
+    return record["verdict"] in GOOD
+
+
+def alone(record: dict[str, Any]) -> bool:
+    """Right, and nothing of it on the host: neither ops of a graph nor code between graphs."""
+    return record["verdict"] == "match" and not record["host_ops"] and not record["graph_breaks"]
+
+
+def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Per dtype: samples that run on the device alone, of those with static shapes that eager can run."""
+    counted: dict[str, list[bool]] = defaultdict(list)
+    for record in records:
+        if record.get("static", True) and record["verdict"] != "eager-raises-same":
+            counted[record.get("dtype", "all")].append(alone(record))
+    return {dtype: (sum(each), len(each)) for dtype, each in counted.items()}
+
+
+def failures(records: Sequence[dict[str, Any]]) -> Counter[str]:
+    return Counter(f"{r['verdict']}: {r['error']}: {r['message'][:120]}" for r in records if not good(r))
+
+
+def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:
+    """Each op and graph break on the host, counted once per sample."""
+    reasons: Counter[str] = Counter()
+    for record in records:
+        ops = {f"{op['op']}: {op['reason'][:120]}" for op in record.get("host_ops", ())}
+        reasons.update(ops | {f"graph break: {reason[:120]}" for reason in record.get("graph_breaks", ())})
+    return reasons
+
+
+def _verdicts(records: Sequence[dict[str, Any]]) -> Table:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        counts[record.get("dtype", "all")][record["verdict"]] += 1
+    verdicts = sorted({verdict for each in counts.values() for verdict in each}, key=lambda v: (v not in GOOD, v))
+    table = Table("dtype", *verdicts, "all")
+    for dtype, each in counts.items():
+        table.add_row(dtype, *[str(each[verdict]) for verdict in verdicts], str(each.total()))
+    return table
+
+
+def _reasons(title: str, counts: Counter[str]) -> Table:
+    table = Table("samples", title)
+    for reason, count in counts.most_common(_TOP):
+        table.add_row(str(count), reason)
+    if len(counts) > _TOP:
+        table.add_row("", f"... and {len(counts) - _TOP} more")
+    return table
