@@ -16,7 +16,7 @@ from benchmarks.common import in_process, model, table
 
 REFERENCE = {"resnet50": 1.2, "bert-base": 0.8}
 ROUNDS = 3
-FRONT = ("fx-passes", "context", "import-fx", "torch-backend", "stablehlo")  # before StableHLO exists
+FRONT = ("fx-passes", "context", "import-fx", "stablehlo")  # before StableHLO exists
 
 
 def run(threads: int) -> None:

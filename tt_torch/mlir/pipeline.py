@@ -43,7 +43,6 @@ T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
 
 TO_STABLEHLO: list[Step] = [
-    ("torch-backend", lambda m, c: lowering.to_torch_backend(m)),
     ("stablehlo", lambda m, c: lowering.to_stablehlo(m)),
 ]
 TO_TTIR: list[Step] = [

@@ -12,10 +12,12 @@ from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import NativeCrash, run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
 
-TO_TORCH_BACKEND = "torchdynamo-export-to-torch-backend-pipeline"
+# torch-mlir would decompose these; StableHLO has them whole.
+KEPT = "aten.batch_norm"
 # torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
 # polynomials, and its contract check knows no calls.
 TO_STABLEHLO = (
+    f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}",
     "func.func(convert-torch-to-stablehlo)",
     "func.func(convert-torch-to-arith)",
     "func.func(canonicalize,cse)",
@@ -26,44 +28,38 @@ TO_STABLEHLO = (
     "func.func(stablehlo-canonicalize-dynamism,canonicalize)",
 )
 _ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
-# torch-mlir would decompose these; StableHLO has them whole.
-KEPT = "aten.batch_norm"
-
-
-def to_torch_backend(module: ir.Module) -> None:
-    _lower(module, "torch-backend", f"{TO_TORCH_BACKEND}{{backend-legal-ops={KEPT}}}")
 
 
 def to_stablehlo(module: ir.Module) -> None:
-    _lower(module, "stablehlo", *TO_STABLEHLO)
+    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use; a crash
+    is told with the op that causes it."""
+    try:
+        run_guarded(module, *TO_STABLEHLO)
+    except ir.MLIRError as error:
+        raise _unsupported(module, error) or error from error
+    except NativeCrash as crash:
+        location = first_failing(main(module), _lower)
+        where = f"{node_of(location)[1]} at {describe(location)}" if location else "no op alone is the cause"
+        raise NativeCrash(f"torch-mlir ended while lowering: {crash}: {where}") from None
     with module.context, ir.Location.unknown():
         _name_composites(module)
 
 
-def _lower(module: ir.Module, stage: str, *passes: str) -> None:
-    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use; a crash
-    is told with the op that causes it."""
-    try:
-        run_guarded(module, *passes)
-    except ir.MLIRError as error:
-        for diagnostic in error.error_diagnostics:
-            if found := _ILLEGAL.search(diagnostic.message):
-                location = diagnostic.location
-                if not node_of(location)[1]:
-                    location = _culprit(module, passes) or location
-                op = node_of(location)[1] or found[1]
-                unknown = found[1] == "torch.operator"
-                detail = "torch-mlir does not know it" if unknown else found[0]
-                raise UnsupportedOpError(op, stage, describe(location), detail) from error
-        raise
-    except NativeCrash as crash:
-        location = _culprit(module, passes)
-        where = f"{node_of(location)[1]} at {describe(location)}" if location else "no op alone is the cause"
-        raise NativeCrash(f"torch-mlir ended while lowering: {crash}: {where}") from None
+def _lower(module: ir.Module) -> None:
+    run_guarded(module, *TO_STABLEHLO)
 
 
-def _culprit(module: ir.Module, passes: tuple[str, ...]) -> ir.Location | None:
-    return first_failing(main(module), lambda m: run_guarded(m, *passes))
+def _unsupported(module: ir.Module, error: ir.MLIRError) -> UnsupportedOpError | None:
+    """The error with the op and line that it is about, None if it is about none."""
+    for diagnostic in error.error_diagnostics:
+        if found := _ILLEGAL.search(diagnostic.message):
+            location = diagnostic.location
+            if not node_of(location)[1]:
+                location = first_failing(main(module), _lower) or location
+            op = node_of(location)[1] or found[1]
+            detail = "torch-mlir does not know it" if found[1] == "torch.operator" else found[0]
+            return UnsupportedOpError(op, "stablehlo", describe(location), detail)
+    return None
 
 
 def _name_composites(module: ir.Module) -> None:
