@@ -39,6 +39,7 @@ from op_rows import (
 )
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
+from op_table_ordering import ORDERINGS
 
 # --- element-wise -------------------------------------------------------------------------------
 
@@ -363,15 +364,11 @@ POOLING = [
 
 
 UNSUPPORTED = [
-    Row("aten.topk", lambda x: x.topk(3), [(4, 9)]),
-    Row("aten.sort", torch.sort, [(4, 9)]),
     Row("aten.scatter_reduce", lambda x, i, v: x.scatter_reduce(1, i, v, "amax"), [(3, 5), index(0, 5, 3, 4), (3, 4)]),
-    Row("aten.logcumsumexp", lambda x: x.logcumsumexp(0), [(5,)]),
     Row("aten.avg_pool3d", lambda x: F.avg_pool3d(x, 2), [(1, 2, 4, 4, 4)]),
     Row("aten._adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, 3), [(1, 2, 4, 4, 4)]),
     Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("aten._fft_r2c", lambda x: torch.fft.rfft(x).abs(), [(8,)]),
-    Row("aten.median", torch.median, [(9,)]),
 ]
 
 FAMILIES = {
@@ -379,6 +376,7 @@ FAMILIES = {
     "binary": BINARY,
     "casts": CASTS,
     "reductions": REDUCTIONS,
+    "orderings": ORDERINGS,
     "matmuls": MATMULS,
     "convolutions": CONVOLUTIONS,
     "pooling": POOLING,

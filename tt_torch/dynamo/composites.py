@@ -56,6 +56,28 @@ def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
     return torch.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
 
 
+@composite("(Tensor input, *, int dim) -> Tensor")
+def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
+    """Products of the last 1, 2, 4, ... elements."""
+    size, reach = x.shape[dim], 1
+    while reach < size:
+        products = x.narrow(dim, reach, size - reach) * x.narrow(dim, 0, size - reach)
+        x, reach = torch.cat([x.narrow(dim, 0, reach), products], dim), 2 * reach
+    return x
+
+
+@composite("(Tensor input, *, int dim, bool descending, bool stable) -> (Tensor values, Tensor indices)")
+def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch-mlir has only the sort that may reorder equals; lowering.py makes it stable."""
+    return torch.sort(x, dim, descending)
+
+
+@composite("(Tensor input, *, int k, int dim, bool largest, bool sorted) -> (Tensor values, Tensor indices)")
+def topk(x: torch.Tensor, *, k: int, dim: int, largest: bool, sorted: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `sorted` does not ask for is still one of the allowed orders."""
+    return torch.topk(x, k, dim, largest)
+
+
 @composite("(Tensor input, Tensor index, Tensor source, *, int dim, str reduce) -> Tensor")
 def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str) -> torch.Tensor:
     """Index and source have one shape; `reduce` is "" (overwrite) or "sum"."""

@@ -84,7 +84,9 @@ class _Translator:
         record: Message = dict(declared.facts["fixed"])
         for name, value in ods.operands_of(op).items():
             record[name] = [self._ref(v) for v in value] if isinstance(value, list) else value and self._ref(value)
-        record |= _attributes(op) | dict(zip(declared.results, map(self._ref, op.results), strict=True))
+        refs = list(map(self._ref, op.results))
+        listed = declared.facts.get("vector")
+        record |= _attributes(op) | ({listed: refs} if listed else dict(zip(declared.results, refs, strict=True)))
         for field in wire_fields(table):
             derived = field in MEMORY_CONFIGS or field in declared.facts.get("derived", ())
             if derived and field not in record:

@@ -84,6 +84,15 @@ def argmax(x: Any, dim_arg: Sequence[int] | None, keep_dim: bool) -> Type:
     return make(reduced(dims(x), dim_arg, keep_dim), ir.IntegerType.get_signless(32))
 
 
+def ordering(x: Any, dim: int, k: int | None = None, **_: Any) -> list[Type]:
+    """Values and their positions along `dim`, all of them or the first `k`."""
+    shape, at = dims(x), axis(dim, len(dims(x)))
+    if k is not None and not 0 <= k <= shape[at]:
+        raise ValueError(f"{k} of {shape[at]} elements")
+    shape[at] = shape[at] if k is None else k
+    return [make(shape, element(x)), make(shape, ir.IntegerType.get_signless(32))]
+
+
 def matmul(a: Any, b: Any, bias: Any = None, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Type:
     """torch.matmul's shapes for operands of rank 2 and up."""
     left, right = dims(a), dims(b)

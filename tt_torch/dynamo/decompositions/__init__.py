@@ -8,6 +8,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     elementwise,
     indexing,
     movement,
+    ordering,
     pooling,
 )
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS

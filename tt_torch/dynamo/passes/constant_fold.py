@@ -37,7 +37,8 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
             stand_in = graph.placeholder(f"constant_{len(constants)}")
         stand_in.meta = dict(node.meta)
         last.append(stand_in)
-        constants[stand_in.name] = value.contiguous()
+        with unset_fake_temporarily():
+            constants[stand_in.name] = value.contiguous()
         node.replace_all_uses_with(stand_in)
     return constants
 

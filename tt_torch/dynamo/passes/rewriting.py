@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
@@ -28,7 +29,8 @@ class Rules:
         return register
 
     def apply(self, graph: Graph) -> None:
-        """Replaces each node that a rule matches; of an op with several results, the first one is replaced."""
+        """Replaces each node that a rule matches. A rule for an op with several results replaces all of them, or the
+        first one if nobody reads the others."""
         for node in list(graph.nodes):
             if node.target not in self.rules:
                 continue
@@ -36,7 +38,10 @@ class Rules:
                 new = self.rules[node.target](node, arguments(node))
             if new is None:
                 continue
-            outputs(node).get(0, node).replace_all_uses_with(new)
+            if isinstance(new.meta["val"], torch.Tensor):
+                outputs(node).get(0, node).replace_all_uses_with(new)
+            else:
+                node.replace_all_uses_with(new)
             for user in [*node.users, node]:
                 graph.erase_node(user)
 
@@ -51,9 +56,10 @@ def call(node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
 
 
 def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
-    """A composite in the place of `node`, whose first result has its value."""
+    """A composite in the place of `node`, with all its results or the first one."""
     new = node.graph.call_function(op, args, kwargs)
-    new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": value(node)}
+    whole = len(op._schema.returns) > 1
+    new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": node.meta["val"] if whole else value(node)}
     return new
 
 

@@ -39,6 +39,24 @@ def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
     return given if value(given).dtype is dtype else call(node, prims.convert_element_type.default, given, dtype)
 
 
+@RULES(aten.cumprod.default)
+def cumprod(node: Node, a: dict[str, Any]) -> Node:
+    result = value(node)
+    return composite(node, composites.cumprod, _operand(node, a["self"], result.dtype), dim=a["dim"] % result.dim())
+
+
+@RULES(aten.sort.default, aten.sort.stable)
+def sort(node: Node, a: dict[str, Any]) -> Node:
+    order = {"descending": a["descending"], "stable": bool(a.get("stable"))}
+    return composite(node, composites.sort, a["self"], dim=a["dim"] % value(node).dim(), **order)
+
+
+@RULES(aten.topk.default)
+def topk(node: Node, a: dict[str, Any]) -> Node:
+    order = {"largest": a["largest"], "sorted": a["sorted"]}
+    return composite(node, composites.topk, a["self"], k=a["k"], dim=a["dim"] % value(node).dim(), **order)
+
+
 @RULES(aten.scatter.src)
 def scatter(node: Node, a: dict[str, Any]) -> Node | None:
     return _scatter(node, a, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from torch_mlir import ir
 
@@ -43,6 +44,9 @@ def to_stablehlo(module: ir.Module) -> None:
         raise NativeCrash(f"torch-mlir ended while lowering: {crash}: {where}") from None
     with module.context, ir.Location.unknown():
         _name_composites(module)
+        for function in module.body.operations:
+            if function.name.value != "main":
+                _make_sorts_stable(function)
 
 
 def _lower(module: ir.Module) -> None:
@@ -81,3 +85,10 @@ def _name_composites(module: ir.Module) -> None:
             )
         replace(op, new)
     del module.operation.attributes["tt.composites"]
+
+
+def _make_sorts_stable(decomposition: Any) -> None:
+    """torch-mlir's sorts may reorder equal elements; composites promise more."""
+    for op in block(decomposition).operations:
+        if op.operation.name == "stablehlo.sort":
+            op.operation.attributes["is_stable"] = ir.BoolAttr.get(True)

@@ -51,6 +51,21 @@ op("where", "condition true false", infer=infer.where)
 op("typecast", "input", {"dtype": "type"}, infer=infer.typecast, doc="Converts values: 1 becomes 1.0.")
 op("argmax", "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.argmax)
 op("cumsum", "input", {"dim": "i64"}, infer=infer.same)
+op("cumprod", "input", {"dim": "i64"}, infer=infer.same)
+op(
+    "sort",
+    "input",
+    {"dim": "i64", "descending": ("bool", False), "stable": ("bool", False)},
+    results="values indices",
+    infer=infer.ordering,
+)
+op(
+    "topk",
+    "input_tensor",
+    {"k": "i64", "dim": "i64", "largest": ("bool", True), "sorted": ("bool", True)},
+    results="values indices",
+    infer=infer.ordering,
+)
 
 op("matmul", "a b", {"transpose_a": ("bool", False), "transpose_b": ("bool", False)}, infer=infer.matmul)
 op(

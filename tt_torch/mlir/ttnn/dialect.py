@@ -59,7 +59,8 @@ def op(
     """Declares `ttnn.<name>`, stored as `table`; operands and results in the order of use, named as its fields.
 
     `attrs` lists fields given per op (`?` when they may be absent); `fixed` those with one value for this op.
-    `needs` maps operands to the layout they must have (see passes/layouts.py).
+    `vector` is the field that lists all results, whose names are then free. `needs` maps operands to the layout they
+    must have (see passes/layouts.py).
     """
     fields = wire_fields(table)
     kinds = {a.rstrip("?"): (_kind(fields[a.rstrip("?")]), None if a[-1] == "?" else REQUIRED) for a in attrs.split()}
@@ -104,6 +105,10 @@ for name in ("sum", "mean", "max", "min"):
 op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
 op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim")
 op("cumsum", "CumSumOp", "in", "dim", infer=infer.same)
+op("cumprod", "CumProdOp", "in", "dim", infer=infer.same)
+PAIR = {"results": "values indices", "vector": "outputs", "infer": infer.ordering}
+op("sort", "SortOp", "in", "dim descending stable", **PAIR)
+op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
 # --- matrix products
 op("matmul", "MatmulOp", "a b", "transpose_a transpose_b", infer=infer.matmul)

@@ -15,6 +15,7 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
     elementwise,
     indexing,
     matmul,
+    ordering,
     pooling,
     reduction,
 )

@@ -30,6 +30,9 @@ def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
 SCATTERS = {"": "Invalid", "sum": "Sum"}
 
 COMPOSITES: dict[str, Expand] = {
+    "tenstorrent.cumprod": lambda b, operands, a: b("ttir.cumprod", *operands, dim=a["dim"]),
+    "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
+    "tenstorrent.topk": lambda b, operands, a: b("ttir.topk", *operands, **a),
     "tenstorrent.erfc": lambda b, operands, _: b("ttir.erfc", *operands),
     "tenstorrent.remainder": lambda b, operands, _: b("ttir.remainder", *operands),
     "tenstorrent.scatter": lambda b, operands, a: b(

@@ -51,7 +51,7 @@ def _neutral(target: str, initial: float | None, element: ir.Type, boolean: bool
     return initial >= end if target == "min" else initial <= -end
 
 
-def _counts(positions: Any, dim: int) -> bool:
+def counts(positions: Any, dim: int) -> bool:
     """Whether `positions` holds 0, 1, 2, ... along `dim`."""
     while spread := producer(positions, "ttir.broadcast"):
         positions = spread.operands[0]
@@ -71,7 +71,7 @@ def _argmax(op: Any, b: Builder, dims: list[int]) -> Any:
     position of the largest one only, so the smallest one's is that of the largest negative."""
     x, positions = op.operands[:2]
     compares = [o for o in op.operation.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
-    if len(dims) != 1 or not compares or not _counts(positions, dims[0]):
+    if len(dims) != 1 or not compares or not counts(positions, dims[0]):
         return None
     if attrs.direction(compares[0]) in ("GE", "GT"):
         return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]

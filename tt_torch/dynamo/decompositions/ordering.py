@@ -1,0 +1,170 @@
+"""Orderings, scans and what is found by sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp.decompositions import pw_cast_for_opmath
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+
+Combine = Callable[..., tuple[Tensor, ...]]
+
+
+def along(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function (x, ...) -> values and positions along a dimension. A scalar is at position 0 of itself."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def of_any(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+            return function(x, *args, **kwargs) if x.dim() else (x.clone(), torch.zeros_like(x, dtype=torch.int64))
+
+        decomposes(*ops)(of_any)
+        return function
+
+    return register
+
+
+@along(aten.sort.default, aten.sort.stable)
+def sort(*_: Any, **__: Any) -> Any:
+    return NotImplemented  # it becomes a composite
+
+
+@along(aten.topk.default)
+def topk(x: Tensor, k: int, dim: int = -1, *_: Any, **__: Any) -> Any:
+    if k:
+        return NotImplemented
+    shape = [0 if d == dim % x.dim() else s for d, s in enumerate(x.shape)]
+    return x.new_zeros(shape), x.new_zeros(shape, dtype=torch.int64)
+
+
+def _pick(x: Tensor, dim: int, at: int | Tensor, keepdim: bool, order: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Value and position of the element that the order has at place `at`, one number or one per row (kept)."""
+    picked = [t.narrow(dim, at, 1) if isinstance(at, int) else t.gather(dim, at) for t in order]
+    values, positions = (t if keepdim else t.squeeze(dim) for t in picked)
+    return values, positions
+
+
+@along(aten.kthvalue.default)
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _pick(x, dim, k - 1, keepdim, torch.sort(x, dim))
+
+
+@along(aten.median.dim)
+def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower middle, or the first NaN."""
+    size = x.shape[dim]
+    values, positions = _pick(x, dim, (size - 1) // 2, True, torch.sort(x, dim))
+    if x.is_floating_point():
+        nan = x != x
+        found = nan.any(dim, True)
+        values = torch.where(found, torch.nan, values)
+        positions = torch.where(found, nan.to(torch.int32).argmax(dim, True), positions)
+    return (values, positions) if keepdim else (values.squeeze(dim), positions.squeeze(dim))
+
+
+@along(aten.nanmedian.dim)
+def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Sorting puts NaN last."""
+    count = (x == x).sum(dim, True)
+    return _pick(x, dim, (count - 1).clamp(min=0) // 2, keepdim, torch.sort(x, dim))
+
+
+@decomposes(aten.median.default)
+def median_of_all(x: Tensor) -> Any:
+    return median(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
+
+
+@decomposes(aten.nanmedian.default)
+def nanmedian_of_all(x: Tensor) -> Any:
+    return nanmedian(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
+
+
+@along(aten.mode.default)
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The end of the first longest run of equals among the sorted."""
+    x = x.movedim(dim, -1)
+    values, positions = torch.sort(x, stable=True, dim=-1)
+    size = x.shape[-1]
+    place = torch.arange(size).expand(x.shape)
+    changes = values[..., 1:] != values[..., :-1]
+    edge = torch.ones_like(values[..., :1], dtype=torch.bool)
+    begun = torch.where(torch.cat([edge, changes], -1), place, 0)
+    length = torch.where(torch.cat([changes, edge], -1), place - _scan((begun, begun), -1, _larger)[0], -1)
+    end = length.argmax(-1, True)
+    picked = _pick(values, -1, end, True, (values, positions))
+    return tuple(t.movedim(-1, dim) if keepdim else t.squeeze(-1) for t in picked)  # type: ignore[return-value]
+
+
+@decomposes(aten.argmax.default, aten.argmin.default)
+def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    return NotImplemented if x.dim() else torch.zeros_like(x, dtype=torch.int64)
+
+
+# --- scans
+
+
+@decomposes(aten.cumsum.default, aten.cumprod.default)
+def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """A scalar, or nothing at all."""
+    dtype = dtype or (x.dtype if x.is_floating_point() or x.is_complex() else torch.int64)
+    return x.to(dtype, copy=True) if not x.dim() or not x.numel() else NotImplemented
+
+
+def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor, ...]:
+    """Running combinations along a dimension, of the last 1, 2, 4, ... elements. `combine` takes the earlier parts,
+    then the later ones."""
+    size, reach = parts[0].shape[dim], 1
+    while reach < size:
+        earlier = (p.narrow(dim, 0, size - reach) for p in parts)
+        later = (p.narrow(dim, reach, size - reach) for p in parts)
+        heads = (p.narrow(dim, 0, reach) for p in parts)
+        parts = tuple(torch.cat(both, dim) for both in zip(heads, combine(*earlier, *later), strict=True))
+        reach *= 2
+    return parts
+
+
+def _choose(wins: Callable[[Tensor, Tensor], Tensor]) -> Combine:
+    """The later of two elements if it wins or is NaN, with its position."""
+
+    def combine(x: Tensor, i: Tensor, y: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        later = wins(y, x) | (y != y) if y.is_floating_point() else wins(y, x)
+        return torch.where(later, y, x), torch.where(later, j, i)
+
+    return combine
+
+
+_larger = _choose(torch.ge)
+_smaller = _choose(torch.le)
+
+
+def _with_positions(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    dim %= x.dim()
+    count = torch.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.dim())])
+    return x, count.expand(x.shape)
+
+
+@along(aten.cummax.default)
+def cummax(x: Tensor, dim: int) -> tuple[Tensor, ...]:
+    return _scan(_with_positions(x, dim), dim, _larger)
+
+
+@along(aten.cummin.default)
+def cummin(x: Tensor, dim: int) -> tuple[Tensor, ...]:
+    return _scan(_with_positions(x, dim), dim, _smaller)
+
+
+def _add_exponents(x: Tensor, y: Tensor) -> tuple[Tensor]:
+    """log(e^x + e^y), also for infinities."""
+    high, low = torch.maximum(x, y), torch.minimum(x, y)
+    return (high + torch.log1p(torch.exp(torch.where(high == low, 0, low - high))),)
+
+
+@decomposes(aten.logcumsumexp.default)
+@pw_cast_for_opmath
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    return _scan((x,), dim, _add_exponents)[0] if x.dim() else x.clone()
