@@ -12,9 +12,11 @@ from op_table import FAMILIES, UNSUPPORTED
 from torch.utils._pytree import tree_flatten
 
 import tt_torch
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.tools.verify import calculate_pcc
 
+ON_DEVICE = {"compiler_config": CompilerConfig(fallback="error")}
 CASES = [(family, row, dtype) for family, rows in FAMILIES.items() for row in rows for dtype in row.dtypes]
 
 
@@ -29,7 +31,7 @@ def test_op(case: tuple[str, Row, torch.dtype]) -> None:
     inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]
     theirs, ours = copy.deepcopy(inputs), copy.deepcopy(inputs)
     expected = row.fn(*theirs)
-    got = torch.compile(row.fn, backend=tt_torch.backend, fullgraph=True, dynamic=False)(*ours)
+    got = torch.compile(row.fn, backend=tt_torch.backend, options=ON_DEVICE, fullgraph=True, dynamic=False)(*ours)
     check((got, ours), (expected, theirs), row.scale)
 
 
@@ -37,7 +39,7 @@ def test_op(case: tuple[str, Row, torch.dtype]) -> None:
 def test_unsupported(row: Row) -> None:
     inputs = [draw(i, torch.float32) if isinstance(i, tuple) else i(torch.float32) for i in row.inputs]
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
-        torch.compile(row.fn, backend=tt_torch.backend, dynamic=False)(*inputs)
+        torch.compile(row.fn, backend=tt_torch.backend, options=ON_DEVICE, dynamic=False)(*inputs)
     assert isinstance(caught.value.inner_exception, UnsupportedOpError)
     assert caught.value.inner_exception.op.startswith(row.name)
 
