@@ -106,7 +106,7 @@ op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
 op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim")
 op("cumsum", "CumSumOp", "in", "dim", infer=infer.same)
 op("cumprod", "CumProdOp", "in", "dim", infer=infer.same)
-PAIR = {"results": "values indices", "vector": "outputs", "infer": infer.ordering}
+PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs", "infer": infer.ordering}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
