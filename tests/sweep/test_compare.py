@@ -17,11 +17,11 @@ def add_one(x):
 
 
 def with_backend(monkeypatch, change):
-    monkeypatch.setattr(compare, "backend", lambda gm, inputs: lambda *a: [change(r) for r in gm(*a)])
+    monkeypatch.setattr(compare, "compile_captured", lambda gm, *_: lambda *a: [change(r) for r in gm(*a)])
 
 
 def test_match_and_what_is_recorded():
-    record = check_sample(add_one, (X,))
+    record = check_sample(add_one, ((X,), {}))
     assert (record["verdict"], record["graphs"], record["host_ops"], record["static"]) == ("match", 1, [], True)
 
 
@@ -32,20 +32,20 @@ def test_match_and_what_is_recorded():
 )
 def test_a_wrong_result_is_seen(monkeypatch, change):
     with_backend(monkeypatch, change)
-    assert check_sample(add_one, (X,))["verdict"] == "wrong"
+    assert check_sample(add_one, ((X,), {}))["verdict"] == "wrong"
 
 
 def test_a_wrong_write_to_an_argument_is_seen(monkeypatch):
-    monkeypatch.setattr(compare, "backend", lambda gm, inputs: lambda *a: [a[0]])
-    assert check_sample(lambda x: x.add_(1), (X,))["verdict"] == "wrong"
+    monkeypatch.setattr(compare, "compile_captured", lambda gm, *_: lambda *a: [a[0]])
+    assert check_sample(lambda x: x.add_(1), ((X,), {}))["verdict"] == "wrong"
 
 
 def test_only_the_compiled_program_raises(monkeypatch):
-    def refuse(gm, inputs):
+    def refuse(*_):
         raise UnsupportedOpError("aten.add", "nowhere", "line 1")
 
-    monkeypatch.setattr(compare, "backend", refuse)
-    record = check_sample(add_one, (X,))
+    monkeypatch.setattr(compare, "compile_captured", refuse)
+    record = check_sample(add_one, ((X,), {}))
     assert (record["verdict"], record["error"]) == ("error", "UnsupportedOpError")
     assert record["message"] == "aten.add is not supported in stage nowhere"
 
@@ -54,26 +54,26 @@ def test_what_eager_raises_must_be_raised(monkeypatch):
     def reshape(x):
         return x.reshape(2, 2)
 
-    assert check_sample(reshape, (X,))["verdict"] == "eager-raises-same"
+    assert check_sample(reshape, ((X,), {}))["verdict"] == "eager-raises-same"
 
 
 def test_random_results_agree_in_distribution(monkeypatch):
-    monkeypatch.setattr(compare, "backend", lambda gm, inputs: lambda *a: [torch.rand(100)])
-    assert check_sample(lambda x: torch.rand(100) + 0 * x.sum(), (X,))["verdict"] == "match"
+    monkeypatch.setattr(compare, "compile_captured", lambda gm, *_: lambda *a: [torch.rand(100)])
+    assert check_sample(lambda x: torch.rand(100) + 0 * x.sum(), ((X,), {}))["verdict"] == "match"
     with_backend(monkeypatch, lambda r: r * 0.5)
-    assert check_sample(lambda x: torch.rand(100) + 0 * x.sum(), (X,))["verdict"] == "wrong"
+    assert check_sample(lambda x: torch.rand(100) + 0 * x.sum(), ((X,), {}))["verdict"] == "wrong"
 
 
 def test_uninitialized_results_agree_in_shape_and_dtype(monkeypatch):
     with_backend(monkeypatch, lambda r: r * 2)
-    assert check_sample(add_one, (X,), initialized=False)["verdict"] == "match"
+    assert check_sample(add_one, ((X,), {}), initialized=False)["verdict"] == "match"
     with_backend(monkeypatch, lambda r: r.half())
-    assert check_sample(add_one, (X,), initialized=False)["verdict"] == "wrong"
+    assert check_sample(add_one, ((X,), {}), initialized=False)["verdict"] == "wrong"
 
 
 def test_code_that_dynamo_leaves_to_python_is_on_the_host():
-    record = check_sample(lambda x: x.nonzero() + 1, (X,))
+    record = check_sample(lambda x: x.nonzero() + 1, ((X,), {}))
     assert record["verdict"] == "match" and record["graph_breaks"] and not record["static"]
     skipped = torch.compiler.disable(add_one)
-    record = check_sample(lambda x: skipped(x), (X,))
+    record = check_sample(lambda x: skipped(x), ((X,), {}))
     assert record["graph_breaks"] or record["host_ops"]

@@ -49,6 +49,24 @@ def ops(
 
 
 @app.command()
+def models(
+    file: Annotated[str, typer.Argument(help="a Python file with a list MODELS, in place of ours")] = "",
+    select: Select = "",
+    fraction: Fraction = 1.0,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    timeout: Timeout = 600.0,
+    memory: Memory = 16.0,
+    output: Output = Path("results/models.jsonl"),
+) -> None:
+    """Sweeps over small models of many families."""
+    from tt_torch.sweep import models
+
+    items = choose(list(models.items(file)), select, fraction, seed)
+    _sweep("model", items, jobs, timeout, memory, output)
+
+
+@app.command()
 def summary(file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)]) -> None:
     """Counts the records of a sweep."""
     from tt_torch.sweep.results import read

@@ -1,11 +1,16 @@
-"""One program, compiled and eager, on the same arguments: do they agree, and what ran on the host?"""
+"""One program, compiled and eager, on the same arguments: do they agree, and what ran on the host?
+
+Arguments are a pair: a tuple, and a dict of those with keywords.
+"""
 
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -18,8 +23,15 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
-from tt_torch.dynamo.backend import backend
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.partition import HostFallbackWarning
+from tt_torch.executor import Executor
+from tt_torch.tools.verify import calculate_atol, calculate_pcc
 
+Arguments = tuple[tuple, dict[str, Any]]
+
+REQUIRED_PCC = 0.99
 _DRAWS = 32  # of a random op, from eager and from the device
 _SEEDS = 9  # a fair coin falls on one side so often once in 256 times
 _IMPROBABLE = 1e-6  # of equal distributions: a sweep makes some thousand such comparisons
@@ -30,7 +42,7 @@ class Mismatch(Exception):
     """The compiled program's result is not eager's."""
 
 
-def check_sample(function: Callable[..., Any], arguments: tuple, initialized: bool = True) -> dict[str, Any]:
+def check_sample(function: Callable[..., Any], arguments: Arguments, initialized: bool = True) -> dict[str, Any]:
     """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and seconds.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
@@ -41,48 +53,69 @@ def check_sample(function: Callable[..., Any], arguments: tuple, initialized: bo
         eager = _Run(function, arguments, seed=0)
         randomly = initialized and eager.drew and not _repeats(eager, function, arguments)
         static = _is_static(function, arguments)
-    compiled, report = _compile(function, arguments)
-    try:
+    compiled, report, callable_ = _compile(function, arguments)
+
+    def compare() -> None:
         if randomly:
-            _compare_distributions(function, report.pop("callable"), arguments, eager, compiled)
+            _compare_distributions(function, callable_, arguments, eager, compiled)
         else:
             _compare(eager, compiled, initialized)
-        verdict = {"verdict": "match" if eager.error is None else "eager-raises-same"}
+
+    return {**_verdict(compare, eager, compiled), "random": randomly, "static": static, **report}
+
+
+def check_model(module: torch.nn.Module, arguments: Arguments) -> dict[str, Any]:
+    """As `check_sample`, for a whole model: its results agree when their correlation is at least REQUIRED_PCC.
+
+    The record has the lowest correlation and the largest difference of all results too.
+    """
+    figures: dict[str, float] = {}
+    with torch.no_grad():
+        eager = _Run(module, arguments, seed=0)
+        compiled, report, _ = _compile(module, arguments)
+        verdict = _verdict(lambda: figures.update(_correlate(eager, compiled)), eager, compiled)
+    if figures and not figures["pcc"] >= REQUIRED_PCC:
+        message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
+        verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}
+    return {**verdict, **figures, **report}
+
+
+def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> dict[str, Any]:
+    try:
+        compare()
     except Mismatch as difference:
         raised = compiled.error is not None
         error = type(compiled.error).__name__ if raised else "Mismatch"
-        verdict = {
-            "verdict": "error" if raised else "wrong",
-            "error": error,
-            "message": str(difference)[:_MESSAGE_CHARACTERS],
-        }
-    report.pop("callable", None)
-    return {**verdict, "random": randomly, "static": static, **report}
+        message = str(difference)[:_MESSAGE_CHARACTERS]
+        return {"verdict": "error" if raised else "wrong", "error": error, "message": message}
+    return {"verdict": "match" if eager.error is None else "eager-raises-same"}
 
 
 class _Run:
     """A call on copies of its arguments: result or exception, the arguments afterwards, were random numbers drawn."""
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple, seed: int) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: Arguments, seed: int) -> None:
         self.arguments = copy.deepcopy(arguments)  # keeps strides and what aliases what
         self.result = self.error = None
         state = torch.manual_seed(seed).get_state()
         try:
-            self.result = function(*self.arguments)
+            self.result = function(*self.arguments[0], **self.arguments[1])
         except Exception as error:
             inner = isinstance(error, BackendCompilerFailed)
             self.error = error.inner_exception if inner else error  # type: ignore[attr-defined]
         self.drew = not torch.equal(state, torch.get_rng_state())
 
 
-def _compile(function: Callable[..., Any], arguments: tuple) -> tuple[_Run, dict[str, Any]]:
-    """The first call of the compiled function, and what it cost and left on the host."""
+def _compile(function: Any, arguments: Arguments) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
+    """The first call of the compiled function, what it cost and left on the host, and that function."""
     graphs = 0
+    executors: list[Executor] = []
+    options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
     def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         nonlocal graphs
         graphs += 1
-        return backend(gm, inputs)
+        return compile_captured(gm, inputs, options, executors.append)
 
     torch._dynamo.reset()
     counters.clear()
@@ -92,19 +125,12 @@ def _compile(function: Callable[..., Any], arguments: tuple) -> tuple[_Run, dict
         begin = time.perf_counter()
         run = _Run(compiled, arguments, seed=0)
         seconds = time.perf_counter() - begin
-    host = [op for warning in caught for op in _host_ops(warning.message)]
+    host = [asdict(op) for w in caught if isinstance(w.message, HostFallbackWarning) for op in w.message.ops]
     breaks = [_short(reason) for reason in counters["graph_break"]]
     if not graphs and run.error is None and not breaks and _computes(run):
         host.append({"op": "all", "count": 1, "reason": "Dynamo made no graph of it"})
     report = {"host_ops": host, "graph_breaks": breaks, "graphs": graphs, "seconds": round(seconds, 4)}
-    return run, {**report, "callable": compiled}
-
-
-def _host_ops(warning: Any) -> list[dict[str, Any]]:
-    if type(warning).__name__ != "HostFallbackWarning":
-        return []
-    fields = ("op", "count", "location", "reason", "bytes")
-    return [{name: getattr(op, name) for name in fields} for op in warning.ops]
+    return run, {**report, "binary_bytes": sum(len(executor.binary) for executor in executors)}, compiled
 
 
 def _computes(run: _Run) -> bool:
@@ -117,12 +143,13 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 
 
-def _is_static(function: Callable[..., Any], arguments: tuple) -> bool:
+def _is_static(function: Callable[..., Any], arguments: Arguments) -> bool:
     """Whether shapes of results follow from shapes of arguments."""
     mode = FakeTensorMode()
     try:
         with mode:
-            function(*tree_map_only(torch.Tensor, mode.from_tensor, arguments))
+            args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, arguments)
+            function(*args, **kwargs)
     except (DataDependentOutputException, DynamicOutputShapeException):
         return False
     except Exception:  # whatever it is, eager or the compiled program shows it too
@@ -130,7 +157,7 @@ def _is_static(function: Callable[..., Any], arguments: tuple) -> bool:
     return True
 
 
-def _repeats(first: _Run, function: Callable[..., Any], arguments: tuple) -> bool:
+def _repeats(first: _Run, function: Callable[..., Any], arguments: Arguments) -> bool:
     """Whether other seeds give the same result: svd_lowrank draws numbers, but its result does not show them."""
     try:
         for seed in range(1, _SEEDS):
@@ -141,17 +168,34 @@ def _repeats(first: _Run, function: Callable[..., Any], arguments: tuple) -> boo
 
 
 def _compare(eager: _Run, compiled: _Run, values: bool) -> None:
+    for value, golden in _leaves(eager, compiled):
+        _compare_leaf(value, golden, values)
+
+
+def _leaves(eager: _Run, compiled: _Run) -> list[tuple[Any, Any]]:
+    """Pairs of what the compiled program made and what is right; none when both raise the same."""
     if eager.error is not None:
         _compare_errors(eager.error, compiled.error)
-        return
+        return []
     if compiled.error is not None:
         raise Mismatch(_first_line(compiled.error))
     expected, spec = tree_flatten((eager.result, eager.arguments))
     got, got_spec = tree_flatten((compiled.result, compiled.arguments))
     if spec != got_spec:
         raise Mismatch(f"structure of the results: got {got_spec}, expected {spec}")
-    for value, golden in zip(got, expected, strict=True):
-        _compare_leaf(value, golden, values)
+    return list(zip(got, expected, strict=True))
+
+
+def _correlate(eager: _Run, compiled: _Run) -> dict[str, float]:
+    """Lowest correlation and largest difference; what is not floating-point must be the same."""
+    pcc, atol = 1.0, 0.0
+    for value, golden in _leaves(eager, compiled):
+        floating = isinstance(golden, torch.Tensor) and golden.is_floating_point()
+        _compare_leaf(value, golden, values=not floating)
+        if floating and golden.numel():
+            pcc = min(pcc, calculate_pcc(value, golden))
+            atol = max(atol, calculate_atol(value, golden), key=lambda x: (math.isnan(x), x))
+    return {"pcc": pcc, "atol": atol}
 
 
 def _compare_errors(expected: BaseException, got: BaseException | None) -> None:
@@ -177,7 +221,7 @@ def _compare_leaf(value: Any, golden: Any, values: bool) -> None:
 
 
 def _compare_distributions(
-    function: Callable[..., Any], compiled: Callable[..., Any], arguments: tuple, first: _Run, first_compiled: _Run
+    function: Callable[..., Any], compiled: Callable[..., Any], arguments: Arguments, first: _Run, first_compiled: _Run
 ) -> None:
     """Mean and spread of each random result, over some draws, come from the same distribution in both."""
     from scipy.stats import ks_2samp

@@ -12,7 +12,7 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tt_torch.sweep.compare import check_sample
+from tt_torch.sweep.compare import Arguments, check_sample
 from tt_torch.sweep.engine import Item
 
 DTYPES = ("float32", "bfloat16", "int64", "bool")
@@ -48,19 +48,19 @@ def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]
     return check_sample(_function(info), value, op not in UNINITIALIZED)
 
 
-def _sample(info: Any, dtype: torch.dtype, index: int) -> tuple | None:
-    """Sample `index` as arguments of the function below; the same in whatever order samples are asked for."""
+def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
+    """Arguments of sample `index`; the same in whatever order samples are asked for."""
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
     sample = next(itertools.islice(info.sample_inputs("cpu", dtype), index, None), None)
-    return None if sample is None else (sample.input, sample.args, sample.kwargs)
+    return None if sample is None else ((sample.input, *sample.args), sample.kwargs)
 
 
 def _function(info: Any) -> Callable[..., Any]:
     op = info.op
 
-    def sample(value: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return op(value, *args, **kwargs)
+    def sample(*args: Any, **kwargs: Any) -> Any:
+        return op(*args, **kwargs)
 
     return sample

@@ -1,0 +1,61 @@
+"""The registry of models, and a sweep over a file of models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from torch import nn
+from typer.testing import CliRunner
+
+from tt_torch.sweep.registry import load, randomize
+from tt_torch.tools.cli import app
+
+FILE = """
+from torch import nn, ones
+from tt_torch.sweep.registry import Model
+
+class Wrong(nn.Module):
+    calls = 0
+    def forward(self, x):
+        Wrong.calls += 1  # eager is called first; a wrong compiler would look like this
+        return x.cos() if Wrong.calls > 1 else x.sin()
+
+MODELS = [
+    Model("linear", lambda: (nn.Linear(4, 3), {"input": ones(2, 4)})),
+    Model("wrong", lambda: (Wrong(), {"x": ones(5).cumsum(0)})),
+]
+"""
+
+
+def test_names_are_unique():
+    pytest.importorskip("transformers")
+    pytest.importorskip("diffusers")
+    names = [model.name for model in load()]
+    assert len(names) == len(set(names)) >= 70
+
+
+def test_random_values_reach_every_parameter_and_statistic():
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+    before = {name: value.clone() for name, value in module.state_dict().items() if value.is_floating_point()}
+    randomize(module)
+    after = module.state_dict()
+    assert all((after[name] != value).all() for name, value in before.items())
+    assert module[0].weight.std().item() == pytest.approx(27**-0.5, rel=0.3)
+
+
+@pytest.mark.slow
+def test_a_file_of_models(tmp_path):
+    source, output = tmp_path / "models.py", tmp_path / "models.jsonl"
+    source.write_text(FILE)
+    result = CliRunner().invoke(app, ["sweep", "models", str(source), "-o", str(output)])
+    assert result.exit_code == 1, result.output
+    right, wrong = (json.loads(line) for line in output.read_text().splitlines())
+    assert right["verdict"] == "match" and right["pcc"] > 0.999 and right["binary_bytes"] and not right["host_ops"]
+    assert wrong["verdict"] == "wrong" and wrong["pcc"] < 0.99
+
+
+def test_a_file_without_models(tmp_path):
+    (tmp_path / "empty.py").write_text("")
+    with pytest.raises(ValueError, match="no list MODELS"):
+        load(str(tmp_path / "empty.py"))

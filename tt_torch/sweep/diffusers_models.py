@@ -1,0 +1,48 @@
+"""Networks of the diffusers package: what image generators are made of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import diffusers
+import torch
+from torch import nn
+
+from tt_torch.sweep.registry import Model
+
+_BLOCKS = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 4}
+
+
+def unet_inputs() -> dict[str, Any]:
+    context = torch.randn(2, 8, 32)
+    return {"sample": torch.randn(2, 4, 16, 16), "timestep": torch.tensor(10), "encoder_hidden_states": context}
+
+
+def picture() -> dict[str, Any]:
+    return {"sample": torch.randn(2, 3, 32, 32)}
+
+
+def dit_inputs() -> dict[str, Any]:
+    labels, steps = torch.tensor([1, 5]), torch.tensor([10, 20])
+    return {"hidden_states": torch.randn(2, 4, 8, 8), "timestep": steps, "class_labels": labels}
+
+
+def build(kind: str, inputs: Callable[[], dict[str, Any]], config: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
+    return getattr(diffusers, kind)(**config).eval(), inputs()
+
+
+def network(name: str, kind: str, inputs: Callable[[], dict[str, Any]], **config: Any) -> Model:
+    return Model(name, functools.partial(build, kind, inputs, config), "diffusers", config)
+
+
+MODELS = [
+    network("diffusers_unet2d_cond", "UNet2DConditionModel", unet_inputs, sample_size=16, cross_attention_dim=32,
+            attention_head_dim=4, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+            up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), **_BLOCKS),
+    network("diffusers_vae_kl", "AutoencoderKL", picture, latent_channels=4, sample_size=32,
+            down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2, **_BLOCKS),
+    network("diffusers_dit", "DiTTransformer2DModel", dit_inputs, num_attention_heads=2, attention_head_dim=16,
+            in_channels=4, num_layers=2, sample_size=8, num_embeds_ada_norm=10, norm_num_groups=4),
+]  # fmt: skip

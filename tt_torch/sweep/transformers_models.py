@@ -1,0 +1,194 @@
+"""Families of the transformers package, each made from its configuration: two layers, a few channels."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from tt_torch.sweep.registry import Model
+
+BATCH, LENGTH, VOCABULARY, SIDE = 2, 16, 128, 32
+
+# For every configuration that has the field, under this name or one that its attribute_map translates.
+_TINY: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "head_dim": 8,
+    "image_size": SIDE,
+    "patch_size": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "use_cache": False,
+}
+
+
+def tokens() -> torch.Tensor:
+    return torch.randint(3, VOCABULARY, (BATCH, LENGTH))
+
+
+def text() -> dict[str, Any]:
+    mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
+    mask[1, LENGTH // 2 :] = 0  # the second text is shorter
+    return {"input_ids": tokens(), "attention_mask": mask}
+
+
+def causal() -> dict[str, Any]:
+    return {"input_ids": tokens()}
+
+
+def pair() -> dict[str, Any]:
+    return {"input_ids": tokens(), "decoder_input_ids": tokens()[:, :8]}
+
+
+def image(side: int = SIDE) -> dict[str, Any]:
+    return {"pixel_values": torch.randn(BATCH, 3, side, side)}
+
+
+def image_and_text() -> dict[str, Any]:
+    return {**text(), **image()}
+
+
+def spectrogram() -> dict[str, Any]:
+    return {"input_features": torch.randn(BATCH, 16, 32), "decoder_input_ids": tokens()[:, :8]}
+
+
+def sound(samples: int = 2000) -> dict[str, Any]:
+    return {"input_values": torch.randn(BATCH, samples)}
+
+
+def channel_of_sound() -> dict[str, Any]:
+    return {"input_values": torch.randn(BATCH, 1, 1280)}
+
+
+def bytes_of_text() -> dict[str, Any]:
+    return {"inputs": tokens()}
+
+
+def config_of(kind: str, **overrides: Any) -> Any:
+    """The configuration of a family with the small values above, and `overrides`."""
+    config_class = transformers.CONFIG_MAPPING[kind]
+    fields, other_names = {f.name for f in dataclasses.fields(config_class)}, config_class.attribute_map
+    tiny = {other_names.get(name, name): value for name, value in _TINY.items()}
+    return config_class(**{name: value for name, value in tiny.items() if name in fields} | overrides)
+
+
+def build(kind: str, inputs: Callable[[], dict[str, Any]], head: str, overrides: dict) -> tuple[nn.Module, dict]:
+    config = config_of(kind, **overrides)
+    head_class = getattr(transformers, head)
+    module = head_class.from_config(config) if head.startswith("Auto") else head_class(config)
+    return module.eval(), inputs()
+
+
+def family(
+    kind: str, inputs: Callable[[], dict[str, Any]], head: str = "AutoModel", name: str = "", **overrides: Any
+) -> Model:
+    make = functools.partial(build, kind, inputs, head, overrides)
+    return Model(name or kind.replace("-", "_"), make, "transformers", {"head": head, **overrides})
+
+
+LM = "AutoModelForCausalLM"
+CLASSIFIER = "AutoModelForImageClassification"
+_TOWERS: dict[str, Any] = {
+    "text_config": {**_TINY, "max_position_embeddings": LENGTH},
+    "vision_config": {k: v for k, v in _TINY.items() if "token" not in k and "vocab" not in k},
+}
+_SOUND: dict[str, Any] = {
+    "conv_dim": (32, 32),
+    "conv_kernel": (10, 3),
+    "conv_stride": (5, 2),
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 2,
+    "num_feat_extract_layers": 2,
+}
+_EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2}
+_STAGES: dict[str, Any] = {"hidden_sizes": [16, 32], "depths": [1, 1]}
+_SWIN: dict[str, Any] = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 4}
+
+MODELS = [
+    family("bert", text),
+    family("gpt2", causal, LM),
+    family("gpt2", causal, LM, "gpt2_eager_attention", attn_implementation="eager"),
+    family("llama", causal, LM),
+    family("distilbert", text),
+    family("roberta", text),
+    family("albert", text, embedding_size=16),
+    family("electra", text, embedding_size=16),
+    family("gpt_neo", causal, LM, attention_types=[[["global", "local"], 1]], window_size=4),
+    family("gpt_neox", causal, LM),
+    family("opt", causal, LM, ffn_dim=64, word_embed_proj_dim=32),
+    family("bloom", causal, LM),
+    family("falcon", causal, LM),
+    family("mistral", causal, LM, sliding_window=8),
+    family("qwen2", causal, LM),
+    family("qwen3", causal, LM),
+    family("gemma", causal, LM),
+    family("gemma2", causal, LM, sliding_window=8),
+    family("phi", causal, LM),
+    family("phi3", causal, LM),
+    family("mixtral", causal, LM, **_EXPERTS, num_local_experts=4),
+    family("mixtral", causal, LM, "mixtral_batched_mm", **_EXPERTS, num_local_experts=4,
+           experts_implementation="batched_mm"),
+    family("mamba", causal, LM, state_size=8, time_step_rank=4),
+    family("mamba2", causal, LM, state_size=8, num_heads=8, n_groups=2, chunk_size=8),
+    family("t5", pair, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4),
+    family("bart", pair, d_model=32, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
+           encoder_attention_heads=4, decoder_attention_heads=4),
+    family("whisper", spectrogram, d_model=32, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=64,
+           decoder_ffn_dim=64, encoder_attention_heads=4, decoder_attention_heads=4, num_mel_bins=16,
+           max_source_positions=16, max_target_positions=16, decoder_start_token_id=1),
+    family("wav2vec2", sound, **_SOUND),
+    family("hubert", sound, **_SOUND),
+    family("vit", image, CLASSIFIER),
+    family("deit", image, "DeiTForImageClassification"),
+    family("beit", image, CLASSIFIER, use_relative_position_bias=True),
+    family("beit", image, CLASSIFIER, "beit_no_relative_position"),
+    family("dinov2", image, CLASSIFIER),
+    family("swin", image, CLASSIFIER, **_SWIN),
+    family("swinv2", image, CLASSIFIER, **_SWIN),
+    family("convnext", image, CLASSIFIER, **_STAGES, num_stages=2, patch_size=4),
+    family("resnet", image, CLASSIFIER, **_STAGES, embedding_size=16),
+    family("regnet", image, CLASSIFIER, **_STAGES, embedding_size=16, groups_width=8),
+    family("mobilenet_v1", image, CLASSIFIER, depth_multiplier=0.25),
+    family("mobilenet_v2", image, CLASSIFIER, depth_multiplier=0.25),
+    family("efficientnet", functools.partial(image, 64), CLASSIFIER, image_size=64, width_coefficient=0.25,
+           depth_coefficient=0.25, hidden_dim=320),
+    family("segformer", image, "AutoModelForSemanticSegmentation", depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 24, 32],
+           num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=32),
+    family("detr", functools.partial(image, 64), "AutoModelForObjectDetection", d_model=32, encoder_layers=2,
+           decoder_layers=2, encoder_ffn_dim=64, decoder_ffn_dim=64, encoder_attention_heads=4,
+           decoder_attention_heads=4, num_queries=5,
+           backbone_config={"model_type": "resnet", **_STAGES, "embedding_size": 16, "out_features": ["stage2"]}),
+    family("dpt", image, "AutoModelForDepthEstimation", num_hidden_layers=4, backbone_out_indices=[0, 1, 2, 3],
+           neck_hidden_sizes=[8, 8, 16, 16], fusion_hidden_size=16),
+    family("clip", image_and_text, **_TOWERS, projection_dim=16),
+    family("siglip", image_and_text, **_TOWERS),
+    family("xlnet", text, d_model=32, n_layer=2, n_head=4, d_inner=64),
+    family("deberta-v2", text, relative_attention=True, pos_att_type=["p2c", "c2p"]),
+    family("perceiver", bytes_of_text, "PerceiverForMaskedLM", num_latents=8, d_latents=32, d_model=32, num_blocks=1,
+           num_self_attends_per_block=2, num_self_attention_heads=4, num_cross_attention_heads=4, qk_channels=32,
+           v_channels=32),
+    family("rwkv", causal, LM, context_length=64),
+    family("olmo2", causal, LM),
+    family("qwen3_moe", causal, LM, **_EXPERTS, num_experts=4, moe_intermediate_size=32),
+    family("modernbert", text, "AutoModelForMaskedLM"),
+    family("longformer", text, attention_window=[8, 8]),
+    family("vits", causal, ffn_dim=64, flow_size=16, spectrogram_bins=17, upsample_initial_channel=16,
+           upsample_rates=[4, 4], upsample_kernel_sizes=[8, 8], resblock_kernel_sizes=[3],
+           resblock_dilation_sizes=[[1, 3]], duration_predictor_filter_channels=16, depth_separable_num_layers=2,
+           prior_encoder_num_flows=2, duration_predictor_num_flows=2, prior_encoder_num_wavenet_layers=2,
+           noise_scale=0.0, noise_scale_duration=0.0),
+    family("encodec", channel_of_sound, hidden_size=16, num_filters=4, codebook_size=32, codebook_dim=16,
+           target_bandwidths=[1.5]),
+]  # fmt: skip
