@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 
-from tt_torch.compiler import write
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.backend import compile_captured
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.executor import Executor
+from tt_torch.files import write
 
 
 class CompiledModel:

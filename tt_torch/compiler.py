@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.dynamo.passes import run_passes
+from tt_torch.files import write
 from tt_torch.flatbuffer.from_ttnn import translate
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
@@ -93,15 +93,3 @@ class Dump:
     def binary(self, data: bytes) -> None:
         if self.config.save_binary:
             write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", data)
-
-
-def write(path: str | Path, data: bytes) -> None:
-    """Writes a file whole or not at all: under a temporary name first, then renamed."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

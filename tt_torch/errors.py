@@ -59,6 +59,17 @@ class StageError(CompileError):
         self.step, self.cause, self.repro = step, cause, repro
 
 
+# --- Tenstorrent's own library and compiler --------------------------------------------------
+
+
+class EnvironmentMissingError(TTTorchError):
+    """Something outside of this package is not installed; the message says what to do."""
+
+
+class WorkerError(TTTorchError):
+    """The process that runs the `ttnn` package has died, hangs or refuses a program."""
+
+
 # --- running: raised by the C++ runtime under these names ------------------------------------
 
 

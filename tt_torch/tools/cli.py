@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tt_torch.sweep.cli import app as sweep
+from tt_torch.tools import ttnn_cli
+from tt_torch.tools.cli_errors import one_line_errors
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(sweep, name="sweep")
+ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
 
@@ -36,24 +37,12 @@ def main(
     """Looks at and runs the binaries that tt_torch compiles."""
 
 
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Errors that are the user's to solve end the command with one line instead of a traceback."""
-    from tt_torch.errors import TTTorchError
-
-    try:
-        yield
-    except TTTorchError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-
-
 @app.command()
 def inspect(
     file: Binary, as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False
 ) -> None:
     """Shows a binary's programs, their inputs and outputs, its device ops and its size."""
-    with _one_line_errors():
+    with one_line_errors():
         summary = summarize(file.read_bytes())
     print(json.dumps(summary, indent=2) if as_json else "\n".join(_text(file.name, summary)))
 
@@ -114,7 +103,7 @@ def run(file: Binary, seed: Annotated[int, typer.Option(help="of the random inpu
     from tt_torch.runtime.loading import host_dtype
     from tt_torch.tools.verify import random_inputs
 
-    with _one_line_errors():
+    with one_line_errors():
         program = tt_torch.load(file)
         torch.manual_seed(seed)
         inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])

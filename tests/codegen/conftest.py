@@ -1,0 +1,25 @@
+"""Tests on Tenstorrent's own library run where it was set up, with `tt-torch check --setup`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tt_torch.codegen import environment
+from tt_torch.codegen.check import Checker
+
+
+@pytest.fixture(scope="session")
+def checkers():
+    """Gives the checker of a mock device, which stays open for all tests of this process."""
+    if not environment.is_ready():
+        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+    opened: dict[str, Checker] = {}
+
+    def get(device: str = "n150") -> Checker:
+        if device not in opened:
+            opened[device] = Checker(device)
+        return opened[device]
+
+    yield get
+    for checker in opened.values():
+        checker.close()

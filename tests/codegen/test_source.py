@@ -1,0 +1,78 @@
+"""Binaries as Python programs: every op has a call, the text is formatted, the weights are all there."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from torch import nn
+
+import tt_torch
+from tt_torch.codegen import calls, to_python, write_program
+from tt_torch.codegen.program import from_message
+from tt_torch.errors import UnsupportedBinaryError
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.mlir import ods
+from tt_torch.mlir.ttnn import dialect  # noqa: F401  (declares the ops)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 10)]
+    model = nn.Sequential(*layers).eval()
+    return tt_torch.compile_model(model, (torch.randn(2, 3, 8, 8),)).binary
+
+
+def test_every_op_has_a_call():
+    """A new TTNN op needs a row in tt_torch/codegen/calls.py."""
+    declared = {name: op.facts for name, op in ods.OPS.items() if name.startswith("ttnn.") and "table" in op.facts}
+    keys = {calls.key_of(f["table"], f["fixed"]): name for name, f in declared.items() if name != "ttnn.constant"}
+    assert [keys[k] for k in calls.missing(keys)] == []
+
+
+def test_ops_without_a_call_are_named_all_at_once(binary):
+    message = decode(binary)
+    record = {"type": {"GenericOp": {}}, "loc_info": ""}, {"type": {"EltwiseUnaryOp": {"type": "New"}}, "loc_info": ""}
+    program = {"name": "main", "operations": [*record, *record]}
+    with pytest.raises(UnsupportedBinaryError, match=r"is known for EltwiseUnaryOp\.New, GenericOp$"):
+        from_message(message | {"programs": [program]})
+
+
+def test_programs_are_formatted(binary, tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(to_python(binary))
+    for arguments in (["check", "--select", "B,C4,E,F,I,RUF,SIM,UP"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--line-length", "120", path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_programs_are_readable(binary):
+    text = to_python(binary, "net")
+    assert "def forward(inputs, weights, device):" in text
+    assert "def main_const_eval_0(inputs, weights, device):" in text
+    assert "relu_conv2d = ttnn.conv2d(" in text
+    assert "addmm_linear = ttnn.linear(" in text
+
+
+def test_weights_lie_beside_the_program(binary, tmp_path):
+    given = np.full([8, 3, 3, 3], 0.25, np.float32)
+    program = from_message(decode(binary))
+    (position,) = (i for i, t in enumerate(program.main.inputs) if t.shape == [8, 3, 3, 3])
+    beside = write_program(binary, tmp_path / "model.py", {position: given})
+    arrays = load_file(beside)
+    (weights,) = (
+        node.value
+        for node in ast.parse((tmp_path / "model.py").read_text()).body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "WEIGHTS"
+    )
+    assert [key.value for key in weights.keys] == [*(t.name for t in program.weights), *program.constants]
+    assert set(arrays) == {key.value for key in weights.keys}
+    assert np.array_equal(arrays[program.main.inputs[position].name], given)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.py", "model.safetensors"]

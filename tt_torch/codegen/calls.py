@@ -1,0 +1,229 @@
+"""How each op of the binary is called in the `ttnn` package: one row per wire table, or per member of a family.
+
+A row is the call with the table's fields in the place of arguments:
+
+    "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)"
+
+Keyword arguments whose field is absent are left out. `a.b` is a field of a field; of a tensor also its `shape`,
+`dtype`, `layout` and `memory_config`. `f(a)` is `a` in the form that `VALUES["f"]` of values.py gives it. Generated
+programs, execution and the conformance check all come from these rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from tt_torch.flatbuffer import schema
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    keyword: str  # empty: positional
+    path: str
+    convert: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    function: str
+    arguments: tuple[Argument, ...]
+
+
+# Reductions and the like have no placement of their own in the table: the result's descriptor has it.
+PLACED = "memory_config=out.memory_config"
+COMPUTE = "compute_kernel_config=compute(compute_config)"
+SLIDING = (
+    "in_channels=in_channels, out_channels=out_channels, batch_size=batch_size, input_height=input_height, "
+    "input_width=input_width, kernel_size=kernel_size, stride=stride, padding=padding, "
+    "dilation=dilation, groups=groups"
+)
+CONFIGURED = (
+    "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config), "
+    "slice_config=slice_config(conv2d_slice_config)"
+)
+FUTURE = "input_memory_config=input_memory_config, input_layout=input_tensor_layout"
+FUTURE_TYPES = "device=device, input_dtype=input_dtype, output_dtype=output_dtype"
+POOL = "in, batch_size, input_height, input_width, channels, kernel_size, stride, pool_padding(padding)"
+POOLED = (
+    "memory_config=memory_config, applied_shard_scheme=applied_shard_scheme, "
+    "reallocate_halo_output=reallocate_halo_output, output_layout=out.layout"
+)
+PRODUCT = (
+    "transpose_a=transpose_a, transpose_b=transpose_b, memory_config=out.memory_config, dtype=out.dtype, "
+    f"activation=activation, {COMPUTE}"
+)
+CREATED = "dtype, layout, device, memcfg"
+
+ROWS = {
+    # layout and placement
+    "ToLayoutOp": "ttnn.to_layout(in, layout, dtype=dtype, memory_config=memcfg)",
+    "ToMemoryConfigOp": "ttnn.to_memory_config(in0, memcfg)",
+    "ToDeviceOp": "ttnn.to_device(in, device, memory_config=memcfg)",
+    "FromDeviceOp": "ttnn.from_device(in)",
+    "TypecastOp": "ttnn.typecast(in, dtype, memory_config=memcfg)",
+    "BitcastConvertOp": "ttnn.bitcast(in, dtype, memory_config=memcfg)",
+    "AssignOp": "ttnn.assign(input, memory_config=output.memory_config, dtype=output_dtype)",
+    "DeallocateOp": "ttnn.deallocate(in, force=force)",
+    # creation
+    "EmptyOp": f"ttnn.empty(out.shape, {CREATED})",
+    "FullOp": f"ttnn.full(shape, number(fill_value), {CREATED})",
+    "NamedFullOp.Zeros": f"ttnn.zeros(shape, {CREATED})",
+    "NamedFullOp.Ones": f"ttnn.ones(shape, {CREATED})",
+    "ArangeOp": (
+        "ttnn.arange(whole(start), whole(end), whole(step), dtype=dtype, device=device, memory_config=memcfg, "
+        "layout=layout)"
+    ),
+    "RandOp": (
+        "ttnn.rand(size, device, dtype=dtype, layout=layout, memory_config=memcfg, low=low, high=high, seed=seed)"
+    ),
+    # element-wise; the plain families are below
+    "EltwiseUnaryOp.LeakyRelu": "ttnn.leaky_relu(in, params.parameter, memory_config=memory_config)",
+    "EltwiseUnaryCompositeOp.Cbrt": "ttnn.cbrt(in, memory_config=memory_config)",
+    "EltwiseUnaryCompositeOp.Log1p": "ttnn.log1p(in, memory_config=memory_config)",
+    "EltwiseUnaryCompositeOp.ClampScalar": (
+        "ttnn.clamp(in, min=number(params.min), max=number(params.max), memory_config=memory_config)"
+    ),
+    "EltwiseUnaryCompositeOp.ClampTensor": (
+        "ttnn.clamp(in, min=params.min, max=params.max, memory_config=memory_config)"
+    ),
+    "EltwiseBinaryCompositeScalarOp.PowScalar": "ttnn.pow(lhs, number(rhs), memory_config=memory_config)",
+    "EltwiseTernaryWhereOp": "ttnn.where(first, second, third, memory_config=memory_config)",
+    # reductions and scans
+    "ReductionOp.Sum": f"ttnn.sum(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
+    "ReductionOp.Mean": f"ttnn.mean(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
+    "ReductionOp.Max": f"ttnn.max(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
+    "ReductionOp.Min": f"ttnn.min(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
+    "ReductionProdOp": "ttnn.prod(in, dim_arg, keep_dim, memory_config=memcfg)",
+    "ReductionArgMaxOp": "ttnn.argmax(in, dim, keep_dim, memory_config=memcfg)",
+    "CumSumOp": "ttnn.cumsum(in, dim, dtype=dtype, memory_config=memcfg)",
+    "CumProdOp": "ttnn.cumprod(in, dim, dtype=dtype, memory_config=memcfg)",
+    "SortOp": "ttnn.sort(in, dim, descending, stable, memory_config=memcfg)",
+    "TopKOp": "ttnn.topk(input_tensor, k, dim, largest, sorted, memory_config=memcfg)",
+    # matrix products
+    "MatmulOp": f"ttnn.matmul(a, b, {PRODUCT})",
+    "LinearOp": f"ttnn.linear(a, b, bias=bias, {PRODUCT})",
+    # convolution and pooling
+    "Conv2dOp": (
+        f"ttnn.conv2d(input_tensor=input, weight_tensor=weight, bias_tensor=bias, device=device, {SLIDING}, "
+        f"dtype=output_dtype, {CONFIGURED}, memory_config=out.memory_config)"
+    ),
+    "ConvTranspose2dOp": (
+        "ttnn.conv_transpose2d(input_tensor=input, weight_tensor=weight, bias_tensor=bias, device=device, "
+        f"{SLIDING}, output_padding=output_padding, dtype=output_dtype, "
+        "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config), "
+        "memory_config=memory_config)"
+    ),
+    "PrepareConv2dWeightsOp": (
+        f"ttnn.prepare_conv_weights(weight_tensor=weight_tensor, {FUTURE}, weights_format=weights_format, "
+        f"has_bias=has_bias, {SLIDING}, {FUTURE_TYPES}, {CONFIGURED})"
+    ),
+    "PrepareConv2dBiasOp": (
+        f"ttnn.prepare_conv_bias(bias_tensor=bias_tensor, {FUTURE}, {SLIDING}, {FUTURE_TYPES}, {CONFIGURED})"
+    ),
+    "PrepareConvTranspose2dWeightsOp": (
+        f"ttnn.prepare_conv_transpose2d_weights(weight_tensor=weight_tensor, {FUTURE}, "
+        f"weights_format=weights_format, has_bias=has_bias, {SLIDING}, {FUTURE_TYPES}, "
+        "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config), "
+        "mirror_kernel=mirror_kernel)"
+    ),
+    "PrepareConvTranspose2dBiasOp": (
+        f"ttnn.prepare_conv_transpose2d_bias(bias_tensor=bias_tensor, {FUTURE}, {SLIDING}, {FUTURE_TYPES}, "
+        "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config))"
+    ),
+    "Pool2dOp.MaxPool2d": f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, {POOLED})",
+    "Pool2dOp.AvgPool2d": (
+        f"ttnn.avg_pool2d({POOL}, ceil_mode=ceil_mode, count_include_pad=extra_params.count_include_pad, {POOLED})"
+    ),
+    "GlobalAvgPool2dOp": "ttnn.global_avg_pool2d(in, memory_config=memory_config, dtype=dtype)",
+    "UpsampleOp": "ttnn.upsample(in, scale(scale_factor), mode=mode, memory_config=memory_config)",
+    # data movement
+    "ReshapeOp": "ttnn.reshape(in, shape, memory_config=memory_config)",
+    "PermuteOp": "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)",
+    "TransposeOp": f"ttnn.transpose(in, dim0, dim1, {PLACED})",
+    "ConcatOp": "ttnn.concat(inputs, dim, memory_config=memory_config)",
+    "SliceOp.SliceStaticOp": f"ttnn.slice(in, params.begins, params.ends, step, {PLACED})",
+    "SliceOp.SliceDynamicOp": f"ttnn.slice(in, params.begins, params.ends, step, {PLACED})",
+    "PadOp": "ttnn.pad(in, pairs(padding), value, use_multicore=use_multicore, memory_config=memcfg)",
+    "RepeatOp": "ttnn.repeat(in, repeat_dims, memory_config=memcfg)",
+    "RepeatInterleaveOp": "ttnn.repeat_interleave(input, repeats, dim, memory_config=memory_config)",
+    "GatherOp": "ttnn.gather(input, dim, index, memory_config=memory_config)",
+    "ScatterOp": (
+        "ttnn.scatter(input, dim, index, source, memory_config=memory_config, reduce=reduce(scatter_reduce_type))"
+    ),
+    "EmbeddingOp": "ttnn.embedding(input, weight, layout=out.layout, dtype=out.dtype, memory_config=out.memory_config)",
+    # normalization and attention
+    "SoftmaxOp": f"ttnn.softmax(in, dimension, {PLACED}, {COMPUTE}, numeric_stable=numeric_stable)",
+    "RMSNormOp": (
+        f"ttnn.rms_norm(input, epsilon=epsilon, weight=weight, bias=bias, memory_config=memory_config, {COMPUTE})"
+    ),
+    "LayerNormOp": "ttnn.layer_norm(input, epsilon=epsilon, weight=weight, bias=bias, memory_config=memory_config)",
+    "BatchNormInferenceOp": (
+        "ttnn.batch_norm(input, running_mean=running_mean, running_var=running_var, eps=epsilon, "
+        f"weight=weight, bias=bias, memory_config=out.memory_config, {COMPUTE})"
+    ),
+    "ScaledDotProductAttentionOp": (
+        "ttnn.transformer.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, "
+        "is_causal=is_causal, scale=scale, sliding_window_size=sliding_window_size, "
+        "attention_sink=attention_sink, memory_config=memcfg)"
+    ),
+    "SplitQueryKeyValueAndSplitHeadsOp": (
+        "ttnn.transformer.split_query_key_value_and_split_heads(in, kv_input_tensor=kv_input, num_heads=num_heads, "
+        "num_kv_heads=num_kv_heads, transpose_key=transpose_key, memory_config=memcfg)"
+    ),
+    "ConcatenateHeadsOp": "ttnn.transformer.concatenate_heads(in, memory_config=memcfg)",
+    "NLPConcatHeadsOp": "ttnn.experimental.nlp_concat_heads(in, memory_config=memcfg)",
+}
+
+# Members of element-wise families whose function is not their name in snake case.
+RENAMED = {
+    "IsFinite": "isfinite", "Equal": "eq", "NotEqual": "ne", "GreaterEqual": "ge", "GreaterThan": "gt",
+    "LessEqual": "le", "LessThan": "lt",
+}  # fmt: skip
+FAMILIES = {
+    "EltwiseUnaryOp": "ttnn.{}(in, memory_config=memory_config)",
+    "EltwiseBinaryOp": "ttnn.{}(lhs, rhs, dtype=output_dtype, memory_config=memory_config)",
+    "EltwiseBinaryCompositeOp": "ttnn.{}(lhs, rhs, memory_config=memory_config)",
+}
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _family_rows() -> Iterator[tuple[str, str]]:
+    wire = schema.load()
+    for table, text in FAMILIES.items():
+        (kind,) = (field.ref for field in wire.fields(table) if field.name == "type")
+        for member in wire.enum(kind).values:
+            yield f"{table}.{member}", text.format(RENAMED.get(member, snake(member)))
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """Every row by key: the wire table, with `.member` where its field `type` tells functions apart."""
+    return {key: _parse(text) for key, text in {**dict(_family_rows()), **ROWS}.items()}
+
+
+def key_of(table: str, record: dict) -> str:
+    """The key of an op of a binary, e.g. "EltwiseUnaryOp.Relu"."""
+    kind = record.get("type")
+    return f"{table}.{kind}" if isinstance(kind, str) else table
+
+
+def _parse(text: str) -> Row:
+    function, _, rest = text.partition("(")
+    return Row(function, tuple(map(_argument, rest.removesuffix(")").split(", "))))
+
+
+def _argument(text: str) -> Argument:
+    keyword, _, value = text.rpartition("=")
+    convert, inside, path = value.rpartition("(")
+    return Argument(keyword, path.removesuffix(")") if inside else value, convert)
+
+
+def missing(keys: Iterable[str]) -> list[str]:
+    """Those keys that no row describes, sorted, each once."""
+    return sorted(set(keys) - rows().keys())

@@ -1,0 +1,116 @@
+"""Finding a Python that has the `ttnn` package, and making one for mock devices.
+
+The package has wheels for other versions of Python than torch-mlir, hence an environment of its own, in the
+user's cache folder. On mock devices the package checks everything and computes nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from tt_torch.codegen.kernel_elf import minimal_kernel
+from tt_torch.errors import EnvironmentMissingError
+from tt_torch.files import write
+
+VERSION = "0.81.1"
+PACKAGES = (f"ttnn=={VERSION}", "safetensors==0.8.0")
+PYTHONS = ("3.12", "3.10")  # that the wheels are for
+DEVICES = ("n150", "p150")
+READY = "ready"  # written last: a folder without it is of a setup that was interrupted
+
+
+def default_folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tt_torch" / f"ttnn-{VERSION}"
+
+
+def python_in(folder: Path) -> Path:
+    return folder / "venv" / "bin" / "python"
+
+
+def is_ready(folder: Path | None = None) -> bool:
+    return ((folder or default_folder()) / READY).exists()
+
+
+def require(folder: Path | None = None) -> Path:
+    """The folder of an environment that is complete; EnvironmentMissingError otherwise."""
+    folder = folder or default_folder()
+    if not is_ready(folder):
+        raise EnvironmentMissingError(f"the ttnn package is not set up in {folder}; run: tt-torch check --setup")
+    return folder
+
+
+def find_python() -> Path:
+    """An interpreter of a version that the package has wheels for: on the PATH, or one of pyenv's."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for version in PYTHONS:
+        candidates = [*sorted(root.glob(f"{version}.*/bin/python{version}"), reverse=True)]
+        on_path = shutil.which(f"python{version}")
+        for python in [*candidates, *([Path(on_path)] if on_path else [])]:
+            if _runs(python, version):
+                return python
+    wanted = " or ".join(PYTHONS)
+    raise EnvironmentMissingError(
+        f"ttnn {VERSION} needs Python {wanted}: none on the PATH, none of pyenv's; install one"
+    )
+
+
+def _runs(python: Path, version: str) -> bool:
+    """pyenv puts programs on the PATH that only say which version is not installed."""
+    code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return found.returncode == 0 and found.stdout.strip() == version
+
+
+def set_up(folder: Path | None = None) -> Path:
+    """Makes the environment unless it is there; from the start if an earlier attempt did not come to its end."""
+    folder = folder or default_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        if not is_ready(folder):
+            _install(folder)
+            write(folder / READY, f"ttnn {VERSION}\n".encode())
+    return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _install(folder: Path) -> None:
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    _run([find_python(), "-m", "venv", folder / "venv"])
+    _run([python_in(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES])
+    (package,) = (folder / "venv").glob("lib/python3.*/site-packages/ttnn")
+    compiler = package / "runtime" / "sfpi" / "compiler" / "bin" / "riscv-tt-elf-g++"
+    write(compiler, files("tt_torch.codegen").joinpath("mock/riscv-tt-elf-g++").read_bytes())
+    compiler.chmod(0o755)
+    write(compiler.with_name("kernel.elf"), minimal_kernel())
+
+
+def _run(command: list) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+        raise EnvironmentMissingError(f"{' '.join(map(str, command))} failed: {reason[-1]}")
+
+
+def variables(folder: Path, device: str) -> dict[str, str]:
+    """The environment of a process that opens a mock device; kernels that were built stay in the folder."""
+    with as_file(files("tt_torch.codegen").joinpath(f"mock/{device}.yaml")) as cluster:
+        return dict(os.environ) | {
+            "TT_METAL_MOCK_CLUSTER_DESC_PATH": str(cluster),
+            "TT_METAL_CACHE": str(folder / "kernels"),
+            "TT_LOGGER_LEVEL": "fatal",
+            "TT_METAL_LOGGER_LEVEL": "FATAL",
+        }

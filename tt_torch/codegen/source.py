@@ -1,0 +1,109 @@
+"""A binary as one readable Python program on the public `ttnn` package."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from tt_torch.codegen.program import Function, Program, Tensor, from_message, numpy_dtype
+from tt_torch.codegen.values import names, render
+from tt_torch.files import write
+from tt_torch.flatbuffer.decode import decode
+
+
+def to_python(binary: bytes, name: str = "model") -> str:
+    """The source of a program that does what `binary` does; `name` is for its first line.
+
+    Its weights come from a safetensors file of the same name beside it (see `write_program`). Raises
+    UnsupportedBinaryError naming all ops that have no row in calls.py, and BinaryFormatError.
+    """
+    return to_source(from_message(decode(binary)), name)
+
+
+def to_source(program: Program, name: str) -> str:
+    template = files("tt_torch.codegen").joinpath("template.py.txt").read_text()
+    weights = [*((t.name, t) for t in program.weights), *((k, t) for k, (t, _) in program.constants.items())]
+    parts = {
+        "NAME": name,
+        "INPUTS": "\n".join(_specification(t) for t in program.inputs),
+        "WEIGHTS": "\n".join(f'    "{key}": ({render(t.dtype)}, {render(t.layout)}),' for key, t in weights),
+        "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
+    }
+    return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: parts[m[1]] + "\n" if m[1] else parts[m[2]], template)
+
+
+def _specification(tensor: Tensor) -> str:
+    fields = (tensor.shape, tensor.dtype, tensor.layout, tensor.memory_config)
+    return f"    ({', '.join(str(render(f)) for f in fields)}),"
+
+
+def _function(program: Program, function: Function) -> Iterator[str]:
+    yield f"def {'forward' if function is program.main else function.name}(inputs, weights, device):"
+    yield from _unpack(program, function)
+    line = ""
+    for statement in function.statements:
+        where = source_line(statement.location)
+        if where and where != line:
+            yield f"    # {where}"
+        line = where or line
+        yield from statement.lines(4)
+    yield from names(function.outputs).lines(4, "return ")
+
+
+def _unpack(program: Program, function: Function) -> Iterator[str]:
+    inputs = program.inputs if function is program.main else function.inputs
+    if inputs:
+        yield from names([t.name for t in inputs]).lines(4, after=" = inputs")
+    for tensor in program.weights if function is program.main else ():
+        yield f'    {tensor.name} = weights["{tensor.name}"]'
+
+
+def source_line(location: str) -> str:
+    """The user's line that a location names: file, number and, where the file can be read, the text."""
+    found = re.search(r'"([^"]+\.py)":(\d+)', location)
+    if not found:
+        return ""
+    text = linecache.getline(found[1], int(found[2])).strip()
+    return f"{Path(found[1]).name}:{found[2]}{': ' if text else ''}{text}"[:110]
+
+
+def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndarray] | None = None) -> Path:
+    """Writes the program to `path` and its weights to a safetensors file beside it; returns that file's path.
+
+    `weights` maps positions of the binary's inputs to arrays; those that are missing are drawn at random.
+    """
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    program = from_message(decode(binary))
+    arrays = {key: _constant(tensor, data) for key, (tensor, data) in program.constants.items()}
+    random = np.random.default_rng(0)
+    for position, tensor in enumerate(program.main.inputs):
+        if tensor.memory_config is None:
+            given = (weights or {}).get(position)
+            arrays[tensor.name] = _random(random, tensor) if given is None else np.ascontiguousarray(given)
+    beside = path.with_suffix(".safetensors")
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    temporary = beside.with_name(f".{beside.name}.tmp")
+    save_file(arrays, temporary)
+    temporary.replace(beside)
+    write(path, to_source(program, path.stem).encode())
+    return beside
+
+
+def _constant(tensor: Tensor, data: bytes) -> np.ndarray:
+    if tensor.dtype == "BFloat16":  # the upper half of a float32
+        return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(tensor.shape)
+    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+
+
+def _random(generator: np.random.Generator, tensor: Tensor) -> np.ndarray:
+    dtype = numpy_dtype(tensor.dtype)
+    if dtype.kind == "f":
+        return generator.standard_normal(tensor.shape).astype(dtype)
+    return generator.integers(0, 2, tensor.shape).astype(dtype)

@@ -1,0 +1,21 @@
+"""Errors of the `tt-torch` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Errors that are the user's to solve end the command with one line instead of a traceback."""
+    from tt_torch.errors import TTTorchError
+
+    try:
+        yield
+    except TTTorchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None

@@ -1,0 +1,78 @@
+"""The commands of `tt-torch` that have to do with Tenstorrent's own library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tt_torch.tools.cli_errors import one_line_errors
+
+if TYPE_CHECKING:
+    from tt_torch.codegen.check import Report
+
+Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
+Folder = Annotated[Path | None, typer.Option(help="where the ttnn package is set up; default: the user's cache folder")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(codegen)
+    app.command()(check)
+
+
+def codegen(
+    file: Binary, output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE with .py")] = None
+) -> None:
+    """Writes a binary as a Python program on the ttnn package, and random weights beside it."""
+    from tt_torch.codegen import write_program
+
+    target = output or file.with_suffix(".py")
+    with one_line_errors():
+        weights = write_program(file.read_bytes(), target)
+    print(f"{target} and {weights}")
+
+
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(exists=True, dir_okay=False, help=".ttnn binaries")] = None,
+    setup: Annotated[bool, typer.Option("--setup", help="install the ttnn package into --folder first")] = False,
+    device: Annotated[str, typer.Option(help="mock device: n150 or p150")] = "n150",
+    folder: Folder = None,
+    every_op: Annotated[bool, typer.Option("--all", help="list the ops that conform, too")] = False,
+) -> None:
+    """Checks each op of binaries against Tenstorrent's own library on a mock device; exit status 1 on differences."""
+    from tt_torch.codegen import environment
+    from tt_torch.codegen.check import Checker
+    from tt_torch.errors import ConfigError
+
+    failed = False
+    with one_line_errors():
+        if device not in environment.DEVICES:
+            raise ConfigError("device", device, " or ".join(environment.DEVICES))
+        if setup:
+            print(f"set up in {environment.set_up(folder)}")
+        if files:
+            with Checker(device, folder) as checker:
+                for file in files:
+                    report = checker.check(file.read_bytes())
+                    show(file.name, device, report, every_op)
+                    failed |= bool(report.failures)
+    raise typer.Exit(int(failed))
+
+
+def show(name: str, device: str, report: Report, every_op: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    listed = report.verdicts if every_op else report.failures
+    if listed:
+        table = Table("op", "function", "location", "verdict", "difference")
+        for v in listed:
+            verdict = "refused" if v.refused else "differs" if v.differences else "ok"
+            table.add_row(v.op, v.function, v.location, verdict, "\n".join(v.differences))
+        Console().print(table)
+    for function, peak in report.peaks.items():
+        if function == "main" or every_op:
+            sizes = f"{peak['DRAM']:,} bytes of DRAM, {peak['L1']:,} of L1, {peak['core']:,} in one core"
+            print(f"{function}: peak {sizes}")
+    print(f"{name} on {device}: {len(report.verdicts)} ops, {len(report.failures)} that differ")
