@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
@@ -32,6 +33,7 @@ def compiled(**config: object) -> torch.Tensor:
 def test_by_name_without_an_import(name: str) -> None:
     program = f"""
 import torch
+from torch import nn
 f = torch.compile(lambda x: x * 2 + 1, backend={name!r}, fullgraph=True)
 assert torch.equal(f(torch.ones(3)), torch.full((3,), 3.0))
 """
@@ -124,3 +126,12 @@ def test_graph_breaks_split_the_program() -> None:
 
     x = torch.randn(3)
     torch.testing.assert_close(torch.compile(broken, backend=tt_torch.backend)(x), broken(x))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_captured(kind: type[nn.RNNBase]) -> None:
+    """Dynamo would leave them to eager PyTorch, and AOTAutograd would make an op of oneDNN of an LSTM."""
+    layer, x = kind(4, 6, bidirectional=True), torch.randn(3, 2, 4)
+    compiled = torch.compile(layer, backend=tt_torch.backend, fullgraph=True, options={"compiler_config": STRICT})
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), layer(x))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,10 @@ __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
 # A graph whose gradients are recorded also returns what its backward needs, which takes other forms of some ops.
 NO_GRAD = "gradients are recorded here: for inference call the model under torch.no_grad()"
+
+# Dynamo leaves recurrent layers to eager PyTorch unless it is told that they are taken apart well.
+torch._dynamo.config.allow_rnn = True
+
 Listener = Callable[[Executor], None]
 
 
@@ -90,7 +95,8 @@ def _aot(
         decompositions=DECOMPOSITIONS,
     )
     try:
-        return compiler(gm, example_inputs)
+        with _without_onednn():
+            return compiler(gm, example_inputs)
     except TTTorchError:
         raise
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
@@ -99,6 +105,17 @@ def _aot(
         whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
         warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
         return gm.forward
+
+
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """While tracing: with oneDNN, an LSTM layer becomes one op that only a CPU has."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags sets more, and warns about it
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
 
 
 def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
