@@ -37,6 +37,7 @@ from op_rows import (
     tensor,
     uniform,
 )
+from op_table_complex import COMPLEX, FOURIER
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
@@ -368,10 +369,12 @@ UNSUPPORTED = [
     Row("aten.avg_pool3d", lambda x: F.avg_pool3d(x, 2), [(1, 2, 4, 4, 4)]),
     Row("aten._adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, 3), [(1, 2, 4, 4, 4)]),
     Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
-    Row("aten._fft_r2c", lambda x: torch.fft.rfft(x).abs(), [(8,)]),
+    Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
 ]
 
 FAMILIES = {
+    "complex": COMPLEX,
+    "fourier": FOURIER,
     "unary": UNARY,
     "binary": BINARY,
     "casts": CASTS,

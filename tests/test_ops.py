@@ -54,6 +54,8 @@ def check(got: Any, expected: Any, scale: float = 1.0) -> None:
 
 
 def _compare(value: torch.Tensor, golden: torch.Tensor, scale: float) -> None:
+    if golden.is_complex():
+        value, golden = torch.view_as_real(value.resolve_conj()), torch.view_as_real(golden.resolve_conj())
     if not golden.dtype.is_floating_point:
         assert torch.equal(value, golden)
     elif golden.dtype in (torch.float32, torch.float64):

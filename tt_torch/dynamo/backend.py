@@ -20,7 +20,7 @@ from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.interface import tensors_only
+from tt_torch.dynamo.interface import real_tensors_only
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
 from tt_torch.errors import ConfigError, TTTorchError, UnsupportedOpError
 from tt_torch.executor import Executor
@@ -142,7 +142,7 @@ def _roles(count: int) -> list[str]:
 def _compile(
     gm: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
 ) -> Callable[..., Any]:
-    program, interface = tensors_only(gm)
+    program, interface = real_tensors_only(gm, DECOMPOSITIONS)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
     device = options.devices[0] if options.devices else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+
+from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 
 
 @dataclass
@@ -17,17 +19,38 @@ class Interface:
 
     inputs: list[int]  # positions of the tensors among the graph's inputs
     outputs: list[Any]  # what the graph returns that is no tensor, Ellipsis in the place of each tensor
+    complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
+    complex_outputs: list[int]
 
     def arguments(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        return [inputs[i] for i in self.inputs]
+        tensors = [inputs[i] for i in self.inputs]
+        for i in self.complex_inputs:
+            tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
+        return tensors
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+        if self.complex_outputs:
+            tensors = list(tensors)
+            for i in self.complex_outputs:
+                tensors[i] = torch.view_as_complex(tensors[i])
         remaining = iter(tensors)
         return [next(remaining) if value is ... else value for value in self.outputs]
 
 
-def tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
-    """The graph with nothing but tensors at its border, and how to call it. `gm` itself is not changed.
+def real_tensors_only(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> tuple[GraphModule, Interface]:
+    """The graph with nothing but real tensors, and how to call it. `gm` itself is not changed."""
+    program, interface = _tensors_only(gm)
+    if has_complex(program):
+        inputs = [n for n in program.graph.nodes if n.op == "placeholder"]
+        (output,) = (n for n in program.graph.nodes if n.op == "output")
+        interface.complex_inputs = [i for i, n in enumerate(inputs) if is_complex(n.meta["val"])]
+        interface.complex_outputs = [i for i, n in enumerate(output.args[0]) if is_complex(n.meta["val"])]
+        program = to_pairs(program, decompositions)
+    return program, interface
+
+
+def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
+    """The graph with nothing but tensors at its border.
 
     Sizes are known by now: the graph is traced for given ones, so that their placeholders have no readers.
     """
@@ -44,7 +67,7 @@ def tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
         gm.graph.eliminate_dead_code()
         for i in set(range(len(placeholders))) - set(given):
             _replace_by_value(gm.graph, placeholders[i])
-    return gm, Interface(given, [_constant(v) for v in returned])
+    return gm, Interface(given, [_constant(v) for v in returned], [], [])
 
 
 def _is_tensor(value: Any) -> bool:

@@ -61,10 +61,13 @@ def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 @decomposes(aten.as_strided.default)
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
-    """Looked up in the flattened tensor, whose elements are where the program thinks if it is contiguous."""
-    if not x.is_contiguous():
+    """Looked up in the flattened tensor, whose elements are where the program thinks if it is contiguous, and if
+    none of its storage but its own elements is read."""
+    first = 0 if offset is None else offset - int(x.storage_offset())
+    last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+    if not x.is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
         return NotImplemented
-    places = torch.full((), offset if offset is not None else int(x.storage_offset()))
+    places = torch.full((), first)
     for i, (count, step) in enumerate(zip(size, stride, strict=True)):
         places = places + (torch.arange(count) * step).reshape([-1] + [1] * (len(size) - 1 - i))
     return x.reshape(-1).index_select(0, places.flatten()).reshape(list(size))

@@ -18,7 +18,7 @@ RULES = Rules()
 
 # torch-mlir crashes on these, or needs a tensor whose shape depends on values.
 REFUSED = {
-    aten.as_strided.default: "it views memory that is not contiguous",
+    aten.as_strided.default: "it reads memory that is not that of a contiguous tensor",
     aten.masked_select.default: "the shape of its result depends on values",
     aten.nonzero.default: "the shape of its result depends on values",
 }
@@ -93,7 +93,8 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     """A scalar's reduction over "its" dimension crashes torch-mlir; as a vector of one it does not."""
     if value(a["self"]).dim() or a["dim"] is None or len(node.target._schema.returns) != 1:
         return None
-    given = a | {"self": call(node, aten.reshape.default, a["self"], [1]), "keepdim": False}
+    dim = [0] if isinstance(a["dim"], (list, tuple)) else 0  # also for (), which means all
+    given = a | {"self": call(node, aten.reshape.default, a["self"], [1]), "keepdim": False, "dim": dim}
     schema = node.target._schema.arguments
     positional = [given[s.name] for s in schema if not s.kwarg_only]
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})

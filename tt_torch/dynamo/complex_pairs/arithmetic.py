@@ -1,0 +1,213 @@
+"""Creation, conversion and arithmetic of complex numbers, in real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.complex_pairs.pairs import REAL, Pair, pair, rule, stacked, unstacked
+
+aten = torch.ops.aten
+
+
+# --- creation and conversion
+
+
+@rule(aten.complex.default)
+def complex_(re: Tensor, im: Tensor) -> Pair:
+    return Pair(*torch.broadcast_tensors(re, im))
+
+
+@rule(aten.polar.default)
+def polar(magnitude: Tensor, angle: Tensor) -> Pair:
+    return Pair(magnitude * torch.cos(angle), magnitude * torch.sin(angle))
+
+
+rule(aten.view_as_complex.default)(unstacked)
+rule(aten.view_as_real.default)(stacked)
+
+
+@rule(aten._to_copy.default)
+def to_copy(x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    if isinstance(x, Pair):
+        if dtype is None or dtype in REAL:
+            return x.each(lambda part: aten._to_copy(part, dtype=REAL.get(dtype), **options))
+        return aten._to_copy(x.re, dtype=dtype, **options)
+    if dtype not in REAL:
+        return NotImplemented
+    real = aten._to_copy(x, dtype=REAL[dtype], **options)
+    return Pair(real, torch.zeros_like(real))
+
+
+@rule(torch.ops.prims.convert_element_type.default)
+def convert_element_type(x: Pair | Tensor, dtype: torch.dtype) -> Any:
+    return to_copy(x, dtype=dtype)
+
+
+@rule(aten.full.default, aten.full_like.default)
+def full(size: Any, value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    """Of a size, or like a tensor."""
+    if isinstance(size, Pair):
+        dtype, size = dtype or size.dtype, size.re
+    if dtype not in REAL and not isinstance(value, complex):
+        return NotImplemented
+    number = complex(value)
+    shape = size.shape if isinstance(size, Tensor) else size
+    real = REAL.get(dtype, torch.get_default_dtype())
+    return Pair(torch.full(shape, number.real, dtype=real), torch.full(shape, number.imag, dtype=real))
+
+
+def _filled(value: float) -> Callable[..., Any]:
+    def create(size: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+        if dtype not in REAL and not isinstance(size, Pair):
+            return NotImplemented
+        return full(size, complex(value), dtype=dtype)
+
+    return create
+
+
+rule(aten.zeros.default, aten.zeros_like.default)(_filled(0))
+rule(aten.ones.default, aten.ones_like.default)(_filled(1))
+
+
+@rule(aten.scalar_tensor.default)
+def scalar_tensor(value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    return full((), value, dtype=dtype)
+
+
+# --- parts
+
+
+@rule(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
+def conj(x: Pair | Tensor) -> Any:
+    return Pair(x.re, -x.im) if isinstance(x, Pair) else x
+
+
+@rule(aten.abs.default)
+def absolute(x: Pair | Tensor) -> Any:
+    return torch.hypot(x.re, x.im) if isinstance(x, Pair) else NotImplemented
+
+
+@rule(aten.angle.default)
+def angle(x: Pair | Tensor) -> Any:
+    return torch.atan2(x.im, x.re) if isinstance(x, Pair) else NotImplemented
+
+
+@rule(aten.sgn.default)
+def sgn(x: Pair | Tensor) -> Any:
+    if not isinstance(x, Pair):
+        return NotImplemented
+    size = absolute(x)
+    divisor = torch.where(size == 0, 1, size)
+    return x.each(lambda part: part / divisor)
+
+
+@rule(aten.isnan.default)
+def isnan(x: Pair | Tensor) -> Any:
+    return torch.isnan(x.re) | torch.isnan(x.im) if isinstance(x, Pair) else NotImplemented
+
+
+@rule(aten.eq.Tensor, aten.eq.Scalar)
+def eq(x: Any, y: Any) -> Any:
+    return _both(x, y, lambda x, y: (x.re == y.re) & (x.im == y.im))
+
+
+@rule(aten.ne.Tensor, aten.ne.Scalar)
+def ne(x: Any, y: Any) -> Any:
+    return _both(x, y, lambda x, y: (x.re != y.re) | (x.im != y.im))
+
+
+# --- arithmetic
+
+
+def _both(x: Any, y: Any, compute: Callable[[Pair, Pair], Any]) -> Any:
+    """Applies to two operands of which one at least is complex. A complex scalar makes a real tensor complex."""
+    if not any(isinstance(v, (Pair, complex)) for v in (x, y)):
+        return NotImplemented
+    tensors = [v for v in (x, y) if not isinstance(v, complex)]
+    like = next((v for v in tensors if isinstance(v, Pair)), None)
+    if like is None:
+        real = next(v for v in tensors if isinstance(v, Tensor))
+        real = real if real.is_floating_point() else real.to(torch.get_default_dtype())
+        like = Pair(real, real)
+    return compute(pair(x, like), pair(y, like))
+
+
+@rule(aten.add.Tensor, aten.add.Scalar)
+def add(x: Any, y: Any, alpha: complex = 1) -> Any:
+    if alpha != 1:
+        return add(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
+    return _both(x, y, lambda x, y: Pair(x.re + y.re, x.im + y.im))
+
+
+@rule(aten.sub.Tensor, aten.sub.Scalar)
+def sub(x: Any, y: Any, alpha: complex = 1) -> Any:
+    if alpha != 1:
+        return sub(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
+    return _both(x, y, lambda x, y: Pair(x.re - y.re, x.im - y.im))
+
+
+def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = torch.mul) -> Pair:
+    re = multiply(x.re, y.re) - multiply(x.im, y.im)
+    return Pair(re, multiply(x.re, y.im) + multiply(x.im, y.re))
+
+
+@rule(aten.mul.Tensor, aten.mul.Scalar)
+def mul(x: Any, y: Any) -> Any:
+    """A real factor scales both parts, also where the other is infinite."""
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Pair) and not isinstance(other, (Pair, complex)):
+            return one.each(lambda part: part * other)  # noqa: B023 - called at once
+    return _both(x, y, _product)
+
+
+@rule(aten.div.Tensor, aten.div.Scalar)
+def div(x: Any, y: Any) -> Any:
+    """Smith's way, R. L. Smith, Algorithm 116 (1962): scaled by the larger part of the divisor."""
+    if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
+        return x.each(lambda part: part / y)
+
+    def divide(x: Pair, y: Pair) -> Pair:
+        swap = y.im.abs() > y.re.abs()
+        large, small = torch.where(swap, y.im, y.re), torch.where(swap, y.re, y.im)
+        ratio = small / large
+        scale = 1 / (large + small * ratio)
+        re = torch.where(swap, x.re * ratio + x.im, x.re + x.im * ratio)
+        im = torch.where(swap, x.im * ratio - x.re, x.im - x.re * ratio)
+        return Pair(re * scale, im * scale)
+
+    return _both(x, y, divide)
+
+
+@rule(aten.reciprocal.default)
+def reciprocal(x: Any) -> Any:
+    return div(1.0, x) if isinstance(x, Pair) else NotImplemented
+
+
+@rule(aten.exp.default)
+def exp(x: Any) -> Any:
+    return polar(torch.exp(x.re), x.im) if isinstance(x, Pair) else NotImplemented
+
+
+@rule(aten.log.default)
+def log(x: Any) -> Any:
+    return Pair(torch.log(absolute(x)), angle(x)) if isinstance(x, Pair) else NotImplemented
+
+
+# --- products of matrices
+
+
+def _matrices(multiply: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Any]:
+    return lambda x, y: _both(x, y, lambda x, y: _product(x, y, multiply))
+
+
+for _op, _multiply in [
+    (aten.mm.default, torch.mm),
+    (aten.bmm.default, torch.bmm),
+    (aten.mv.default, torch.mv),
+    (aten.dot.default, torch.dot),
+]:
+    rule(_op)(_matrices(_multiply))
