@@ -20,7 +20,8 @@ from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.interface import real_tensors_only
+from tt_torch.dynamo.exactness import ExactRunner, make_exact
+from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
 from tt_torch.errors import ConfigError, TTTorchError, UnsupportedOpError
 from tt_torch.executor import Executor
@@ -76,7 +77,10 @@ def _aot(
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
 
+    sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
+
     def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        name_inputs(graph, sources)
         return _compile(graph, _roles(len(inputs)), config, options, listener)
 
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -154,9 +158,13 @@ def _compile(
         return Executor(compiled, device or runtime.default_device(config.arch))
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
-    runner = compile_whole(program, [roles[i] for i in interface.inputs])
-    if listener and isinstance(runner, Executor):
-        listener(runner)
+    exact, plan = make_exact(program, flag=listener is None)
+    roles = [roles[i] for i in interface.inputs]
+    device_runner = compile_whole(exact, roles)
+    if listener and isinstance(device_runner, Executor):
+        listener(device_runner)
+    resident = [i for i, role in enumerate(roles) if role != "input"]
+    runner = ExactRunner(device_runner, program.forward, plan, resident)
 
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
@@ -83,3 +85,16 @@ def _replace_by_value(graph: torch.fx.Graph, placeholder: Node) -> None:
         user.args = torch.fx.node.map_arg(user.args, lambda n: n.meta["val"] if n is placeholder else n)
         user.kwargs = torch.fx.node.map_arg(user.kwargs, lambda n: n.meta["val"] if n is placeholder else n)
     graph.erase_node(placeholder)
+
+
+def source(placeholder: Node) -> str:
+    """The user's name of an input of a captured graph, like `x[0]`."""
+    argument = placeholder.meta.get("grapharg")
+    return re.sub(r"^L\['(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
+
+
+def name_inputs(graph: GraphModule, sources: Sequence[str]) -> None:
+    """Notes the names in the `source` of placeholders, for messages."""
+    for node in graph.graph.nodes:
+        if node.op == "placeholder" and isinstance(descriptor := node.meta.get("desc"), PlainAOTInput):
+            node.meta["source"] = sources[descriptor.idx]

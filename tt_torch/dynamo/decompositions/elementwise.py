@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
@@ -16,7 +19,8 @@ aten = torch.ops.aten
 @pw_cast_for_opmath
 def sinh(x: Tensor) -> Tensor:
     grown = torch.expm1(x)  # exact near zero, where e^x - e^-x cancels
-    return 0.5 * (grown + grown / (grown + 1))
+    shrunk = 1 / (grown + 1)
+    return 0.5 * (grown + torch.where(grown > 1, 1 - shrunk, grown * shrunk))
 
 
 @decomposes(aten.cosh.default)
@@ -37,7 +41,8 @@ def atanh(x: Tensor) -> Tensor:
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
 def acosh(x: Tensor) -> Tensor:
-    return torch.log(x + torch.sqrt(x - 1) * torch.sqrt(x + 1))
+    large = x > 1e18  # where x + sqrt(x^2 - 1) is twice x, which may overflow
+    return torch.where(large, torch.log(x) + math.log(2), torch.log(x + torch.sqrt(x - 1) * torch.sqrt(x + 1)))
 
 
 @decomposes(aten.hypot.default)
@@ -46,17 +51,18 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     """Scaled by the larger one, so that squares do not overflow."""
     high, low = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
     ratio = low / torch.where(high == 0, 1, high)
-    return high * torch.sqrt(1 + ratio * ratio)
+    infinite = (x.abs() == math.inf) | (y.abs() == math.inf)  # even if the other one is NaN
+    return torch.where(infinite, math.inf, high * torch.sqrt(1 + ratio * ratio))
 
 
 @decomposes(aten.fmax.default)
 def fmax(x: Tensor, y: Tensor) -> Tensor:
-    return torch.where(x != x, y, torch.where(y != y, x, torch.maximum(x, y)))
+    return torch.where((x != x) | (y > x), y, x)
 
 
 @decomposes(aten.fmin.default)
 def fmin(x: Tensor, y: Tensor) -> Tensor:
-    return torch.where(x != x, y, torch.where(y != y, x, torch.minimum(x, y)))
+    return torch.where((x != x) | (y < x), y, x)
 
 
 @decomposes(aten.copysign.Tensor)
@@ -67,12 +73,20 @@ def copysign(x: Tensor, sign: Tensor) -> Tensor:
     return torch.where(negative, -x.abs(), x.abs())
 
 
-@decomposes(aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)
-def shift_left(x: Tensor, bits: int) -> Tensor:
-    return x * (1 << bits)
+@decomposes(aten.trunc.default)
+def trunc(x: Tensor) -> Any:
+    """-0.5 becomes -0.0."""
+    return torch.where(x < 0, torch.ceil(x), torch.floor(x)) if x.is_floating_point() else x.clone()
 
 
-@decomposes(aten.__rshift__.Scalar, aten.bitwise_right_shift.Tensor_Scalar)
-def shift_right(x: Tensor, bits: int) -> Tensor:
-    """Arithmetic: towards minus infinity."""
-    return torch.div(x, 1 << bits, rounding_mode="floor")
+@decomposes(aten.frac.default)
+def frac(x: Tensor) -> Tensor:
+    return x - torch.trunc(x)
+
+
+@decomposes(aten.pow.Tensor_Scalar)
+def power(x: Tensor, exponent: float) -> Any:
+    """Roots are those of `sqrt`, which of -inf is NaN."""
+    if not x.is_floating_point() or exponent not in (0.5, -0.5):
+        return NotImplemented
+    return torch.sqrt(x) if exponent > 0 else torch.rsqrt(x)

@@ -21,13 +21,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     """Evaluates constant subgraphs on the CPU. Returns the constants that other nodes still read, by the
     name of the placeholder that now stands for each; placeholders are added after the existing ones.
     Without `fold` only the tensors that the graph holds as attributes become placeholders."""
-    graph, values = gm.graph, {}
-    with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
-        for node in list(graph.nodes):
-            if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
-                values[node] = getattr(gm, node.target)
-            elif fold and _foldable(node, values):
-                values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+    graph, values = gm.graph, evaluate(gm, fold)
     constants: dict[str, torch.Tensor] = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():
@@ -41,6 +35,18 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
             constants[stand_in.name] = value.contiguous()
         node.replace_all_uses_with(stand_in)
     return constants
+
+
+def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
+    """The values of nodes that depend on no input; without `fold` only of the graph's attributes."""
+    values: dict[Node, Any] = {}
+    with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
+        for node in list(gm.graph.nodes):
+            if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
+                values[node] = getattr(gm, node.target)
+            elif fold and _foldable(node, values):
+                values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+    return values
 
 
 def _foldable(node: Node, values: dict[Node, Any]) -> bool:

@@ -106,7 +106,7 @@ def refusal(node: Node) -> str:
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
         return "the device has no complex numbers"
-    return REFUSED.get(node.target, "")
+    return node.meta.get("inexact") or REFUSED.get(node.target, "")
 
 
 def _is_complex(node: Node) -> bool:

@@ -12,6 +12,9 @@ from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
+# Integers up to this size are exact as the float32 that the attributes of some ops are.
+EXACT = 2**24
+
 
 def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Any:
     """A `ttir.full` whose attribute has the element type's kind: an integer or a float."""

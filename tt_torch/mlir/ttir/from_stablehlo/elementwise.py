@@ -8,7 +8,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 UNARY = {
@@ -124,10 +124,6 @@ def convert(op: Any, b: Builder) -> Any:
     return x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
 
 
-# Integers up to this size are exact as the float32 bounds of clamp_scalar.
-EXACT = 2**24
-
-
 @RULES.rewrites("stablehlo.clamp")
 def clamp(op: Any, b: Builder) -> Any:
     low, x, high = op.operands
@@ -147,7 +143,7 @@ def remainder(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.round_nearest_even")
 def round_nearest_even(op: Any, b: Builder) -> Any:
-    """floor(x), plus one above the middle, or in the middle when that makes it even."""
+    """floor(x), plus one above the middle, or in the middle when that makes it even. A zero has the sign of x."""
     (x,) = op.operands
 
     def scalar(value: float) -> Any:
@@ -159,7 +155,8 @@ def round_nearest_even(op: Any, b: Builder) -> Any:
     odd = b("ttir.multiply", b("ttir.subtract", half, b("ttir.floor", half)), scalar(2.0))
     middle = b("ttir.where", b("ttir.eq", rest, scalar(0.5)), odd, full(b, shape(x), dtype(x), 0.0))
     step = b("ttir.where", b("ttir.gt", rest, scalar(0.5)), full(b, shape(x), dtype(x), 1.0), middle)
-    return b("ttir.add", low, step)
+    rounded = b("ttir.add", low, step)
+    return b("ttir.where", b("ttir.eq", rounded, scalar(0.0)), b("ttir.multiply", x, scalar(0.0)), rounded)
 
 
 @RULES.rewrites("stablehlo.shift_right_arithmetic")

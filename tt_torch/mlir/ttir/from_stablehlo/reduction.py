@@ -16,7 +16,12 @@ REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "pro
 
 # Initial values that change nothing; for max and min any at or beyond the element type's end (32-bit by now).
 NEUTRAL = {"sum": lambda v: v == 0, "prod": lambda v: v == 1}
-LARGEST = {"f32": 3.4028234e38, "bf16": 3.3895313e38, "i32": 2**31 - 1}
+ENDS = {
+    "f32": (-3.4028234e38, 3.4028234e38),
+    "bf16": (-3.3895313e38, 3.3895313e38),
+    "i32": (-(2**31), 2**31 - 1),
+    "ui8": (0, 255),
+}
 
 
 def body_op(op: Any) -> str:
@@ -47,8 +52,8 @@ def _neutral(target: str, initial: float | None, element: ir.Type, boolean: bool
         return NEUTRAL[target](initial)
     if boolean:
         return initial == (target == "min")
-    end = LARGEST.get(str(element), float("inf"))
-    return initial >= end if target == "min" else initial <= -end
+    low, high = ENDS.get(str(element), (float("-inf"), float("inf")))
+    return initial >= high if target == "min" else initial <= low
 
 
 def counts(positions: Any, dim: int) -> bool:
@@ -76,5 +81,6 @@ def _argmax(op: Any, b: Builder, dims: list[int]) -> Any:
     if attrs.direction(compares[0]) in ("GE", "GT"):
         return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
     if attrs.direction(compares[0]) in ("LE", "LT"):
-        return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b("ttir.neg", x), dim_arg=dims)]
+        opposite = "ttir.bitwise_not" if isinstance(dtype(x), ir.IntegerType) else "ttir.neg"  # no -x for the lowest
+        return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b(opposite, x), dim_arg=dims)]
     return None

@@ -1,0 +1,140 @@
+"""Interval rules as a property: what an op computes from values within the given intervals lies within its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch._functorch.aot_autograd import aot_function
+from torch.fx import GraphModule
+from torch.utils._pytree import tree_leaves
+
+from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.exactness.analysis import integer_cone, intervals
+from tt_torch.dynamo.exactness.interval import ANYTHING, Interval
+
+SHAPE = (3, 4)
+PLACES = Interval(0, 2)  # of the third input, which is used as an index
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y, i: torch.add(x, y, alpha=3),
+    "sub": lambda x, y, i: torch.sub(x, y, alpha=-2),
+    "rsub": lambda x, y, i: 5 - x - y,
+    "mul": lambda x, y, i: x * y,
+    "extremes": lambda x, y, i: (torch.maximum(x, y), torch.minimum(x, y), x.max(), y.min(1)),
+    "clamp": lambda x, y, i: (x.clamp(-3, 100), x.clamp(min=7), x.clamp(max=y)),
+    "division": lambda x, y, i: (x // 7, x // -3, torch.div(x, 5, rounding_mode="trunc"), (x / 7).to(torch.int64)),
+    "remainder": lambda x, y, i: (x % 7, x % -5, torch.fmod(x, 9), x % (y.abs() + 1)),
+    "bits": lambda x, y, i: (x & y, x | y, x ^ y, ~x, x & 0xFF, x | 1),
+    "shifts": lambda x, y, i: (x << 3, x >> 2, x >> (y & 7)),
+    "powers": lambda x, y, i: (x**2, x**3, x.square(), (x & 7) ** (y & 3)),
+    "signs": lambda x, y, i: (-x, x.abs(), x.sign(), y.relu()),
+    "sums": lambda x, y, i: (x.sum(), x.sum(1), y.cumsum(0), x.sum((0, 1)), (x > y).sum()),
+    "products": lambda x, y, i: (
+        (x & 15).prod(),
+        (x & 15).prod(1),
+        (y & 15).cumprod(1),
+        (x > y).to(torch.int64).prod(),
+    ),
+    "matmul": lambda x, y, i: (x @ y.t(), torch.addmm(x[:, :3], x, y.t(), beta=2, alpha=3), x[0].dot(y[0])),
+    "places": lambda x, y, i: (x.argmax(), x.argmin(1), x.argsort(1), x.sort(), x.count_nonzero()),
+    "moved": lambda x, y, i: (x.t(), x[1:], x[i[:, :1]], x.gather(0, i), x.flip(0), x.expand(2, 3, 4), x.split(2)),
+    "joined": lambda x, y, i: (
+        torch.cat([x, y]),
+        torch.stack([x, y]),
+        torch.where(x > y, x, 9),
+        x.masked_fill(y > 0, -8),
+    ),
+    "written": lambda x, y, i: (x.scatter(0, i, y[:2]), x.index_put((i[0],), y[0]), x.tril(), x.index_fill(0, i[0], 4)),
+    "added": lambda x, y, i: (
+        x.scatter_add(0, i, y[:2]),
+        x.index_add(0, i[0, :3], y, alpha=2),
+        x.index_put((i[0],), y[0], True),
+    ),
+    "padded": lambda x, y, i: (torch.nn.functional.pad(x, (1, 2)), torch.nn.functional.pad(y, (1, 1), value=7)),
+    "created": lambda x, y, i: (
+        torch.arange(3, 15).reshape(3, 4) + x,
+        torch.full_like(x, 11),
+        x.new_zeros(2),
+        torch.ones_like(y),
+    ),
+    "converted": lambda x, y, i: (
+        x.to(torch.int8),
+        x.to(torch.float32).to(torch.int64),
+        (x.float() * 0.7).floor().to(torch.int64),
+    ),
+    "of floats": lambda x, y, i: (
+        (x.float().clamp(-9, 9) * 3 - 1).to(torch.int64),
+        (y.float().abs() / 3).ceil().to(torch.int64),
+    ),
+}
+
+
+def bounds(limit: int) -> st.SearchStrategy[Interval]:
+    numbers = st.integers(-limit, limit)
+    return st.tuples(numbers, numbers).map(lambda pair: Interval(min(pair), max(pair)))
+
+
+def graph_of(fn: Callable[..., Any]) -> GraphModule:
+    """The functional ATen graph that the backend would see."""
+    graphs: list[GraphModule] = []
+
+    def keep(gm: GraphModule, inputs: Any) -> GraphModule:
+        graphs.append(gm)
+        return gm
+
+    example = [torch.ones(SHAPE, dtype=torch.int64) for _ in range(2)]
+    example.append(torch.zeros(2, 4, dtype=torch.int64))
+    aot_function(fn, fw_compiler=keep, decompositions=DECOMPOSITIONS)(*example)
+    return graphs[0]
+
+
+class Watching(torch.fx.Interpreter):
+    """Runs a graph and compares each value with its interval."""
+
+    def __init__(self, gm: GraphModule, raw: dict[torch.fx.Node, Any]) -> None:
+        super().__init__(gm)
+        self.raw = raw
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        if n in self.raw:
+            known = self.raw[n] if type(self.raw[n]) is tuple else [self.raw[n]] * len(tree_leaves(result))
+            for tensor, interval in zip(tree_leaves(result), known, strict=True):
+                if tensor.numel() and not self.wraps(tensor.dtype, interval):
+                    assert interval.low <= tensor.min() and tensor.max() <= interval.high, (n.format_node(), interval)
+        return result
+
+    @staticmethod
+    def wraps(dtype: torch.dtype, interval: Interval) -> bool:
+        if dtype is torch.bool or dtype.is_floating_point:
+            return False
+        return interval.low < torch.iinfo(dtype).min or interval.high > torch.iinfo(dtype).max
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_results_lie_within(name: str) -> None:
+    gm = graph_of(BINARY[name])
+    inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
+
+    @settings(max_examples=20, deadline=None)
+    @given(bounds(2**20), bounds(2**20), st.integers(0, 2**30))
+    def check(x: Interval, y: Interval, seed: int) -> None:
+        ranges = dict(zip(inputs, (x, y, PLACES), strict=False))
+        raw = intervals(integer_cone(gm), ranges)
+        torch.manual_seed(seed)
+        Watching(gm, raw).run(*(drawn(range, n.meta["val"].shape) for n, range in ranges.items()))
+        unknown = [n for n, r in raw.items() if r == ANYTHING and not n.meta["val"].dtype.is_floating_point]
+        assert not unknown, "no rule says anything"
+
+    check()
+
+
+def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
+    """Values that reach both ends."""
+    values = torch.randint(int(within.low), int(within.high) + 1, shape)
+    values[0, 0], values[-1, -1] = within
+    return values

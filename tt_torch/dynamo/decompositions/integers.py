@@ -1,0 +1,91 @@
+"""Division, remainders, shifts and bits: exact for integers of 32 bits, and with floats' infinities and zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
+
+aten = torch.ops.aten
+
+
+@decomposes(aten.fmod.Tensor, aten.fmod.Scalar)
+def fmod(x: Tensor, y: Any) -> Tensor:
+    """From the remainder, which the device has: its sign is that of the divisor."""
+    if isinstance(y, Tensor) or not x.is_floating_point():
+        x, y = torch.broadcast_tensors(*_promoted(x, y))
+    if not x.is_floating_point():
+        rest = torch.remainder(x, y)
+        return torch.where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
+    rest = torch.remainder(x.abs(), abs(y))
+    return torch.where(rest == x.abs(), x, torch.where(x < 0, -rest, rest))
+
+
+@decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
+def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
+    """Without the float32 quotient that torch-mlir takes of integers; zeros keep their sign."""
+    x, y = _promoted(x, y)
+    if rounding_mode == "trunc" and x.is_floating_point():
+        return torch.trunc(x / y)
+    if rounding_mode != "floor":
+        return NotImplemented
+    if not x.is_floating_point():
+        down = (torch.remainder(x, y) != 0) & ((x < 0) != (y < 0))
+        return torch.div(x, y, rounding_mode="trunc") - down.to(x.dtype)
+    rest = torch.fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = torch.where((rest != 0) & ((y < 0) != (rest < 0)), quotient - 1, quotient)
+    whole = torch.floor(quotient)
+    whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
+    return torch.where(y == 0, x / y, torch.where(quotient == 0, 0 * (x / y), whole))
+
+
+def _promoted(x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
+    """Operands of the type of their result; a number becomes a tensor."""
+    dtype = torch.result_type(x, y)
+    return x.to(dtype), y.to(dtype) if isinstance(y, Tensor) else torch.full((), y, dtype=dtype)
+
+
+@decomposes(aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)
+def shift_left(x: Tensor, bits: int) -> Tensor:
+    return x * (1 << bits)
+
+
+def _as_int32(op: Any) -> Callable[..., Any]:
+    """torch-mlir takes uint8 for int8 where it needs its smallest value."""
+
+    def compute(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if x.dtype is not torch.uint8:
+            return NotImplemented
+        found = op(x.to(torch.int32), *args, **kwargs)
+        narrow = [
+            v.to(x.dtype) if v.dtype is torch.int32 else v for v in ([found] if isinstance(found, Tensor) else found)
+        ]
+        return narrow[0] if isinstance(found, Tensor) else tuple(narrow)
+
+    return compute
+
+
+for op in [aten.amax.default, aten.amin.default, aten.max.default, aten.min.default, aten.max.dim, aten.min.dim]:
+    decomposes(op)(_as_int32(op))
+for op in [aten.argmax.default, aten.argmin.default]:
+    decomposes(op)(_as_int32(op))
+
+
+def _tensor_form(op: Any) -> Callable[[Tensor, int], Tensor]:
+    return lambda x, number: op(x, torch.full((), number, dtype=x.dtype))
+
+
+for scalar, op in [
+    (aten.bitwise_or.Scalar, aten.bitwise_or.Tensor),
+    (aten.bitwise_xor.Scalar, aten.bitwise_xor.Tensor),
+    (aten.__rshift__.Scalar, aten.bitwise_right_shift.Tensor),
+    (aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Tensor),
+]:
+    decomposes(scalar)(_tensor_form(op))
+DECOMPOSITIONS[aten.__lshift__.Tensor] = aten.bitwise_left_shift.Tensor
+DECOMPOSITIONS[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor

@@ -1,0 +1,198 @@
+"""Interval analysis of a graph: which nodes the device computes exactly, for which inputs."""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+
+from tt_torch.dynamo.exactness.interval import ANYTHING, Interval, held, of_dtype, of_values
+from tt_torch.dynamo.exactness.rules import RULES, Of
+from tt_torch.dynamo.passes.constant_fold import evaluate
+from tt_torch.dynamo.passes.rewriting import arguments, user_line, value
+
+aten, prims = torch.ops.aten, torch.ops.prims
+DEVICE = Interval(-(2**31), 2**31 - 1)
+WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 32 bits
+NARROW = {torch.int8: 8, torch.int16: 16}  # bits; the device computes them as int32
+INTEGERS = (*WIDE, *NARROW, torch.int32, torch.uint8, torch.uint16)
+CASTS = (aten._to_copy.default, prims.convert_element_type.default)
+SATURATING = ("clamp", "clamp_min", "clamp_max")  # a bound beyond 32 bits is as good as the last of them
+LEVELS = [2**n for n in range(31, 2, -1)]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The values of an integer input with which the program is exact, and the op that would leave 32 bits beyond."""
+
+    name: str
+    interval: Interval
+    cause: str
+
+
+class Analysis:
+    """Intervals of the nodes of a graph that integers depend on."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        self.nodes = integer_cone(gm)
+        known = {n: v for n, v in evaluate(gm, fold=True).items() if isinstance(v, torch.Tensor)}
+        with unset_fake_temporarily():
+            self.given = {n: of_values(known[n]) for n in self.nodes if n in known}
+        self.inputs = [n for n in self.nodes if n.op == "placeholder" and value(n).dtype in (*WIDE, torch.int32)]
+        self.unknown_casts: dict[Node, Interval] = {}
+        raw = self.raw(dict.fromkeys(self.inputs, LEVELS[0]))
+        for node in self.nodes:
+            if node.target in CASTS and _is_wide(node) and not _is_integer(node.args[0]) and raw[node] == ANYTHING:
+                self.unknown_casts[node] = DEVICE
+        self.given |= self.unknown_casts
+
+    def raw(self, limits: Mapping[Node, int]) -> dict[Node, Any]:
+        return intervals(self.nodes, self.given | {n: _limited(n, limit) for n, limit in limits.items()})
+
+    def inexact(self, raw: Mapping[Node, Any]) -> dict[Node, str]:
+        reasons = {node: _reason(node, raw) for node in self.nodes if _computes(node)}
+        return {node: reason for node, reason in reasons.items() if reason}
+
+    def limits(self) -> dict[Node, int]:
+        """The largest level for each input with which no more is inexact than with the smallest for all."""
+        least = self.inexact(self.raw(dict.fromkeys(self.inputs, LEVELS[-1]))).keys()
+
+        def fits(limits: Mapping[Node, int]) -> bool:
+            return self.inexact(self.raw(limits)).keys() <= least
+
+        def highest(limited: Callable[[int], dict[Node, int]]) -> int:
+            return LEVELS[min(bisect_left(LEVELS, True, key=lambda n: fits(limited(n))), len(LEVELS) - 1)]
+
+        limits = dict.fromkeys(self.inputs, highest(lambda level: dict.fromkeys(self.inputs, level)))
+        for node in self.inputs if LEVELS[0] not in limits.values() else []:
+            limits[node] = highest(lambda level, node=node: limits | {node: level})  # type: ignore[misc]
+        return limits
+
+    def explained(self, limits: Mapping[Node, int]) -> dict[Node, Limit]:
+        """The limits that are narrower than the input's dtype."""
+        found, now = {}, self.inexact(self.raw(limits)).keys()
+        for node, level in limits.items():
+            interval = _limited(node, level)
+            if interval == of_dtype(value(node).dtype):
+                continue
+            higher = LEVELS[max(0, LEVELS.index(level) - 1)]
+            beyond = [n for n in self.inexact(self.raw(dict(limits) | {node: higher})) if n not in now]
+            name = node.meta.get("source", node.name)
+            found[node] = Limit(name, interval, f"{beyond[0].target} at {user_line(beyond[0])}" if beyond else "")
+        return found
+
+
+def _limited(node: Node, level: int) -> Interval:
+    low, high = of_dtype(value(node).dtype)
+    return Interval(max(low, -level, DEVICE.low), min(high, level, DEVICE.high))
+
+
+def _computes(node: Node) -> bool:
+    return node.op == "call_function" and node.target is not operator.getitem
+
+
+def _is_integer(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(value(node), torch.Tensor) and value(node).dtype in INTEGERS
+
+
+def _is_wide(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(value(node), torch.Tensor) and value(node).dtype in WIDE
+
+
+def integer_cone(gm: GraphModule) -> list[Node]:
+    """The integer nodes, and the floats that are cast to them as far as anything is known of these."""
+    needed: set[Node] = set()
+    for node in reversed(gm.graph.nodes):
+        if node.op == "output" or "val" not in node.meta:
+            continue
+        results = node.meta["val"] if isinstance(node.meta["val"], (list, tuple)) else [node.meta["val"]]
+        if any(isinstance(v, torch.Tensor) and v.dtype in INTEGERS for v in results):
+            needed.add(node)
+        read_floats = node.target in CASTS or not _is_integer(node)
+        if node in needed and read_floats and _has_rule(node):
+            needed.update(n for n in node.all_input_nodes if isinstance(value(n), torch.Tensor))
+        if any(_is_integer(n) for n in node.all_input_nodes):
+            needed.add(node)
+    return [n for n in gm.graph.nodes if n in needed]
+
+
+def _has_rule(node: Node) -> bool:
+    return hasattr(node.target, "_schema") and _name(node) in RULES
+
+
+def _name(node: Node) -> str:
+    """An op's name without namespace and overload."""
+    return node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+
+
+def _reason(node: Node, raw: Mapping[Node, Any]) -> str:
+    """Why the device would not compute a node exactly, "" if it would."""
+    for operand in node.all_input_nodes:
+        if _is_wide(operand) and operand in raw and not held(raw[operand], value(operand).dtype).within(DEVICE):
+            return "it reads integers of more than 32 bits"
+    found = raw[node] if type(raw[node]) is tuple else (raw[node],)
+    results = node.meta["val"] if isinstance(node.meta["val"], (list, tuple)) else (node.meta["val"],) * len(found)
+    for dtype, interval in zip((v.dtype for v in results if isinstance(v, torch.Tensor)), found, strict=False):
+        if dtype in WIDE and not interval.within(DEVICE):
+            return "its integers may need more than 32 bits"
+    if any(_is_integer(n) for n in node.all_input_nodes) and _large_number(node):
+        return "it computes with a number of more than 32 bits"
+    return ""
+
+
+def _large_number(node: Node) -> bool:
+    """Whether an argument that takes part in the arithmetic, other than a size, has more than 32 bits."""
+    if not hasattr(node.target, "_schema") or _name(node) in SATURATING:
+        return False
+    given = zip(node.target._schema.arguments, node.args, strict=False)
+    numbers = [v for s, v in given if "number" in str(s.type) or "Scalar" in str(s.type)]
+    return any(type(v) is int and not Interval(v, v).within(DEVICE) for v in numbers)
+
+
+def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> dict[Node, Any]:
+    """What each of `nodes` (in graph order, operands included) holds before it is wrapped to its dtype.
+
+    Of an op with several results, a tuple. `given` are the ranges of nodes that are known from elsewhere, like those
+    of inputs and constants.
+    """
+    raw: dict[Node, Any] = {}
+
+    def of(x: Any) -> Interval:
+        if not isinstance(x, Node):
+            return Interval(x, x) if isinstance(x, (int, float)) and math.isfinite(x) else ANYTHING
+        if x not in raw:
+            return of_dtype(value(x).dtype)
+        return held(raw[x], value(x).dtype)
+
+    for node in nodes:
+        raw[node] = _of_node(node, given, raw, of)
+    return raw
+
+
+def _of_node(node: Node, given: Mapping[Node, Interval], raw: dict[Node, Any], of: Of) -> Any:
+    if node in given:
+        return given[node]
+    own = of_dtype(value(node).dtype) if isinstance(value(node), torch.Tensor) else ANYTHING
+    if node.op != "call_function":
+        return own
+    if node.target is operator.getitem:
+        found = raw.get(node.args[0])
+        return found[node.args[1]] if type(found) is tuple and node.args[1] < len(found) else found or own
+    known = RULES.get(node.target._schema.name.split("::")[1]) if hasattr(node.target, "_schema") else None
+    try:
+        found = known(node, arguments(node), of) if known else own
+        return _rounded(found) if own == ANYTHING and isinstance(found, Interval) else found
+    except OverflowError:  # beyond what Python's floats hold
+        return ANYTHING
+
+
+def _rounded(x: Interval) -> Interval:
+    """A little more, for the rounding of bf16, which is the coarsest float."""
+    return Interval(x.low - abs(x.low) / 128, x.high + abs(x.high) / 128) if math.isfinite(x.high - x.low) else ANYTHING

@@ -1,0 +1,71 @@
+"""Ranges of values, over Python's unbounded integers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Interval(NamedTuple):
+    """All values from `low` to `high`, both included."""
+
+    low: float
+    high: float
+
+    def within(self, other: Interval) -> bool:
+        return other.low <= self.low and self.high <= other.high
+
+    def __or__(self, other: Interval) -> Interval:  # type: ignore[override]
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
+    def plus(self, other: Interval) -> Interval:
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def times(self, other: Interval) -> Interval:
+        return hull(*(a * b for a in self for b in other))
+
+
+ANYTHING = Interval(-math.inf, math.inf)
+ZERO, BIT = Interval(0, 0), Interval(0, 1)
+
+
+def hull(*values: float) -> Interval:
+    if any(math.isnan(v) for v in values):  # infinity times zero
+        return ANYTHING
+    return Interval(min(values), max(values))
+
+
+def of_dtype(dtype: torch.dtype) -> Interval:
+    if dtype is torch.bool:
+        return BIT
+    if dtype.is_floating_point or dtype.is_complex:
+        return ANYTHING
+    return Interval(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+
+
+def of_values(x: torch.Tensor) -> Interval:
+    """The range of a tensor that is at hand."""
+    if not x.numel() or x.is_complex():
+        return of_dtype(x.dtype) if x.numel() else ZERO
+    foreign = x.dtype in (torch.bool, torch.uint16, torch.uint32, torch.uint64)  # `aminmax` has them not
+    low, high = (v.item() for v in torch.aminmax(_as_signed(x) if foreign else x))
+    return Interval(low, high) if math.isfinite(low) and math.isfinite(high) else ANYTHING
+
+
+def _as_signed(x: torch.Tensor) -> torch.Tensor:
+    """In int64; of uint64 numbers above its range, which the device has not, only that they are."""
+    if x.dtype is torch.uint64:
+        large = x.view(torch.int64) < 0
+        return torch.where(large, torch.iinfo(torch.int64).max, x.view(torch.int64))
+    return x.to(torch.int64)
+
+
+def held(raw: Any, dtype: torch.dtype) -> Interval:
+    """What a tensor of a dtype holds of these values: what does not fit wraps round."""
+    raw = raw[0] if type(raw) is tuple else raw
+    return raw if raw.within(of_dtype(dtype)) or dtype.is_floating_point else of_dtype(dtype)
