@@ -15,6 +15,8 @@ from tt_torch.dynamo.partition import HostFallbackWarning
 
 ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
 
+HOW = {ExactnessWarning: "call on the host", HostFallbackWarning: "op on the host"}
+
 
 @pytest.mark.parametrize(("family", "row"), ROWS, ids=[f"{family}-{row.name}" for family, row in ROWS])
 def test_row(family: str, row: Exact) -> None:

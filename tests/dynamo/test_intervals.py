@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._functorch.aot_autograd import aot_function
@@ -18,6 +19,7 @@ from tt_torch.dynamo.exactness.analysis import integer_cone, intervals
 from tt_torch.dynamo.exactness.interval import ANYTHING, Interval
 
 SHAPE = (3, 4)
+i64 = torch.int64
 PLACES = Interval(0, 2)  # of the third input, which is used as an index
 BINARY: dict[str, Callable[..., Any]] = {
     "add": lambda x, y, i: torch.add(x, y, alpha=3),
@@ -26,7 +28,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "mul": lambda x, y, i: x * y,
     "extremes": lambda x, y, i: (torch.maximum(x, y), torch.minimum(x, y), x.max(), y.min(1)),
     "clamp": lambda x, y, i: (x.clamp(-3, 100), x.clamp(min=7), x.clamp(max=y)),
-    "division": lambda x, y, i: (x // 7, x // -3, torch.div(x, 5, rounding_mode="trunc"), (x / 7).to(torch.int64)),
+    "division": lambda x, y, i: (x // 7, x // -3, torch.div(x, 5, rounding_mode="trunc"), (x / 7).to(i64)),
     "remainder": lambda x, y, i: (x % 7, x % -5, torch.fmod(x, 9), x % (y.abs() + 1)),
     "bits": lambda x, y, i: (x & y, x | y, x ^ y, ~x, x & 0xFF, x | 1),
     "shifts": lambda x, y, i: (x << 3, x >> 2, x >> (y & 7)),
@@ -37,7 +39,7 @@ BINARY: dict[str, Callable[..., Any]] = {
         (x & 15).prod(),
         (x & 15).prod(1),
         (y & 15).cumprod(1),
-        (x > y).to(torch.int64).prod(),
+        (x > y).to(i64).prod(),
     ),
     "matmul": lambda x, y, i: (x @ y.t(), torch.addmm(x[:, :3], x, y.t(), beta=2, alpha=3), x[0].dot(y[0])),
     "places": lambda x, y, i: (x.argmax(), x.argmin(1), x.argsort(1), x.sort(), x.count_nonzero()),
@@ -54,7 +56,7 @@ BINARY: dict[str, Callable[..., Any]] = {
         x.index_add(0, i[0, :3], y, alpha=2),
         x.index_put((i[0],), y[0], True),
     ),
-    "padded": lambda x, y, i: (torch.nn.functional.pad(x, (1, 2)), torch.nn.functional.pad(y, (1, 1), value=7)),
+    "padded": lambda x, y, i: (F.pad(x, (1, 2)), F.pad(y, (1, 1), value=7)),
     "created": lambda x, y, i: (
         torch.arange(3, 15).reshape(3, 4) + x,
         torch.full_like(x, 11),
@@ -63,12 +65,12 @@ BINARY: dict[str, Callable[..., Any]] = {
     ),
     "converted": lambda x, y, i: (
         x.to(torch.int8),
-        x.to(torch.float32).to(torch.int64),
-        (x.float() * 0.7).floor().to(torch.int64),
+        x.to(torch.float32).to(i64),
+        (x.float() * 0.7).floor().to(i64),
     ),
     "of floats": lambda x, y, i: (
-        (x.float().clamp(-9, 9) * 3 - 1).to(torch.int64),
-        (y.float().abs() / 3).ceil().to(torch.int64),
+        (x.float().clamp(-9, 9) * 3 - 1).to(i64),
+        (y.float().abs() / 3).ceil().to(i64),
     ),
 }
 
@@ -86,8 +88,8 @@ def graph_of(fn: Callable[..., Any]) -> GraphModule:
         graphs.append(gm)
         return gm
 
-    example = [torch.ones(SHAPE, dtype=torch.int64) for _ in range(2)]
-    example.append(torch.zeros(2, 4, dtype=torch.int64))
+    example = [torch.ones(SHAPE, dtype=i64) for _ in range(2)]
+    example.append(torch.zeros(2, 4, dtype=i64))
     aot_function(fn, fw_compiler=keep, decompositions=DECOMPOSITIONS)(*example)
     return graphs[0]
 

@@ -100,7 +100,7 @@ class ExactRunner:
     def __init__(self, runner: Runner, eager: Callable[..., Any], plan: Plan, resident: Sequence[int]) -> None:
         self._runner, self._eager, self._plan = runner, eager, plan
         self._resident = frozenset(resident)
-        self._seen: dict[int, tuple[weakref.ref, int, int]] = {}  # resident inputs that were found to fit
+        self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that were found to fit
         self._warned = False
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -115,14 +115,14 @@ class ExactRunner:
         return results[:-1]
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
-        watched = position in self._resident and not x.is_inference()
-        if watched and position in self._seen:
-            tensor, data, version = self._seen[position]
-            if tensor() is x and (data, version) == (x.data_ptr(), x._version):
-                return True
+        if position not in self._resident or x.is_inference():
+            return of_values(x).within(interval)
+        now, (known, *seen) = [x.data_ptr(), x._version], self._seen.get(position, (None,))
+        if known is not None and known() is x and seen == now:
+            return True
         fits = of_values(x).within(interval)
-        if fits and watched:
-            self._seen[position] = (weakref.ref(x), x.data_ptr(), x._version)
+        if fits:
+            self._seen[position] = (weakref.ref(x), *now)
         return fits
 
     def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
