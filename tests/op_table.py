@@ -25,12 +25,10 @@ from op_rows import (
     b1,
     bf16,
     distinct,
-    draw,
     f32,
     i32,
     i64,
     index,
-    moved,
     nonzero,
     of,
     positive,
@@ -38,6 +36,7 @@ from op_rows import (
     uniform,
 )
 from op_table_complex import COMPLEX, FOURIER
+from op_table_convolution import CONVOLUTIONS
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
@@ -305,40 +304,9 @@ MATMULS = [
     Row("bilinear", F.bilinear, [(2, 3), (2, 4), (5, 3, 4), (5,)]),
 ]
 
-# --- convolution and pooling --------------------------------------------------------------------
+# --- pooling ----------------------------------------------------------------------------------
 
 
-def _conv2d(**options: Any) -> Callable[..., torch.Tensor]:
-    return lambda x, w, b=None: F.conv2d(x, w, b, **options)
-
-
-CONVOLUTIONS = [
-    Row("conv2d", _conv2d(), [IMAGE, (6, 4, 3, 3), (6,)], scale=10),
-    Row("conv2d without bias", _conv2d(), [IMAGE, (6, 4, 3, 3)], scale=10),
-    Row("conv2d 1x1", _conv2d(), [IMAGE, (6, 4, 1, 1), (6,)], scale=10),
-    Row("conv2d stride", _conv2d(stride=2), [IMAGE, (6, 4, 3, 3), (6,)], scale=10),
-    Row("conv2d stride by side", _conv2d(stride=(1, 3)), [IMAGE, (6, 4, 3, 3)], scale=10),
-    Row("conv2d padding", _conv2d(padding=(1, 2)), [IMAGE, (6, 4, 3, 3), (6,)], scale=10),
-    Row("conv2d same", _conv2d(padding="same"), [IMAGE, (6, 4, 3, 3), (6,)], scale=10),
-    Row("conv2d same even kernel", _conv2d(padding="same"), [IMAGE, (6, 4, 2, 4)], scale=10),
-    Row("conv2d dilation", _conv2d(dilation=2), [IMAGE, (6, 4, 3, 3)], scale=10),
-    Row("conv2d groups", _conv2d(groups=2), [IMAGE, (6, 2, 3, 3), (6,)], scale=10),
-    Row("conv2d depthwise", _conv2d(groups=4, padding=1), [IMAGE, (4, 1, 3, 3), (4,)], scale=10),
-    Row("conv2d depthwise multiplied", _conv2d(groups=4), [IMAGE, (8, 1, 3, 3)], scale=10),
-    Row("conv2d all", _conv2d(stride=2, padding=2, dilation=2, groups=2), [IMAGE, (6, 2, 3, 3), (6,)], scale=10),
-    Row("conv2d rank 3", _conv2d(), [(4, 9, 8), (6, 4, 3, 3), (6,)], scale=10),
-    Row(
-        "conv2d channels last",
-        _conv2d(),
-        [moved(lambda d: draw(IMAGE, d), lambda x: x.to(memory_format=torch.channels_last)), (6, 4, 3, 3)],
-        scale=10,
-    ),
-    Row("conv2d relu", lambda x, w, b: F.relu(F.conv2d(x, w, b)), [IMAGE, (6, 4, 3, 3), (6,)], scale=10),
-    Row("conv1d", F.conv1d, [(3, 4, 9), (6, 4, 3), (6,)], scale=10),
-    Row("conv1d without bias", F.conv1d, [(3, 4, 9), (6, 4, 3)], scale=10),
-    Row("conv1d options", lambda x, w, b: F.conv1d(x, w, b, 2, 2, 2, 2), [(3, 4, 9), (6, 2, 3), (6,)], scale=10),
-    Row("conv1d depthwise", lambda x, w: F.conv1d(x, w, padding=1, groups=4), [(3, 4, 9), (4, 1, 3)], scale=10),
-]
 POOLING = [
     Row("max_pool2d", lambda x: F.max_pool2d(x, 2), [IMAGE]),
     Row("max_pool2d options", lambda x: F.max_pool2d(x, 3, 2, 1), [IMAGE]),

@@ -16,6 +16,11 @@ MASK = torch.where(torch.arange(5) < 4, 0.0, -math.inf).expand(2, 1, 5, 5)
 INDEX, SOURCE = torch.tensor([[0, 2], [1, 0]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 norm, attention = composites.layer_norm, composites.scaled_dot_product_attention
 NORM = {"normalized_shape": [6], "epsilon": 1e-5}
+IMAGES, FILTERS = (
+    torch.linspace(-1, 2, 2 * 4 * 15).reshape(2, 4, 5, 3).sin(),
+    torch.linspace(-1, 1, 48).reshape(4, 2, 3, 2),
+)
+TRANSPOSED = {"stride": [3, 1], "padding": [0, 1], "output_padding": [2, 0], "dilation": [1, 1], "groups": 2}
 
 CASES = {
     "gelu": (composites.gelu(X), F.gelu(X)),
@@ -33,6 +38,10 @@ CASES = {
     "scatter sum": (
         composites.scatter(X, INDEX * 0, SOURCE, dim=0, reduce="sum"),
         torch.scatter_add(X, 0, INDEX * 0, SOURCE),
+    ),
+    "conv_transpose2d": (
+        composites.conv_transpose2d(IMAGES, FILTERS, B[:4], **TRANSPOSED),
+        F.conv_transpose2d(IMAGES, FILTERS, B[:4], **TRANSPOSED),
     ),
     "cumprod": (composites.cumprod(X, dim=1), torch.cumprod(X, 1)),
     "sort": (composites.sort(X, dim=0, descending=True, stable=False), torch.sort(X, 0, descending=True)),

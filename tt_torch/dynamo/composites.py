@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tt_torch.dynamo.decompositions.convolution import transposed_convolution
+
 NAMESPACE = "tenstorrent"
 LIBRARY = torch.library.Library(NAMESPACE, "DEF")
 FUNCTIONS: dict[torch._ops.OpOverload, Callable[..., Any]] = {}
@@ -54,6 +56,14 @@ def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
     """Operands of one type; the sign is that of the divisor."""
     rest = torch.fmod(lhs, rhs)
     return torch.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
+
+
+@composite(
+    "(Tensor input, Tensor weight, Tensor? bias, *, int[] stride, int[] padding, int[] output_padding, "
+    "int[] dilation, int groups) -> Tensor"
+)
+def conv_transpose2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, **window: Any) -> torch.Tensor:
+    return transposed_convolution(x, weight, bias, **window)
 
 
 @composite("(Tensor input, *, int dim) -> Tensor")

@@ -169,6 +169,27 @@ def conv2d(x: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, 
     return make([1, 1, attrs["batch_size"] * height * width, out], element(x))
 
 
+def transposed_size(
+    size: Sequence[int], kernel: Any, *, stride: Any, padding: Any, output_padding: Any, dilation: Any, **_: Any
+) -> list[int]:
+    """Height and width. Source: torch.nn.ConvTranspose2d's shape formula; padding is the same on both sides."""
+    spans = zip(size, kernel, stride, padding, output_padding, dilation, strict=True)
+    return [(n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, k, s, p, extra, d in spans]
+
+
+def conv_transpose2d(x: Any, weight: Any, bias: Any = None, **attrs: Any) -> Type:
+    """NHWC flattened to (1, 1, N*H*W, C); the weight is (C, O / groups, KH, KW)."""
+    kernel = attrs["kernel_size"]
+    height, width = transposed_size([attrs["input_height"], attrs["input_width"]], kernel, **attrs)
+    return make([1, 1, attrs["batch_size"] * height * width, attrs["out_channels"]], element(x))
+
+
+def conv3d(x: Any, weight: Any, bias: Any = None, *, kernel_size: Any, stride: Any, padding: Any, **attrs: Any) -> Type:
+    """NDHWC; the weight is (KD * KH * KW * C / groups, O); padding is the same on both sides."""
+    spans = zip(dims(x)[1:4], kernel_size, stride, padding, strict=True)
+    return make([dims(x)[0], *(window(n, k, s, 2 * p) for n, k, s, p in spans), attrs["out_channels"]], element(x))
+
+
 def pool2d(x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, **attrs: Any) -> Type:
     """NHWC flattened to (1, 1, N*H*W, C); padding is top, left, bottom, right."""
     height = window(attrs["input_height"], kernel_size[0], stride[0], padding[0] + padding[2], dilation[0])

@@ -41,3 +41,19 @@ func.func @main() -> (tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi3
   %3 = "ttir.full"() {shape = array<i64: 3>, fill_value = 7 : i64} : () -> tensor<3xi32>
   return %0, %1, %2, %3 : tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi32>
 }
+
+// -----
+
+// All results of an ordering, which the wire lists in one field; a transposed convolution and one of volumes.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x9xf32>, %i: tensor<1x1x30x4xf32>, %w: tensor<4x6x3x3xf32>, %v: tensor<2x5x6x7x4xf32>,
+    %m: tensor<72x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>, tensor<1x1x56x6xf32>, tensor<2x4x4x5x8xf32>) {
+  // CHECK: "ttnn.topk"(%arg0) {dim = 1 : i64, k = 3 : i64, largest = true, sorted = true}
+  // CHECK-SAME: -> (tensor<4x3xf32, #ttnn.layout<"Float32", "Tile"{{.*}}>, tensor<4x3xi32, #ttnn.layout<"Int32", "Tile"
+  %0:2 = "ttir.topk"(%x) {k = 3 : i64, dim = 1 : i64, largest = true, sorted = true} : (tensor<4x9xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>)
+  // CHECK: "ttnn.conv_transpose2d"(%arg1, %arg2) {{.*}}output_padding = array<i64: 0, 0>
+  %1 = "ttir.conv_transpose2d"(%i, %w) {batch_size = 1 : i64, input_height = 5 : i64, input_width = 6 : i64, in_channels = 4 : i64, out_channels = 6 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0>, output_padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x30x4xf32>, tensor<4x6x3x3xf32>) -> tensor<1x1x56x6xf32>
+  // CHECK: "ttnn.conv3d"(%arg3, %arg4) {{.*}} -> tensor<2x4x4x5x8xf32, #ttnn.layout<"Float32", "RowMajor"
+  %2 = "ttir.conv3d"(%v, %m) {batch_size = 2 : i64, input_depth = 5 : i64, input_height = 6 : i64, input_width = 7 : i64, in_channels = 4 : i64, out_channels = 8 : i64, groups = 1 : i64, kernel_size = array<i64: 2, 3, 3>, stride = array<i64: 1, 1, 1>, padding = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<2x5x6x7x4xf32>, tensor<72x8xf32>) -> tensor<2x4x4x5x8xf32>
+  return %0#0, %0#1, %1, %2 : tensor<4x3xf32>, tensor<4x3xi32>, tensor<1x1x56x6xf32>, tensor<2x4x4x5x8xf32>
+}

@@ -39,6 +39,20 @@ def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
     return given if value(given).dtype is dtype else call(node, prims.convert_element_type.default, given, dtype)
 
 
+@RULES(aten.convolution.default)
+def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
+    """One-dimensional ones as images of height one."""
+    x, weight, spatial = a["input"], a["weight"], len(a["stride"])
+    if not a["transposed"] or spatial > 2:
+        return None
+    window = {key: list(a[key]) for key in ("stride", "padding", "output_padding", "dilation")}
+    if spatial == 1:
+        x, weight = (call(node, aten.unsqueeze.default, v, 2) for v in (x, weight))
+        window = {key: [int(key in ("stride", "dilation")), *values] for key, values in window.items()}
+    result = call(node, composites.conv_transpose2d, x, weight, a["bias"], **window, groups=a["groups"])
+    return result if spatial == 2 else call(node, aten.squeeze.dim, result, 2)
+
+
 @RULES(aten.cumprod.default)
 def cumprod(node: Node, a: dict[str, Any]) -> Node:
     result = value(node)

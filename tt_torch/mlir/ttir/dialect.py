@@ -94,6 +94,22 @@ op(
     infer=infer.conv2d,
     doc="Padding is top, bottom, left, right.",
 )
+WINDOW = ("kernel_size", "stride", "padding", "output_padding", "dilation")
+op(
+    "conv_transpose2d",
+    "input weight bias?",
+    {**SLIDING, "in_channels": "i64", "out_channels": "i64", **dict.fromkeys(WINDOW, "i64s"), "groups": "i64"},
+    infer=infer.conv_transpose2d,
+    doc="The weight is (C, O / groups, KH, KW); padding is that of the height and that of the width.",
+)
+VOLUME = ("batch_size", "input_depth", "input_height", "input_width", "in_channels", "out_channels", "groups")
+op(
+    "conv3d",
+    "input weight bias?",
+    {**dict.fromkeys(VOLUME, "i64"), **dict.fromkeys(("kernel_size", "stride", "padding"), "i64s")},
+    infer=infer.conv3d,
+    doc="NDHWC, not flattened; the weight is (KD * KH * KW * C / groups, O).",
+)
 POOL = {"channels": "i64", "kernel_size": "i64s", "stride": "i64s", "padding": "i64s", "dilation": "i64s"}
 op("max_pool2d", "input", {**SLIDING, **POOL}, infer=infer.pool2d)
 op(

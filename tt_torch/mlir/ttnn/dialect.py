@@ -145,6 +145,26 @@ op(
     needs={"bias_tensor": HOST_ROW_MAJOR},
     derived=("device",),
 )
+op(
+    "conv_transpose2d",
+    "ConvTranspose2dOp",
+    "input weight bias?",
+    f"{CONV} output_padding",
+    infer=infer.conv_transpose2d,
+    needs={"weight": HOST_ROW_MAJOR, "bias": HOST_ROW_MAJOR},
+    derived=("device", "output_dtype"),
+)
+op(
+    "conv3d",
+    "Conv3dOp",
+    "input weight bias?",
+    "in_channels out_channels batch_size input_depth input_height input_width kernel_size stride padding groups",
+    fixed={"padding_mode": "zeros"},
+    infer=infer.conv3d,
+    needs={"input": {"tiled": False}},
+    makes={"tiled": False},
+    derived=("device", "output_dtype"),
+)
 POOL = f"channels {SLIDING} extra_params"
 op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)

@@ -44,6 +44,21 @@ func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
 
 // -----
 
+// Between the elements: columns of padding, of which the last is cut off.
+// CHECK-LABEL: @main(
+func.func @main(%a: tensor<4xf32>) -> tensor<11xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // CHECK: [[COLUMN:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 4, 1>}
+  // CHECK: [[ROWS:%[0-9]+]] = "ttir.pad"([[COLUMN]]) {padding = array<i64: 0, 0, 0, 2>
+  // CHECK: [[FLAT:%[0-9]+]] = "ttir.reshape"([[ROWS]]) {shape = array<i64: 12>}
+  // CHECK: [[SPREAD:%[0-9]+]] = "ttir.slice_static"([[FLAT]]) {begins = array<i64: 0>, ends = array<i64: 10>
+  // CHECK: "ttir.pad"([[SPREAD]]) {padding = array<i64: 1, 0>
+  %0 = stablehlo.pad %a, %zero, low = [1], high = [0], interior = [2] : (tensor<4xf32>, tensor<f32>) -> tensor<11xf32>
+  return %0 : tensor<11xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
   // CHECK: "ttir.concat"(%arg0, %arg1) {dim = 1 : i64

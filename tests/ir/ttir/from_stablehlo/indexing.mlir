@@ -57,21 +57,6 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) 
 
 // -----
 
-// A cache's update: the start is kept within [0, 8 - 2].
-// CHECK-LABEL: @main(
-func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) -> tensor<1x8x4xf32> {
-  %zero = stablehlo.constant dense<0> : tensor<i64>
-  // CHECK: "ttir.maximum"(%arg2,
-  // CHECK: [[LATEST:%[0-9]+]] = "ttir.full"() {fill_value = 6 : i64
-  // CHECK: "ttir.minimum"({{.*}}, [[LATEST]])
-  // CHECK: "ttir.scatter"(%arg0, {{.*}}, %arg1) {dim = 1 : i64
-  %0 = stablehlo.dynamic_update_slice %x, %u, %zero, %at, %zero
-    : (tensor<1x8x4xf32>, tensor<1x2x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x8x4xf32>
-  return %0 : tensor<1x8x4xf32>
-}
-
-// -----
-
 // Rows from the last to the first.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {

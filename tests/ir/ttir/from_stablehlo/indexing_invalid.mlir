@@ -26,13 +26,3 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) 
   } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
   return %0 : tensor<10x4xf32>
 }
-
-// -----
-
-// Two dimensions move.
-// CHECK: error: stablehlo.dynamic_update_slice is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<8x8xf32>, %u: tensor<2x2xf32>, %at: tensor<i64>) -> tensor<8x8xf32> {
-  %0 = stablehlo.dynamic_update_slice %x, %u, %at, %at
-    : (tensor<8x8xf32>, tensor<2x2xf32>, tensor<i64>, tensor<i64>) -> tensor<8x8xf32>
-  return %0 : tensor<8x8xf32>
-}

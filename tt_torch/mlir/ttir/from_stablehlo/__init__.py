@@ -12,6 +12,7 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
     convolution,
     creation,
     data_movement,
+    dynamic,
     elementwise,
     indexing,
     matmul,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, dtype
+from tt_torch.mlir import infer, ods
+from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 
 Expand = Callable[[Builder, list[Any], dict[str, Any]], Any]
 
@@ -27,9 +28,24 @@ def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
     return b("ttir.multiply", b("ttir.multiply", x, scalar(0.5)), b("ttir.add", tanh, scalar(1.0)))
 
 
+def conv_transpose2d(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+    """Images in NCHW, the weight as PyTorch has it: (C, O / groups, KH, KW)."""
+    x, weight, *bias = operands
+    batch, channels, height, width = shape(x)
+    out, kernel = shape(weight)[1] * a["groups"], shape(weight)[2:]
+    sizes = {"batch_size": batch, "input_height": height, "input_width": width}
+    flat = flatten(b, x, NCHW)
+    bias = [b("ttir.reshape", v, shape=[1, 1, 1, out]) for v in bias]
+    window = a | {"in_channels": channels, "out_channels": out, "kernel_size": kernel}
+    product = b("ttir.conv_transpose2d", flat, weight, *bias, **sizes, **window)
+    size = infer.transposed_size([height, width], kernel, **a)
+    return unflatten(b, product, [batch, *size, out], NCHW)
+
+
 SCATTERS = {"": "Invalid", "sum": "Sum"}
 
 COMPOSITES: dict[str, Expand] = {
+    "tenstorrent.conv_transpose2d": conv_transpose2d,
     "tenstorrent.cumprod": lambda b, operands, a: b("ttir.cumprod", *operands, dim=a["dim"]),
     "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
     "tenstorrent.topk": lambda b, operands, a: b("ttir.topk", *operands, **a),

@@ -9,7 +9,8 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, padded, spread
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 
@@ -58,31 +59,16 @@ def concatenate(op: Any, b: Builder) -> Any:
     return b("ttir.concat", parts, dim=dim)
 
 
-def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
-    """Blocks beside the tensor: the value that `ttir.pad` takes is a float32."""
-    for dim in range(len(shape(x))):
-        size = shape(x)
-        blocks = [full(b, [*size[:dim], p, *size[dim + 1 :]], dtype(x), value) for p in pairs[2 * dim : 2 * dim + 2]]
-        parts = [v for v in (blocks[0], x, blocks[1]) if shape(v)[dim]]
-        x = b("ttir.concat", parts, dim=dim)
-    return x
-
-
 @RULES.rewrites("stablehlo.pad")
 def pad(op: Any, b: Builder) -> Any:
-    """Negative padding crops; interior padding has no TTNN op."""
+    """Between the elements first; negative padding crops."""
     x, value = op.operands[0], splat_of(op.operands[1])
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     low, high, interior = (attrs.ints(op, name) or [] for name in names)
-    if value is None or any(interior) or not low:
+    if value is None or not low:
         return None
-    if min(low + high) < 0:
-        begins = [max(0, -p) for p in low]
-        ends = [s - max(0, -p) for s, p in zip(shape(x), high, strict=True)]
-        x = b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(low))
-    if max(low + high) <= 0:
+    pairs = [p for both in zip(low, high, strict=True) for p in both]
+    x = crop(b, spread(b, x, [i + 1 for i in interior], value), pairs)
+    if max(pairs) <= 0:
         return x
-    pairs = [max(0, p) for both in zip(low, high, strict=True) for p in both]
-    if isinstance(dtype(x), ir.IntegerType) and abs(value) > EXACT:
-        return _pad_with_integer(b, x, pairs, int(value))
-    return b("ttir.pad", x, padding=pairs, value=float(value))
+    return padded(b, x, [max(0, p) for p in pairs], value)

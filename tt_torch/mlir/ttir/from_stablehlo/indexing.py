@@ -10,23 +10,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from torch_mlir import ir
-
-from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, table_of
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
-
-
-def _table(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]]:
-    """(rows, columns) from `x`, and the dimensions that make a row's columns."""
-    rest = [d for d in range(len(shape(x))) if d not in indexed]
-    size = shape(x)
-    rows, columns = (math.prod(size[d] for d in group) for group in (indexed, rest))
-    return b("ttir.reshape", b("ttir.permute", x, permutation=[*indexed, *rest]), shape=[rows, columns]), rest
 
 
 def _rows(b: Builder, indices: Any, vector_dim: int, sizes: Sequence[int]) -> Any:
@@ -60,7 +51,7 @@ def gather(op: Any, b: Builder) -> Any:
         or sorted(dims.collapsed_slice_dims) != sorted(indexed)
     ):
         return None
-    table, rest = _table(b, x, indexed)
+    table, rest = table_of(b, x, indexed)
     rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
     looked_up = b("ttir.embedding", rows, table)
     result, offsets = shape(op.results[0]), list(dims.offset_dims)
@@ -72,17 +63,7 @@ def gather(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.reverse")
 def reverse(op: Any, b: Builder) -> Any:
-    """Rows looked up from the last to the first, one dimension at a time."""
-    (x,) = op.operands
-    for dim in attrs.ints(op, "dimensions") or []:
-        size = shape(x)[dim]
-        table, rest = _table(b, x, [dim])
-        kind = tensor([size], ir.IntegerType.get_signless(32))
-        rows = b("ttir.arange", type=kind, start=size - 1, end=-1, step=-1, arange_dimension=0)
-        turned = b("ttir.reshape", b("ttir.embedding", rows, table), shape=[size, *(shape(x)[d] for d in rest)])
-        order = [dim, *rest]
-        x = b("ttir.permute", turned, permutation=[order.index(d) for d in range(len(order))])
-    return x
+    return flip(b, op.operands[0], attrs.ints(op, "dimensions") or [])
 
 
 @RULES.rewrites("stablehlo.scatter")
@@ -96,7 +77,7 @@ def scatter(op: Any, b: Builder) -> Any:
     rest_whole = [shape(updates)[w] for w in windows] == [s for d, s in enumerate(shape(x)) if d not in indexed]
     if reduce is None or not indexed or sorted(dims.inserted_window_dims) != sorted(indexed) or not rest_whole:
         return None
-    table, rest = _table(b, x, indexed)
+    table, rest = table_of(b, x, indexed)
     rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
     batch = [d for d in range(len(shape(updates))) if d not in windows]
     count, columns = shape(rows)[0], shape(table)[1]
@@ -114,32 +95,3 @@ def _overwrites(op: Any) -> bool:
     """Whether the body only returns its second argument, the update."""
     block = op.operation.regions[0].blocks[0]
     return len(list(block.operations)) == 1 and block.operations[0].operands[0] == block.arguments[1]
-
-
-@RULES.rewrites("stablehlo.dynamic_update_slice")
-def dynamic_update_slice(op: Any, b: Builder) -> Any:
-    """One moving dimension, as a static cache's update has: a scatter along it.
-
-    A start that lets the update reach over the end is moved back, as StableHLO has it.
-    """
-    x, update, *starts = op.operands
-    moving = [d for d, (s, u) in enumerate(zip(shape(x), shape(update), strict=True)) if s != u]
-    if not moving:
-        return update
-    if len(moving) != 1:
-        return None
-    (dim,) = moving
-    start, latest = starts[dim], shape(x)[dim] - shape(update)[dim]
-    if splat_of(start) is None or not 0 <= splat_of(start) <= latest:
-        start = b("ttir.maximum", start, full(b, [1], dtype(start), 0))
-        start = b("ttir.minimum", start, full(b, [1], dtype(start), latest))
-    size = shape(update)
-    positions = [1] * len(size)
-    positions[dim] = size[dim]
-    kind = tensor([size[dim]], dtype(start))
-    count = b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=0)
-    index = b("ttir.add", count, b("ttir.reshape", start, shape=[1]))
-    index = b("ttir.reshape", index, shape=positions)
-    factors = [s // p for s, p in zip(size, positions, strict=True)]
-    index = b("ttir.broadcast", index, broadcast_dimensions=factors)
-    return b("ttir.scatter", x, index, update, dim=dim)

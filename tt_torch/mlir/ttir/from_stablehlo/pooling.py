@@ -10,9 +10,7 @@ from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
-from tt_torch.mlir.ttir.from_stablehlo.sliding import flatten, unflatten
-
-NCHW = [0, 2, 3, 1]  # where NHWC's dimensions are
+from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 
 
 @RULES.rewrites("stablehlo.reduce_window")

@@ -7,6 +7,8 @@ from typing import Any
 
 from tt_torch.mlir.rules import Builder, shape
 
+NCHW = [0, 2, 3, 1]  # where NHWC's dimensions are
+
 
 def flatten(b: Builder, x: Any, order: Sequence[int]) -> Any:
     """`x` to (1, 1, N*H*W, C); `order` names its N, H, W and C dimensions."""

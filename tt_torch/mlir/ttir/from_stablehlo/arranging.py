@@ -1,0 +1,78 @@
+"""What several families do to operands before their op: rows of a table, flips, spreading, cropping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full
+
+
+def table_of(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]]:
+    """(rows, columns) from `x`, and the dimensions that make a row's columns."""
+    rest = [d for d in range(len(shape(x))) if d not in indexed]
+    size = shape(x)
+    rows, columns = (math.prod(size[d] for d in group) for group in (indexed, rest))
+    return b("ttir.reshape", b("ttir.permute", x, permutation=[*indexed, *rest]), shape=[rows, columns]), rest
+
+
+def look_up(b: Builder, x: Any, dim: int, places: Any) -> Any:
+    """The elements of `x` at a vector of places along `dim`."""
+    table, rest = table_of(b, x, [dim])
+    rows = b("ttir.embedding", places, table)
+    rows = b("ttir.reshape", rows, shape=[shape(places)[0], *(shape(x)[d] for d in rest)])
+    order = [dim, *rest]
+    return b("ttir.permute", rows, permutation=[order.index(d) for d in range(len(order))])
+
+
+def flip(b: Builder, x: Any, dims: Sequence[int]) -> Any:
+    """Rows from the last to the first, one dimension at a time."""
+    for dim in dims:
+        size = shape(x)[dim]
+        kind = tensor([size], ir.IntegerType.get_signless(32))
+        rows = b("ttir.arange", type=kind, start=size - 1, end=-1, step=-1, arange_dimension=0)
+        x = look_up(b, x, dim, rows)
+    return x
+
+
+def spread(b: Builder, x: Any, steps: Sequence[int], value: float) -> Any:
+    """Elements `steps` apart per dimension, with `value` between them."""
+    for dim, step in enumerate(steps):
+        before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
+        if step == 1 or size < 2:
+            continue
+        x = b("ttir.reshape", x, shape=[*before, size, 1, *after])
+        x = padded(b, x, [0] * 2 * (dim + 1) + [0, step - 1] + [0] * 2 * len(after), value)
+        x = b("ttir.reshape", x, shape=[*before, size * step, *after])
+        x = crop(b, x, [0] * 2 * dim + [0, 1 - step] + [0] * 2 * len(after))
+    return x
+
+
+def padded(b: Builder, x: Any, pairs: list[int], value: float) -> Any:
+    """(low, high) of `value` per dimension."""
+    if isinstance(dtype(x), ir.IntegerType) and abs(value) > EXACT:
+        return _pad_with_integer(b, x, pairs, int(value))
+    return b("ttir.pad", x, padding=pairs, value=float(value))
+
+
+def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
+    """Blocks beside the tensor: the value that `ttir.pad` takes is a float32."""
+    for dim in range(len(shape(x))):
+        size = shape(x)
+        blocks = [full(b, [*size[:dim], p, *size[dim + 1 :]], dtype(x), value) for p in pairs[2 * dim : 2 * dim + 2]]
+        parts = [v for v in (blocks[0], x, blocks[1]) if shape(v)[dim]]
+        x = b("ttir.concat", parts, dim=dim)
+    return x
+
+
+def crop(b: Builder, x: Any, pads: Sequence[int]) -> Any:
+    """What negative padding leaves; (low, high) per dimension, positive ones count as none."""
+    if min(pads, default=0) >= 0:
+        return x
+    begins = [max(0, -p) for p in pads[::2]]
+    ends = [size - max(0, -p) for size, p in zip(shape(x), pads[1::2], strict=True)]
+    return b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(begins))

@@ -1,0 +1,53 @@
+"""Slices whose place the program computes. One that would reach over an end is moved back, as StableHLO has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+
+@RULES.rewrites("stablehlo.dynamic_slice")
+def dynamic_slice(op: Any, b: Builder) -> Any:
+    """Looked up, one dimension after the other."""
+    x, *starts = op.operands
+    for dim, count in enumerate(attrs.ints(op, "slice_sizes") or []):
+        if count != shape(x)[dim]:
+            x = look_up(b, x, dim, _places(b, starts[dim], count, shape(x)[dim]))
+    return x
+
+
+@RULES.rewrites("stablehlo.dynamic_update_slice")
+def dynamic_update_slice(op: Any, b: Builder) -> Any:
+    x, update, *starts = op.operands
+    moving = [d for d, (s, u) in enumerate(zip(shape(x), shape(update), strict=True)) if s != u]
+    return _written(b, x, update, starts, moving)
+
+
+def _written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequence[int]) -> Any:
+    """A scatter along the first of the moving dimensions, of what the others' update makes of that part of `x`."""
+    if not moving:
+        return update
+    dim, *others = moving
+    size = shape(x)[:dim] + shape(update)[dim : dim + 1] + shape(x)[dim + 1 :]
+    places = _places(b, starts[dim], size[dim], shape(x)[dim])
+    if others:
+        update = _written(b, look_up(b, x, dim, places), update, starts, others)
+    index = b("ttir.reshape", places, shape=[s if d == dim else 1 for d, s in enumerate(size)])
+    index = b("ttir.broadcast", index, broadcast_dimensions=[1 if d == dim else s for d, s in enumerate(size)])
+    return b("ttir.scatter", x, index, update, dim=dim)
+
+
+def _places(b: Builder, start: Any, count: int, size: int) -> Any:
+    """`count` positions from `start` on, within `size`."""
+    latest = size - count
+    if splat_of(start) is None or not 0 <= splat_of(start) <= latest:
+        start = b("ttir.maximum", start, full(b, [1], dtype(start), 0))
+        start = b("ttir.minimum", start, full(b, [1], dtype(start), latest))
+    counted = b("ttir.arange", type=tensor([count], dtype(start)), start=0, end=count, step=1, arange_dimension=0)
+    return b("ttir.add", counted, b("ttir.reshape", start, shape=[1]))
