@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch_mlir import ir
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
