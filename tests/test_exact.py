@@ -10,7 +10,8 @@ from exact_table import FAMILIES, Exact
 from torch.utils._pytree import tree_leaves
 
 import tt_torch
-from tt_torch.dynamo.exactness import ExactnessWarning
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.dynamo.exactness import ExactnessWarning, Float64Warning
 from tt_torch.dynamo.partition import HostFallbackWarning
 
 ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
@@ -78,3 +79,49 @@ def test_resident_integers_are_checked_once_per_version(monkeypatch: pytest.Monk
         model.table[1] = 10**6
         with pytest.warns(ExactnessWarning):
             torch.testing.assert_close(run(x), model(x))
+
+
+@pytest.mark.parametrize("fallback", ["host", "strict-dtype"])
+def test_float64(fallback: str) -> None:
+    def tiny(x: torch.Tensor) -> torch.Tensor:
+        return (x.double() + 1e-12) - x.double()
+
+    options = BackendOptions(compiler_config=CompilerConfig(fallback=fallback))
+    x = torch.ones(3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = torch.compile(tiny, backend=tt_torch.backend, options=options)(x)
+    expected = Float64Warning if fallback == "host" else HostFallbackWarning
+    assert [w.category for w in caught if w.category in (Float64Warning, HostFallbackWarning)] == [expected]
+    assert torch.equal(got, tiny(x) if fallback == "strict-dtype" else torch.zeros(3, dtype=torch.float64))
+
+
+T, at = torch.arange(15.0).reshape(5, 3), torch.tensor
+OUT_OF_RANGE = {
+    "index": (lambda x, i: x[i], T, at([1, 7])),
+    "negative index": (lambda x, i: x[i], T, at([1, -6])),
+    "second index": (lambda x, i, j: x[i, j], T, at([0, 1]), at([1, 3])),
+    "second index written": (lambda x, i, j: x.index_put((i, j), at(0.0)), T, at([0, 1]), at([1, -4])),
+    "embedding": (lambda x, i: torch.nn.functional.embedding(i, x), T, at([1, 9])),
+    "gather": (lambda x, i: x.gather(0, i), T, at([[1, 9, 0]])),
+    "negative gather": (lambda x, i: x.gather(0, i), T, at([[1, -1, 0]])),
+    "scatter": (lambda x, i: x.scatter(0, i, 1.0), T, at([[1, 9, 0]])),
+    "index_select": (lambda x, i: x.index_select(0, i), T, at([9])),
+    "division by zero": (lambda x, i: i // (i - 9), T, at([9])),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_values_out_of_range_raise_what_eager_raises(name: str) -> None:
+    fn, *inputs = OUT_OF_RANGE[name]
+    with pytest.raises(Exception, match="") as eager:
+        fn(*inputs)
+    with pytest.raises(eager.type):
+        torch.compile(fn, backend=tt_torch.backend)(*inputs)
+
+
+def test_several_indices_within_range_stay_on_the_device() -> None:
+    i, j = at([0, -5, 4]), at([2, -3, -1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExactnessWarning)
+        assert torch.equal(torch.compile(lambda x, i, j: x[i, j], backend=tt_torch.backend)(T, i, j), T[i, j])

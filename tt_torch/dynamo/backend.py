@@ -158,7 +158,7 @@ def _compile(
         return Executor(compiled, device or runtime.default_device(config.arch))
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
-    exact, plan = make_exact(program, flag=listener is None)
+    exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=listener is None)
     roles = [roles[i] for i in interface.inputs]
     device_runner = compile_whole(exact, roles)
     if listener and isinstance(device_runner, Executor):

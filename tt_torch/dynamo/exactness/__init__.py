@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -19,7 +20,8 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
-from tt_torch.dynamo.passes.rewriting import call, value
+from tt_torch.dynamo.passes.rewriting import call, user_line, value
+from tt_torch.errors import KernelError
 
 aten, prims = torch.ops.aten, torch.ops.prims
 Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -37,13 +39,25 @@ class Plan:
     flagged: bool = False
 
 
-def make_exact(gm: GraphModule, flag: bool = True) -> tuple[GraphModule, Plan]:
+class Float64Warning(UserWarning):
+    """A program computes in float64, which the device does in float32."""
+
+
+def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphModule, Plan]:
     """A copy of a functional graph whose integers are exact wherever the plan says so.
 
-    Nodes that the device cannot compute exactly are marked, narrow integers wrapped; with `flag` there is one more
-    output, which is true while all floats that become integers fit into 32 bits.
+    Nodes that the device cannot compute exactly are marked, with `strict` those of float64 too, narrow integers
+    wrapped; with `flag` there is one more output, if need be, which is true while the values that only the device
+    sees are in range: floats that become integers, indices.
     """
     gm = GraphModule(gm, copy.deepcopy(gm.graph))
+    doubles = [n for n in gm.graph.nodes if n.op == "call_function" and any(map(_is_double, (n, *n.all_input_nodes)))]
+    for node in doubles if strict else ():
+        node.meta["inexact"] = "the device computes float64 in float32"
+    if doubles and not strict:
+        first = f"{doubles[0].target} at {user_line(doubles[0])}"
+        advice = 'CompilerConfig(fallback="strict-dtype") leaves float64 to the host'
+        warnings.warn(Float64Warning(f"float64 is computed in float32, as by {first}; {advice}"), stacklevel=2)
     analysis = Analysis(gm)
     limits = analysis.limits()
     raw = analysis.raw(limits)
@@ -51,9 +65,13 @@ def make_exact(gm: GraphModule, flag: bool = True) -> tuple[GraphModule, Plan]:
         node.meta["inexact"] = reason
     for node in analysis.nodes:
         _wrap(node, raw[node])
-    flagged = flag and _add_flag(gm, list(analysis.unknown_casts))
+    flagged = flag and _add_flag(gm, analysis, raw)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     return gm, Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
+
+
+def _is_double(node: Node) -> bool:
+    return isinstance(value(node), torch.Tensor) and value(node).dtype is torch.float64
 
 
 def _wrap(node: Node, raw: Any) -> None:
@@ -79,18 +97,34 @@ def _wrap(node: Node, raw: Any) -> None:
         user.replace_input_with(node, last)
 
 
-def _add_flag(gm: GraphModule, casts: Sequence[Node]) -> bool:
-    """An output that is true if all that these casts read fits into 32 bits. Whether there is one."""
-    if not casts:
-        return False
+INDEXED = (aten.index.Tensor, aten.index_put.default, aten._unsafe_index.Tensor)
+
+
+def _checks(gm: GraphModule, analysis: Analysis, raw: Mapping[Node, Any]) -> list[Node]:
+    """Scalars that are true while floats that become integers fit into 32 bits, and while indices of several
+    dimensions, which the device looks up as one number, each fit their own."""
+    checks = []
+    for node in analysis.unknown_casts:
+        size = call(node, aten.abs.default, node.args[0])
+        checks.append(call(size, aten.lt.Scalar, size, float(2**31)))
+    for node in [n for n in gm.graph.nodes if n.target in INDEXED]:
+        given = [(i, size) for i, size in zip(node.args[1], value(node.args[0]).shape, strict=False) if i is not None]
+        for i, size in given if len(given) > 1 else []:
+            if i in raw and not raw[i].within(Interval(-size, size - 1)):
+                fits = (call(i, aten.ge.Scalar, i, -size), call(i, aten.lt.Scalar, i, size))
+                checks.append(call(fits[0], aten.logical_and.default, *fits))
+    return [call(check, aten.all.default, check) for check in checks]
+
+
+def _add_flag(gm: GraphModule, analysis: Analysis, raw: Mapping[Node, Any]) -> bool:
+    """An output that is true if all checks are. Whether there is one."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     with gm.graph.inserting_before(output):
-        fit = None
-        for node in casts:
-            size = call(node, aten.abs.default, node.args[0])
-            fits = call(size, aten.all.default, call(size, aten.lt.Scalar, size, float(2**31)))
-            fit = fits if fit is None else call(fits, aten.logical_and.default, fit, fits)
-    output.args = ((*output.args[0], fit),)
+        checks = _checks(gm, analysis, raw)
+        if not checks:
+            return False
+        flag = reduce(lambda a, b: call(a, aten.logical_and.default, a, b), checks)
+    output.args = ((*output.args[0], flag),)
     return True
 
 
@@ -107,11 +141,15 @@ class ExactRunner:
         for position, limit in self._plan.limits.items():
             if not self._fits(position, inputs[position], limit.interval):
                 return self._on_host(inputs, _excess(inputs[position], limit))
-        results = self._runner(inputs)
+        try:
+            results = self._runner(inputs)
+        except KernelError as error:
+            self._raise_as_eager(inputs, error)
+            raise
         if not self._plan.flagged:
             return results
         if not results[-1]:
-            return self._on_host(inputs, "floats that become integers do not fit into 32 bits")
+            return self._on_host(inputs, "floats do not fit into the integers that they become, or indices into sizes")
         return results[:-1]
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
@@ -124,6 +162,14 @@ class ExactRunner:
         if fits:
             self._seen[position] = (weakref.ref(x), *now)
         return fits
+
+    def _raise_as_eager(self, inputs: Sequence[torch.Tensor], error: KernelError) -> None:
+        """The error that PyTorch has for an index out of range, a division by zero and the like, if it has one."""
+        try:
+            self._eager(*inputs)
+        except Exception as eager:
+            eager.add_note(str(error))
+            raise eager from error
 
     def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
         if not self._warned:
