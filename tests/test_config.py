@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.errors import ConfigError
 from tt_torch.tools import config_docs
 
@@ -25,7 +25,12 @@ ACCEPTED = [
 
 REFUSED = [
     ("compile_depth", 7),
-    ("compile_depth", CompileDepth.EXECUTE_OP_BY_OP),
+    ("op_by_op_backend", 3),
+    ("single_op_timeout", 0),
+    ("single_op_timeout", "30"),
+    ("jobs", -1),
+    ("jobs", 1.5),
+    ("jobs", True),
     ("enable_consteval", 1),
     ("dtype", "fp16"),
     ("dtype", ["bf16"]),
@@ -45,6 +50,12 @@ REFUSED = [
 VARIABLES = [
     ("TT_TORCH_FALLBACK", "error", "fallback", "error"),
     ("TT_TORCH_COMPILE_DEPTH", "stablehlo", "compile_depth", CompileDepth.STABLEHLO),
+    ("TT_TORCH_COMPILE_DEPTH", "EXECUTE_OP_BY_OP", "compile_depth", CompileDepth.EXECUTE_OP_BY_OP),
+    ("TT_TORCH_OP_BY_OP_BACKEND", "stablehlo", "op_by_op_backend", OpByOpBackend.STABLEHLO),
+    ("TT_TORCH_OP_TIMEOUT", "2.5", "single_op_timeout", 2.5),
+    ("TT_TORCH_JOBS", "2", "jobs", 2),
+    ("TT_TORCH_CHECK_ALL_OPS_EXECUTE", "1", "check_all_ops_execute", True),
+    ("TT_TORCH_RESULTS_PATH", "/tmp/x", "results_path", "/tmp/x"),
     ("TT_TORCH_CONSTEVAL", "0", "enable_consteval", False),
     ("TT_TORCH_OPTIMIZER", "on", "enable_optimizer", True),
     ("TT_TORCH_DTYPE", "none", "dtype", None),
@@ -59,7 +70,8 @@ VARIABLES = [
 ]
 
 BAD_VARIABLES = [
-    ("TT_TORCH_COMPILE_DEPTH", "EXECUTE_OP_BY_OP"),
+    ("TT_TORCH_COMPILE_DEPTH", "OP_BY_OP"),
+    ("TT_TORCH_JOBS", "many"),
     ("TT_TORCH_CONSTEVAL", "maybe"),
     ("TT_TORCH_DTYPE", "fp16"),
     ("TT_TORCH_FALLBACK", "cpu"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch._prims_common import is_non_overlapping_and_dense_or_false
@@ -22,6 +23,7 @@ from tt_torch.mlir.context import make_context
 from tt_torch.mlir.stablehlo.importer import import_graph
 
 _graphs = itertools.count()  # numbers the dumps of a process
+Watch = Callable[[str, Any], None]  # is told of each form of the program as it is reached: its name, the form
 
 
 @dataclass
@@ -36,9 +38,12 @@ class CompiledGraph:
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
 
 
-def compile_graph(gm: torch.fx.GraphModule, kinds: Sequence[str], config: CompilerConfig) -> CompiledGraph:
+def compile_graph(
+    gm: torch.fx.GraphModule, kinds: Sequence[str], config: CompilerConfig, watch: Watch | None = None
+) -> CompiledGraph:
     """Compiles a functional ATen graph with `val` metadata; `kinds` are the roles of its placeholders.
 
+    `watch` sees the graph ("FX"), the module as imported ("TORCH") and at each level, and the bytes ("BINARY").
     Raises UnsupportedOpError for an op without a rule and StageError when a step breaks. `gm` is not changed.
     """
     timings = pipeline.Timings()
@@ -48,20 +53,41 @@ def compile_graph(gm: torch.fx.GraphModule, kinds: Sequence[str], config: Compil
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
     compiled.timings = timings
-    dump = Dump(config)
-    dump("Torch FX", None, str(gm.graph))
+    dump = Dump(config, watch)
+    dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:
         return compiled
     context = timings.measure("context", make_context)
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds))
-    for level, steps in pipeline.LEVELS.items():
-        pipeline.run_steps(module, steps, config, timings)
-        dump(level, level, module)
-        if config.compile_depth == CompileDepth.STABLEHLO:
-            return compiled
-    compiled.binary = timings.measure("flatbuffer", lambda: translate(module, config))
-    dump.binary(compiled.binary)
+    dump("TORCH", module)
+    stablehlo, *later = pipeline.LEVELS
+    _lower(module, [stablehlo], config, timings, dump)
+    if config.compile_depth != CompileDepth.STABLEHLO:
+        _lower(module, later, config, timings, dump)
+        compiled.binary = _translate(module, config, timings, dump)
     return compiled
+
+
+def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
+    """The binary of a StableHLO module, which changes on the way; errors and `watch` as for compile_graph."""
+    timings, dump = pipeline.Timings(), Dump(config, watch)
+    _, *later = pipeline.LEVELS
+    _lower(module, later, config, timings, dump)
+    return _translate(module, config, timings, dump)
+
+
+def _lower(
+    module: ir.Module, levels: Iterable[str], config: CompilerConfig, timings: pipeline.Timings, dump: Dump
+) -> None:
+    for level in levels:
+        pipeline.run_steps(module, pipeline.LEVELS[level], config, timings)
+        dump(level, module)
+
+
+def _translate(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
+    binary = timings.measure("flatbuffer", lambda: translate(module, config))
+    dump("BINARY", binary)
+    return binary
 
 
 def _forms(gm: torch.fx.GraphModule) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None]:
@@ -74,22 +100,25 @@ def _forms(gm: torch.fx.GraphModule) -> tuple[list[torch.dtype], list[tuple[int,
 
 
 class Dump:
-    """Writes stages to stderr and to files, as `ir_log_level`, `save_mlir` and `save_binary` say."""
+    """Shows the forms of a program: to stderr and in files, as `ir_log_level`, `save_mlir` and `save_binary` say, and
+    to a watcher."""
 
-    def __init__(self, config: CompilerConfig) -> None:
-        self.config = config
+    def __init__(self, config: CompilerConfig, watch: Watch | None) -> None:
+        self.config, self.watch = config, watch
         self.stem = f"{config.file_stem or 'graph'}_{next(_graphs)}"
 
-    def __call__(self, title: str, dialect: str | None, module: ir.Module | str) -> None:
-        saved = dialect in self.config.save_mlir
+    def __call__(self, name: str, form: Any) -> None:
+        if self.watch:
+            self.watch(name, form)
+        if isinstance(form, bytes):
+            if self.config.save_binary:
+                write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", form)
+            return
+        saved = name in self.config.save_mlir
         if not (saved or self.config.dump_info):
             return
-        text = module if isinstance(module, str) else module.operation.get_asm(enable_debug_info=True)
+        text = form.operation.get_asm(enable_debug_info=True) if isinstance(form, ir.Module) else str(form)
         if self.config.dump_info:
-            print(f"// --- {title} ---\n{text}", file=sys.stderr)
+            print(f"// --- {name} ---\n{text}", file=sys.stderr)
         if saved:
-            write(Path(self.config.output_mlir_dir) / f"{self.stem}_{str(dialect).lower()}.mlir", text.encode())
-
-    def binary(self, data: bytes) -> None:
-        if self.config.save_binary:
-            write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", data)
+            write(Path(self.config.output_mlir_dir) / f"{self.stem}_{name.lower()}.mlir", text.encode())

@@ -84,14 +84,17 @@ def _subset(*values: str) -> Kind:
     return Kind(f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(","))
 
 
-def _depth() -> Kind:
-    works = [CompileDepth.TORCH_FX, CompileDepth.STABLEHLO, CompileDepth.TTNN_IR, CompileDepth.EXECUTE]
-    names = ", ".join(depth.name for depth in works)
-    return Kind(
-        f"{names} (the op-by-op depths come with the bring-up tools)",
-        lambda value: works[works.index(CompileDepth(value))],
-        lambda text: CompileDepth[text.upper()],
-    )
+def _enum(members: type[IntEnum]) -> Kind:
+    names = ", ".join(member.name for member in members)
+    return Kind(names, lambda value: members(value), lambda text: members[text.upper()])
+
+
+def _number(kind: type, minimum: float, unit: str) -> Kind:
+    def check(value: Any) -> Any:
+        _require(isinstance(value, int | float) and not isinstance(value, bool), value)
+        return _require(value == kind(value) and value >= minimum, kind(value))
+
+    return Kind(f"{unit}, at least {minimum:g}", check, kind)
 
 
 def _mesh() -> Kind:
@@ -144,9 +147,10 @@ class CompilerConfig:
     """Options of one compilation. Immutable and hashable: `dataclasses.replace` makes a changed copy."""
 
     compile_depth: CompileDepth = _option(  # noqa: RUF009 - a field, as the others
-        _depth(),
+        _enum(CompileDepth),
         CompileDepth.EXECUTE,
-        "where to stop; below EXECUTE the graph runs on the CPU",
+        "where to stop; below EXECUTE the graph runs on the CPU. The op-by-op depths take it apart: "
+        "[bring_up.md](bring_up.md)",
         "TT_TORCH_COMPILE_DEPTH",
     )
     enable_consteval: bool = _option(
@@ -208,6 +212,30 @@ class CompilerConfig:
         "TT_TORCH_REPRO_DIR",
     )
 
+    op_by_op_backend: OpByOpBackend = _option(  # noqa: RUF009 - a field, as the others
+        _enum(OpByOpBackend),
+        OpByOpBackend.TORCH,
+        "which program the op-by-op depths take apart",
+        "TT_TORCH_OP_BY_OP_BACKEND",
+    )
+    single_op_timeout: float = _option(
+        _number(float, 0.001, "seconds"), 30.0, "time limit of each op of the op-by-op depths", "TT_TORCH_OP_TIMEOUT"
+    )
+    jobs: int = _option(
+        _number(int, 0, "a whole number"),
+        0,
+        "worker processes of the op-by-op depths; 0: one per core",
+        "TT_TORCH_JOBS",
+    )
+    check_all_ops_execute: bool = _option(
+        _boolean(),
+        False,
+        "raise OpByOpError when an op has not been executed by an op-by-op depth",
+        "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
+    )
+    results_path: str = _option(_folder(), "results/models", "folder of the op-by-op results", "TT_TORCH_RESULTS_PATH")
+    model_group: str = _option(_text(), "", "group of the model in op-by-op results")
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
@@ -224,9 +252,14 @@ class CompilerConfig:
         return dataclasses.replace(self, **{f.name: _read(f, environ[f.metadata["env"]]) for f in fields})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON takes them: the depth by name, tuples as lists."""
-        values = dataclasses.asdict(self) | {"compile_depth": self.compile_depth.name}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        """Plain values, as JSON takes them: enums by name, tuples as lists."""
+        values = dataclasses.asdict(self)
+        for name, value in values.items():
+            if isinstance(value, IntEnum):
+                values[name] = value.name
+            elif isinstance(value, tuple):
+                values[name] = list(value)
+        return values
 
     @property
     def dump_info(self) -> bool:

@@ -59,6 +59,14 @@ class StageError(CompileError):
         self.step, self.cause, self.repro = step, cause, repro
 
 
+class OpByOpError(CompileError):
+    """An op-by-op run, asked to check it, found ops that were not executed."""
+
+    def __init__(self, ops: list[str], file: str) -> None:
+        super().__init__("\n  ".join([f"{len(ops)} ops were not executed; {file} says why:", *ops]))
+        self.ops, self.file = ops, file
+
+
 # --- Tenstorrent's own library and compiler --------------------------------------------------
 
 

@@ -149,6 +149,24 @@ def _compile(
     program, interface = real_tensors_only(gm, DECOMPOSITIONS)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
+    runner = _runner(program, [roles[i] for i in interface.inputs], config, options, listener)
+
+    def run(inputs: list[Any]) -> list[Any]:
+        arguments = interface.arguments(inputs)
+        inputs.clear()  # the boxed convention: the caller's references are ours to drop
+        return interface.results(runner(arguments))
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _runner(
+    program: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+) -> Runner:
+    if config.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP):
+        from tt_torch.bringup.op_by_op import OpByOp
+
+        return OpByOp(program, roles, config)
     device = options.devices[0] if options.devices else None
 
     def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
@@ -159,17 +177,8 @@ def _compile(
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
     exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=listener is None)
-    roles = [roles[i] for i in interface.inputs]
     device_runner = compile_whole(exact, roles)
     if listener and isinstance(device_runner, Executor):
         listener(device_runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
-    runner = ExactRunner(device_runner, program.forward, plan, resident)
-
-    def run(inputs: list[Any]) -> list[Any]:
-        arguments = interface.arguments(inputs)
-        inputs.clear()  # the boxed convention: the caller's references are ours to drop
-        return interface.results(runner(arguments))
-
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
+    return ExactRunner(device_runner, program.forward, plan, resident)

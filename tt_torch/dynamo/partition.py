@@ -78,7 +78,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
     roles = [*roles, *["constant"] * len(constants)]
     host = refused(gm.graph)
     if reason and not host:
-        host = probe(gm.graph, compile_piece) or dict.fromkeys(_computing(gm.graph), reason)
+        host = probe(gm.graph, compile_piece) or dict.fromkeys(computing(gm.graph), reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:
         warnings.warn(HostFallbackWarning(report(gm.graph, host, pieces)), stacklevel=2)
@@ -102,7 +102,7 @@ def _partition(
             inside = {n.name for n in piece.graph.nodes}
             found = {} if probed else probe(gm.graph, compile_piece)
             fresh = {n: why for n, why in found.items() if n not in host}
-            host |= fresh or {n: brief(error) for n in _computing(gm.graph) if n.name in inside}
+            host |= fresh or {n: brief(error) for n in computing(gm.graph) if n.name in inside}
             probed = True
 
 
@@ -119,7 +119,7 @@ class DevicePiece(torch.nn.Module):
 
 def refused(graph: Graph) -> dict[Node, str]:
     """Ops that are known to have no form on the device, with the reason, without compiling anything."""
-    reasons = {node: refusal(node) for node in _computing(graph)}
+    reasons = {node: refusal(node) for node in computing(graph)}
     return {node: why for node, why in reasons.items() if why}
 
 
@@ -127,15 +127,20 @@ def probe(graph: Graph, compile_piece: CompilePiece) -> dict[Node, str]:
     """Compiles each form of op (target, arguments, shapes and dtypes) by itself; those that fail, with the reason."""
     verdicts: dict[str, str] = {}
     host = refused(graph)
-    for node in _computing(graph):
+    for node in computing(graph):
         if node in host:
             continue
-        form = str((node.target, map_arg((node.args, node.kwargs), _signature)))
-        if form not in verdicts:
-            verdicts[form] = _verdict(_alone(node), compile_piece)
-        if verdicts[form]:
-            host[node] = verdicts[form]
+        key = form(node)
+        if key not in verdicts:
+            verdicts[key] = _verdict(_alone(node), compile_piece)
+        if verdicts[key]:
+            host[node] = verdicts[key]
     return host
+
+
+def form(node: Node) -> str:
+    """What nodes have in common that compile to the same program: target, arguments, shapes and dtypes."""
+    return "{} {} {}".format(node.target, *map_arg((node.args, node.kwargs), _signature))
 
 
 def _verdict(alone: GraphModule, compile_piece: CompilePiece) -> str:
@@ -157,7 +162,7 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
     """A copy of `gm` whose largest device subgraphs are submodules, and those by name."""
     copied = _copied(gm)
     names = {n.name for n in host}
-    device = {n for n in _computing(copied.graph) if n.name not in names and _tensors(n)}
+    device = {n for n in computing(copied.graph) if n.name not in names and tensors(n)}
     device |= {n for n in copied.graph.nodes if n.target is operator.getitem and n.args[0] in device}
     support = create_op_support(lambda modules, node: node in device)
     partitioner = CapabilityBasedPartitioner(copied, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
@@ -189,7 +194,7 @@ def _crossing(node: Node, device: set[str]) -> int:
     results = [n for n in node.users if n.target is operator.getitem] or [node]
     written = {r for r in results if any(n.name in device for u in r.users for n in _through(u, device, _users))}
     crossing = {n for n in read if n.name in device} | written
-    return sum(v.numel() * v.element_size() for n in crossing for v in _tensors(n))
+    return sum(v.numel() * v.element_size() for n in crossing for v in tensors(n))
 
 
 def _users(node: Node) -> list[Node]:
@@ -210,18 +215,20 @@ def _roles(outer: GraphModule, name: str, roles: Sequence[str]) -> list[str]:
     return [placeholders.get(argument, "input") for argument in caller.args]
 
 
-def _computing(graph: Graph) -> list[Node]:
+def computing(graph: Graph) -> list[Node]:
+    """The nodes that are ops."""
     return [n for n in graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
 
 
-def _tensors(node: Node) -> list[torch.Tensor]:
+def tensors(node: Node) -> list[torch.Tensor]:
+    """The fake tensors that a node results in."""
     found = node.meta.get("val")
     values = found if isinstance(found, (list, tuple)) else [found]
     return [v for v in values if isinstance(v, torch.Tensor)]
 
 
 def _signature(node: Node) -> str:
-    return str([(v.dtype, tuple(v.shape)) for v in _tensors(node)])
+    return str([(v.dtype, tuple(v.shape)) for v in tensors(node)])
 
 
 def _copied(gm: GraphModule) -> GraphModule:

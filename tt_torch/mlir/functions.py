@@ -41,3 +41,28 @@ def replace(op: ir.Operation, new: ir.Operation) -> None:
     for old, result in zip(op.results, new.results, strict=True):
         old.replace_all_uses_with(result)
     op.erase()
+
+
+def program_of(
+    ops: Sequence[ir.Operation], arguments: Sequence[ir.Value], results: Sequence[ir.Value], extra: Sequence[Any] = ()
+) -> ir.Module:
+    """A new module whose `@main` has copies of `ops`: it takes what `arguments` are there and returns `results`.
+    Functions in `extra` are copied beside it."""
+    with ops[-1].context, ops[-1].location:
+        module = ir.Module.create()
+        signature = ir.TypeAttr.get(ir.FunctionType.get([v.type for v in arguments], [v.type for v in results]))
+        attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
+        with ir.InsertionPoint(module.body):
+            function = ir.Operation.create("func.func", [], [], attributes, regions=1)
+            for other in extra:
+                other.operation.clone()
+        body = function.regions[0].blocks.append(*[v.type for v in arguments])
+        values = dict(zip(arguments, body.arguments, strict=True))
+        with ir.InsertionPoint(body):
+            for op in ops:
+                clone = op.clone()
+                for i, v in enumerate(op.operands):
+                    clone.operation.operands[i] = values[v]
+                values.update(zip(op.results, clone.operation.results, strict=True))
+            ir.Operation.create("func.return", [], [values[v] for v in results])
+    return module

@@ -10,9 +10,11 @@ import multiprocessing.connection
 import os
 import resource
 import signal
+import sys
 import tempfile
 import time
 import traceback
+import types
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -121,7 +123,8 @@ class Worker:
         self.connection, child = self.context.Pipe()
         arguments = (child, self.limits, self.log.name)
         self.process = self.context.Process(target=_serve, args=arguments, daemon=True)
-        self.process.start()
+        with _nameless_main():
+            self.process.start()
         child.close()  # so that the death of the process is an end of file here
         self.served = 0
         if not self.connection.poll(_START_SECONDS):
@@ -137,6 +140,17 @@ class Worker:
         self.process.join()
         self.log.close()
         self.process = None
+
+
+@contextlib.contextmanager
+def _nameless_main() -> Iterator[None]:
+    """Workers do not run the user's program again: multiprocessing imports what `__main__` says it came from."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _exit(code: int) -> str:

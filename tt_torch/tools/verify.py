@@ -59,6 +59,48 @@ def calculate_atol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     return (values - golden)[both].abs().max().item() if both.any() else 0.0
 
 
+def calculate_rtol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
+    """Largest difference relative to the golden value, where that is finite and not zero; NaN where NaNs do not match.
+
+    Elements whose golden value is zero have no relative error: calculate_atol sees them.
+    """
+    values, golden = _comparable(tensor, golden_tensor)
+    if not torch.equal(values.isnan(), golden.isnan()):
+        return math.nan
+    counted = golden.isfinite() & (golden != 0)
+    return ((values - golden).abs() / golden.abs())[counted].max().item() if counted.any() else 0.0
+
+
+_BITS = {
+    torch.float32: torch.int32, torch.float64: torch.int64, torch.float16: torch.int16, torch.bfloat16: torch.int16,
+}  # fmt: skip
+
+
+def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
+    """Largest distance in units in the last place of the golden type: how many of its numbers lie between.
+
+    NaN where NaNs do not match; for integers and booleans the difference itself.
+    """
+    if golden_tensor.is_complex():
+        tensor, golden_tensor = torch.view_as_real(tensor), torch.view_as_real(golden_tensor)
+    if golden_tensor.dtype not in _BITS:
+        return calculate_atol(tensor, golden_tensor)
+    if tensor.shape != golden_tensor.shape:
+        raise ValueError(f"shapes differ: got {tuple(tensor.shape)}, expected {tuple(golden_tensor.shape)}")
+    if not torch.equal(tensor.isnan(), golden_tensor.isnan()):
+        return math.nan
+    counted = ~golden_tensor.isnan()
+    steps = [_steps(t.detach()[counted], golden_tensor.dtype) for t in (tensor, golden_tensor)]
+    return (steps[0] - steps[1]).abs().max().item() if counted.any() else 0.0
+
+
+def _steps(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Each number's rank among all of its type, zero at zero, as float64: exact up to 2**53."""
+    bits = tensor.to(dtype).contiguous().view(_BITS[dtype])
+    magnitude = bits & torch.iinfo(bits.dtype).max
+    return torch.where(bits < 0, -magnitude.double(), magnitude.double())
+
+
 def verify_against_golden(
     golden_tensors: Sequence[Any],
     calculated_tensors: Sequence[Any],

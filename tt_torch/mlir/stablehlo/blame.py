@@ -11,6 +11,7 @@ from typing import Any
 
 from torch_mlir import ir
 
+from tt_torch.mlir.functions import program_of
 from tt_torch.mlir.guard import NativeCrash
 
 SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct")
@@ -33,23 +34,7 @@ def _alone(op: ir.Operation) -> ir.Module:
     """A module with one function of this op and of the constants it reads; tensors are its arguments."""
     copied = [*_constants(op), op]
     tensors = list(dict.fromkeys(v for o in copied for v in o.operands if not _is_constant(v)))
-    with op.context, op.location:
-        module = ir.Module.create()
-        results = [r.type for r in op.results]
-        signature = ir.TypeAttr.get(ir.FunctionType.get([v.type for v in tensors], results))
-        attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
-        with ir.InsertionPoint(module.body):
-            function = ir.Operation.create("func.func", [], [], attributes, regions=1)
-        block = function.regions[0].blocks.append(*[v.type for v in tensors])
-        values = dict(zip(tensors, block.arguments, strict=True))
-        with ir.InsertionPoint(block):
-            for o in copied:
-                clone = o.clone()
-                for i, v in enumerate(o.operands):
-                    clone.operation.operands[i] = values[v]
-                values.update(zip(o.results, clone.operation.results, strict=True))
-            ir.Operation.create("func.return", [], [values[r] for r in op.results])
-    return module
+    return program_of(copied, tensors, list(op.results))
 
 
 def _is_constant(value: ir.Value) -> bool:

@@ -1,0 +1,159 @@
+"""The op-by-op depths: the model's result, what each record says, ops that fail, crash or hang."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.bringup import op_by_op, worker
+from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
+from tt_torch.errors import OpByOpError
+
+X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+W = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def model(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(x @ w)
+    return torch.special.i0(torch.relu(y @ w)).softmax(-1)
+
+
+def run(folder: Path, function: Any = model, inputs: tuple = (X, W), **options: Any) -> dict[str, Any]:
+    options = {"compile_depth": CompileDepth.EXECUTE_OP_BY_OP, "jobs": 1, "model_name": "a/b", **options}
+    config = CompilerConfig(results_path=str(folder), **options)
+    compiled = torch.compile(function, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*inputs), function(*inputs))
+    return load(folder)
+
+
+def load(folder: Path) -> dict[str, Any]:
+    document = json.loads((folder / "a_b_unique_ops.json").read_text())
+    assert document["version"] == VERSION
+    check_schema(document)
+    return {r["framework_op_name"]: r for r in document["ops"].values()}
+
+
+def check_schema(document: dict[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+
+
+def test_each_unique_op_is_executed_on_golden_inputs(tmp_path: Path) -> None:
+    ops = run(tmp_path)
+    assert ops["aten.mm.default"]["num_ops"] == ops["aten.relu.default"]["num_ops"] == 2
+    for name in ("aten.mm.default", "aten.relu.default", "aten._softmax.default"):
+        assert ops[name]["compilation_status"] == OpCompilationStatus.EXECUTED
+        assert ops[name]["pcc"] > 0.9999 and ops[name]["ulp"] < 100 and ops[name]["inputs"] == "golden"
+    assert ops["aten.mm.default"]["input_shapes"] == ["(4, 8)", "(8, 8)"]
+    assert ops["aten.mm.default"]["stable_hlo_ops"] == ["stablehlo.dot"]
+    assert ops["aten.mm.default"]["output_tensors"][0]["shape"] == [4, 8]
+    assert ops["aten.mm.default"]["location"].endswith(f":{model.__code__.co_firstlineno + 1}")
+
+
+def test_an_unsupported_op_says_how_far_it_came(tmp_path: Path) -> None:
+    record = run(tmp_path)["aten.i0.default"]
+    assert record["verdict"] == "unsupported" and "torch-mlir does not know it" in record["message"]
+    assert record["compilation_status"] == OpCompilationStatus.CONVERTED_TO_TORCH_IR
+    assert "torch.operator" in record["torch_ir_graph"] and record["pcc"] is None
+
+
+def test_all_ops_must_execute_if_asked(tmp_path: Path) -> None:
+    with pytest.raises(OpByOpError, match=r"aten\.i0\.default: unsupported"):
+        run(tmp_path, check_all_ops_execute=True)
+
+
+def test_compile_only(tmp_path: Path) -> None:
+    record = run(tmp_path, compile_depth=CompileDepth.COMPILE_OP_BY_OP)["aten.mm.default"]
+    assert record["verdict"] == "compiled" and record["execute_seconds"] is None
+    assert record["compilation_status"] == OpCompilationStatus.CONVERTED_TO_TTNN
+
+
+def unlucky(file: str, **arguments: Any) -> dict[str, Any]:
+    """As run_op; one op crashes after it is compiled, another hangs."""
+    target = torch.load(file, weights_only=False)["op"].target
+    record = worker.run_op(file, **arguments)
+    if target == "aten.relu.default":
+        print("last words", flush=True)
+        os.abort()
+    while target == "aten.mm.default":
+        pass
+    return record
+
+
+def test_a_crash_and_a_hang_cost_their_own_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(op_by_op, "_WORKER", f"{__name__}:unlucky")
+    ops = run(tmp_path, single_op_timeout=4)
+    assert ops["aten.mm.default"]["verdict"] == "timeout"
+    assert ops["aten.relu.default"]["verdict"] == "crash" and ops["aten.relu.default"]["error"] == "SIGABRT"
+    assert "last words" in ops["aten.relu.default"]["runtime_stack_dump"]
+    assert ops["aten.relu.default"]["ttnn_graph"], "what it had reached is kept"
+    assert ops["aten._softmax.default"]["verdict"] == "executed"
+
+
+def test_graphs_of_one_model_share_a_file(tmp_path: Path) -> None:
+    def broken(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x @ w)
+        torch._dynamo.graph_break()
+        return torch.exp(torch.relu(y))
+
+    ops = run(tmp_path, broken)
+    assert {name: r["num_ops"] for name, r in ops.items()} == {
+        "aten.mm.default": 1,
+        "aten.relu.default": 2,
+        "aten.exp.default": 1,
+    }
+    assert [r["global_op_idx"] for r in ops.values()] == [0, 1, 3]
+
+
+def test_results_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
+        values, indices = torch.max(x, dim=-1, keepdim=True)
+        return values, torch.cat([indices, indices]), x.to(torch.bfloat16)[:, 1:], torch.arange(3)
+
+    ops = run(tmp_path, function)
+    assert all(r["verdict"] == "executed" and r["pcc"] == 1 for r in ops.values()), ops
+
+
+def test_stablehlo(tmp_path: Path) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(w[0], x, w).softmax(-1)
+
+    ops = run(tmp_path, function, op_by_op_backend=OpByOpBackend.STABLEHLO)
+    assert {"stablehlo.dot", "chlo.broadcast_add", "stablehlo.reduce"} <= set(ops)
+    for record in ops.values():
+        assert record["verdict"] == "executed" and record["inputs"] == "golden" and record["pcc"] > 0.9999, record
+
+
+def test_stablehlo_of_a_graph_without_one(tmp_path: Path) -> None:
+    assert run(tmp_path, op_by_op_backend=OpByOpBackend.STABLEHLO) == {}
+    document = json.loads((tmp_path / "a_b_unique_ops.json").read_text())
+    assert "aten.i0.default is not supported" in document["error"]
+
+
+PROGRAM = """
+import torch
+print("once")
+print(torch.compile(torch.relu, backend="tt")(torch.tensor([-1.0, 2.0])).tolist())
+"""
+
+
+def test_a_program_without_a_main_guard(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    variables = {"TT_TORCH_COMPILE_DEPTH": "EXECUTE_OP_BY_OP", "TT_TORCH_JOBS": "1"}
+    command = [sys.executable, "program.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "once\n[0.0, 2.0]\n"
+    assert "1/1 ops executed: results/models/model_unique_ops.json" in done.stderr

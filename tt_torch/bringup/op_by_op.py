@@ -1,0 +1,150 @@
+"""The op-by-op depths: each unique op of a graph is compiled, and run on golden inputs, in a worker process.
+
+The graph itself runs in eager PyTorch: that gives the model's result, and what each op takes and should return.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from tt_torch.bringup.records import OpCompilationStatus, OpRecords, shapes_of
+from tt_torch.bringup.single_op import single_op
+from tt_torch.bringup.stablehlo_ops import cut_stablehlo
+from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
+from tt_torch.dynamo.partition import computing, form, refused
+from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.errors import OpByOpError
+from tt_torch.sweep.engine import Item, Limits, run
+
+_SAVE_SECONDS = 2.0  # between two versions of the results file
+_WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
+_RANDOM = torch.Tag.nondeterministic_seeded
+
+_models: dict[Path, OpRecords] = {}  # of this process: graphs of one model share a file
+
+
+class OpByOp:
+    """A graph that runs on the CPU; its first call also takes it apart and fills the results file."""
+
+    def __init__(self, gm: GraphModule, roles: Sequence[str], config: CompilerConfig) -> None:
+        self.gm, self.config = gm, config
+        placeholders = (n for n in gm.graph.nodes if n.op == "placeholder")
+        self.roles = dict(zip(placeholders, roles, strict=True))
+        self.done = False
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        if self.done:
+            return self.gm(*inputs)
+        self.done = True
+        records = _records(self.config)
+        with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
+            with torch.no_grad():
+                if self.config.op_by_op_backend == OpByOpBackend.TORCH:
+                    results = GoldenRun(self.gm, self.roles, records, Path(folder)).run(*inputs)
+                else:
+                    results = self.gm(*inputs)
+                    cut_stablehlo(self.gm, list(self.roles.values()), inputs, records, Path(folder))
+            _run_all(sorted(Path(folder).glob("*.pt")), records)
+        return results
+
+
+def _records(config: CompilerConfig) -> OpRecords:
+    fresh = OpRecords(config)
+    return _models.setdefault(fresh.path.resolve(), fresh)
+
+
+class GoldenRun(Interpreter):
+    """Runs the graph in eager PyTorch and writes a file per unique op, with its inputs and results."""
+
+    def __init__(self, gm: GraphModule, roles: dict[Node, str], records: OpRecords, folder: Path) -> None:
+        super().__init__(gm)
+        self.roles, self.records, self.folder = roles, records, folder
+        self.ops, self.refused = set(computing(gm.graph)), refused(gm.graph)
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if n in self.ops:
+            self._cut(n, value)
+        return value
+
+    def _cut(self, node: Node, value: Any) -> None:
+        record = self.records.add(form(node), str(node.target), user_line(node))
+        if record is None:
+            return
+        inputs = [self.env[n] for n in node.all_input_nodes]
+        if node in self.refused:
+            record |= {"verdict": "unsupported", "error": "UnsupportedOpError", "message": self.refused[node]}
+        else:
+            op = single_op(node, self.roles)
+            golden = None if _RANDOM in node.target.tags else op.outputs(value)  # type: ignore[union-attr]
+            work = {"key": form(node), "record": record, "op": op, "inputs": inputs, "golden": golden}
+            record["input_shapes"], record["output_shapes"] = shapes_of(inputs), shapes_of(op.outputs(value))
+            torch.save(work, self.folder / f"{record['global_op_idx']:06}.pt")
+
+
+def _run_all(files: Sequence[Path], records: OpRecords) -> None:
+    """Runs the ops in `files`, saves what comes out as it comes, and tells of each on stderr."""
+    saved = 0.0
+    for number, (key, record) in enumerate(_outcomes(files, records.config), 1):
+        records.ops[key].update({k: v for k, v in record.items() if k != "num_ops"})
+        print(f"[{number}/{len(files)}] {_line(record)}", file=sys.stderr)
+        if time.monotonic() - saved > _SAVE_SECONDS:
+            records.save()
+            saved = time.monotonic()
+    records.save()
+    print(f"{records.executed}/{len(records.ops)} ops executed: {records.path}", file=sys.stderr)
+    if records.config.check_all_ops_execute and records.executed < len(records.ops):
+        missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in records.ops.values() if not _executed(r)]
+        raise OpByOpError(missing, str(records.path))
+
+
+def _executed(record: dict[str, Any]) -> bool:
+    return record["compilation_status"] == OpCompilationStatus.EXECUTED
+
+
+def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+    cores = len(os.sched_getaffinity(0))
+    jobs = config.jobs or cores
+    arguments = {
+        "config": dataclasses.replace(config, compile_depth=CompileDepth.EXECUTE, fallback="error"),
+        "execute": config.compile_depth == CompileDepth.EXECUTE_OP_BY_OP,
+        "threads": max(1, cores // jobs),
+    }
+    if config.op_by_op_backend == OpByOpBackend.STABLEHLO:
+        needing = [Item(str(f), _INTERPRETER, {"file": str(f)}) for f in files]
+        for _ in run(needing, jobs, Limits(seconds=config.single_op_timeout)):
+            pass  # what could not be computed stays out of the file
+    items = [Item(str(f), _WORKER, {"file": str(f), **arguments}) for f in files]
+    for item, outcome in run(items, jobs, Limits(seconds=config.single_op_timeout)):
+        yield _outcome(Path(item.key), outcome)
+        Path(item.key).unlink()
+
+
+def _outcome(file: Path, outcome: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Key and record of the op in a file, also when its process died."""
+    work = torch.load(file, weights_only=False)
+    written = Path(f"{file}.json")
+    record = json.loads(written.read_bytes()) if written.exists() else work["record"]
+    if "message" in outcome:  # of the engine, not of the worker
+        record |= {"verdict": outcome["verdict"], "error": outcome["error"], "runtime_stack_dump": outcome["message"]}
+    return work["key"], record
+
+
+def _line(record: dict[str, Any]) -> str:
+    parts = [f"{record['framework_op_name']} {' '.join(record['input_shapes'])}: {record['verdict']}"]
+    if record["pcc"] is not None:
+        parts.append(f"PCC {record['pcc']}")
+    if record["verdict"] not in ("executed", "compiled"):
+        parts.append(" ".join((record["message"] or record["error"]).split())[:120])
+    return ", ".join(parts)

@@ -1,0 +1,109 @@
+"""What op-by-op runs find out: one record per unique op, in a JSON file with a version and a schema.
+
+`op_by_op.schema.json` says what each field means. The file is replaced whole, so that it is readable at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tt_torch.config import CompilerConfig
+from tt_torch.files import write
+
+VERSION = 1
+SCHEMA = Path(__file__).with_name("op_by_op.schema.json")
+
+
+class OpCompilationStatus(IntEnum):
+    """How far an op came. torch-mlir's passes run as one, so that 3 is never seen as the last."""
+
+    NOT_STARTED = 0
+    CREATED_GRAPH = 1
+    CONVERTED_TO_TORCH_IR = 2
+    CONVERTED_TO_TORCH_BACKEND_IR = 3
+    CONVERTED_TO_STABLE_HLO = 4
+    CONVERTED_TO_TTIR = 5
+    CONVERTED_TO_TTNN = 6
+    EXECUTED = 7
+
+
+def new_record(config: CompilerConfig, op: str, index: int) -> dict[str, Any]:
+    """The record of an op that nothing has been done with yet."""
+    return {
+        "framework_op_name": op,
+        "torch_name": op,
+        "frontend": "tt-torch",
+        "backend": config.op_by_op_backend.name.lower(),
+        "model_name": config.model_name,
+        "model_group": config.model_group,
+        "global_op_idx": index,
+        "location": "",
+        "num_ops": 1,
+        "input_shapes": [],
+        "output_shapes": [],
+        "input_tensors": [],
+        "output_tensors": [],
+        "inputs": "golden",
+        "compilation_status": int(OpCompilationStatus.NOT_STARTED),
+        "verdict": "not-started",
+        "error": "",
+        "message": "",
+        "pcc": None,
+        "atol": None,
+        "rtol": None,
+        "ulp": None,
+        "compile_seconds": None,
+        "execute_seconds": None,
+        "parsed_stable_hlo_ops": [],
+        "stable_hlo_ops": [],
+        "torch_ir_graph": "",
+        "stable_hlo_graph": "",
+        "ttir_graph": "",
+        "ttnn_graph": "",
+        "runtime_stack_dump": "",
+        "compiled_json": None,
+    }
+
+
+def shapes_of(tensors: Sequence[torch.Tensor]) -> list[str]:
+    return [str(tuple(t.shape)) for t in tensors]
+
+
+class OpRecords:
+    """The unique ops of a model, over all its graphs, and the file that they are kept in."""
+
+    def __init__(self, config: CompilerConfig) -> None:
+        self.config = config
+        self.path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json"
+        self.ops: dict[str, dict[str, Any]] = {}
+        self.error = ""  # why a graph could not be taken apart
+        self._seen = 0
+
+    def add(self, key: str, op: str, location: str) -> dict[str, Any] | None:
+        """The new record of an op, or None after counting one that is known."""
+        self._seen += 1
+        if key in self.ops:
+            self.ops[key]["num_ops"] += 1
+            return None
+        self.ops[key] = new_record(self.config, op, self._seen - 1) | {"location": location}
+        return self.ops[key]
+
+    @property
+    def executed(self) -> int:
+        return sum(record["compilation_status"] == OpCompilationStatus.EXECUTED for record in self.ops.values())
+
+    def save(self) -> None:
+        document = {
+            "version": VERSION,
+            "model_name": self.config.model_name,
+            "error": self.error,
+            "config": self.config.to_dict(),
+            "ops": self.ops,
+        }
+        write(self.path, json.dumps(document, indent=1, allow_nan=False, default=str).encode())

@@ -1,0 +1,163 @@
+"""A StableHLO module taken apart into its unique ops, each a module of its own with inputs from the real run.
+
+A value that an FX node results in is known from eager PyTorch. What lies between (a broadcast, an intermediate sum) is
+left to `interpret`: the ops that lead to it from known values go into the file too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter
+from torch_mlir import ir
+
+from tt_torch.bringup.records import OpRecords
+from tt_torch.compiler import compile_graph
+from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.errors import CompileError
+from tt_torch.mlir.context import describe, node_of
+from tt_torch.mlir.functions import block, main, program_of
+from tt_torch.mlir.repro import snapshot
+
+DTYPES = {
+    "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
+    "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
+}  # fmt: skip
+CONSTANTS = ("stablehlo.constant", "arith.constant")
+
+
+def cut_stablehlo(
+    gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], records: OpRecords, folder: Path
+) -> None:
+    """Writes a file per unique op of the graph's StableHLO; a graph without one leaves its error in the records."""
+    try:
+        module, values = _lower(gm, roles, inputs, records.config)
+    except CompileError as error:
+        records.error = str(error)
+        return
+    cutter = _Cutter(module, values)
+    for op in block(main(module)).operations:
+        if op.operation.name not in (*CONSTANTS, "func.return"):
+            cutter.cut(op.operation, records, folder)
+
+
+def _lower(
+    gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], config: CompilerConfig
+) -> tuple[ir.Module, dict[Any, Any]]:
+    """The graph's StableHLO, and what is known of its values: arguments by number, FX nodes by name."""
+    forms: dict[str, Any] = {}
+    config = dataclasses.replace(config, compile_depth=CompileDepth.STABLEHLO)
+    compiled = compile_graph(gm, roles, config, forms.__setitem__)
+    arguments = [*inputs, *compiled.constants]
+    nodes = _Values(GraphModule(gm, forms["FX"]))
+    nodes.run(*arguments)
+    return forms["STABLEHLO"], nodes.values | dict(enumerate(arguments))
+
+
+class _Values(Interpreter):
+    """Keeps the value of each node."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        super().__init__(gm)
+        self.values: dict[Any, Any] = {}
+
+    def run_node(self, n: Any) -> Any:
+        self.values[n.name] = super().run_node(n)
+        return self.values[n.name]
+
+
+class _Cutter:
+    def __init__(self, module: ir.Module, values: dict[Any, Any]) -> None:
+        self.module = module
+        body = block(main(module))
+        self.known = {argument: values[i] for i, argument in enumerate(body.arguments)}
+        last = {node_of(op.location)[0]: op.operation for op in body.operations}
+        for name, op in last.items():
+            if len(op.results) == 1 and _fits(values.get(name), op.results[0]):
+                self.known[op.results[0]] = values[name]
+
+    def cut(self, op: ir.Operation, records: OpRecords, folder: Path) -> None:
+        constants = _constants(op)
+        tensors = list(dict.fromkeys(v for v in op.operands if not _is_constant(v)))
+        module = program_of([*constants, op], tensors, list(op.results), self._functions(op))
+        key = _key(op, module)
+        record = records.add(key, op.name, describe(op.location))
+        if record is None:
+            return
+        results = list(op.results)
+        inputs, golden = ([self.known.get(v) for v in values] for values in (tensors, results))
+        work = {
+            "key": key,
+            "record": record,
+            "op": snapshot(module),
+            "inputs": inputs,
+            "golden": golden,
+            "input_types": [_type(v) for v in tensors],
+            "dtypes": [_type(v)[1] for v in results],
+            "slice": self._slice(op, tensors, results),
+        }
+        record["input_shapes"] = [str(_type(v)[0]) for v in tensors]
+        record["output_shapes"] = [str(_type(v)[0]) for v in results]
+        torch.save(work, folder / f"{record['global_op_idx']:06}.pt")
+
+    def _slice(self, op: ir.Operation, tensors: list[Any], results: list[Any]) -> dict[str, Any] | None:
+        """The program from known values to those of the op that are not, and what it takes; None if all are known."""
+        wanted = [v for v in [*tensors, *results] if v not in self.known]
+        if not wanted:
+            return None
+        needed: set[Any] = set()
+        pending = list(wanted)
+        while pending:
+            value = pending.pop()
+            if value in needed:
+                continue
+            needed.add(value)
+            if value not in self.known or value in results:
+                pending += value.owner.operation.operands
+        return self._program(needed, wanted, results)
+
+    def _program(self, needed: set[Any], wanted: list[Any], results: list[Any]) -> dict[str, Any]:
+        computed = {v for v in needed if v not in self.known or v in results}
+        arguments = [v for v in needed if v not in computed]
+        ops = [
+            o.operation for o in block(main(self.module)).operations if any(r in computed for r in o.operation.results)
+        ]
+        functions = [f for o in ops for f in self._functions(o)]
+        module = program_of(ops, arguments, wanted, list(dict.fromkeys(functions)))
+        return {"module": snapshot(module), "inputs": [self.known[v] for v in arguments]}
+
+    def _functions(self, op: ir.Operation) -> list[Any]:
+        """The decomposition of a composite."""
+        if op.name != "stablehlo.composite":
+            return []
+        name = op.attributes["decomposition"].value
+        return [f for f in self.module.body.operations if f.name.value == name]
+
+
+def _key(op: ir.Operation, module: ir.Module) -> str:
+    """Equal ops have equal modules: op and types for people, and a digest of the whole text."""
+    digest = hashlib.sha256(str(module).encode()).hexdigest()[:12]
+    types = [", ".join(str(v.type) for v in values) for values in (op.operands, op.results)]
+    return f"{op.name} ({types[0]}) -> ({types[1]}) #{digest}"
+
+
+def _is_constant(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name in CONSTANTS
+
+
+def _constants(op: ir.Operation) -> list[ir.Operation]:
+    return list(dict.fromkeys(v.owner.operation for v in op.operands if _is_constant(v)))
+
+
+def _type(value: Any) -> tuple[tuple[int, ...], torch.dtype]:
+    tensor = ir.RankedTensorType(value.type)
+    return tuple(tensor.shape), DTYPES[str(tensor.element_type)]
+
+
+def _fits(known: Any, value: Any) -> bool:
+    return isinstance(known, torch.Tensor) and (tuple(known.shape), known.dtype) == _type(value)

@@ -1,0 +1,193 @@
+"""What a worker process does with one op: all stages, then a run on golden inputs.
+
+The op comes in a file, and its record is written beside it at every step: it tells how far the op came even when
+the process dies.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_mlir import ir
+
+from tt_torch import runtime
+from tt_torch.bringup.records import OpCompilationStatus
+from tt_torch.bringup.single_op import SingleOp
+from tt_torch.compiler import CompiledGraph, compile_graph, compile_stablehlo
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
+from tt_torch.executor import Executor
+from tt_torch.files import write
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.mlir.context import make_context
+from tt_torch.tools.verify import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp, random_inputs
+
+_REACHED = {
+    "FX": OpCompilationStatus.CREATED_GRAPH,
+    "TORCH": OpCompilationStatus.CONVERTED_TO_TORCH_IR,
+    "STABLEHLO": OpCompilationStatus.CONVERTED_TO_STABLE_HLO,
+    "TTIR": OpCompilationStatus.CONVERTED_TO_TTIR,
+    "BINARY": OpCompilationStatus.CONVERTED_TO_TTNN,
+}
+_TEXTS = {"TORCH": "torch_ir_graph", "STABLEHLO": "stable_hlo_graph", "TTIR": "ttir_graph", "TTNN": "ttnn_graph"}
+LARGEST_TEXT = 1 << 20  # characters of a module that are kept: constants are in it
+
+
+def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> dict[str, Any]:
+    """Compiles and runs the op in `file`; its record is then in `<file>.json`."""
+    if threads:
+        torch.set_num_threads(threads)
+    work = torch.load(file, weights_only=False)
+    record = _Record(Path(file + ".json"), work["record"])
+    _complete(work, record.values)
+    compiled = record.attempt("compile", lambda: _compile(work, config, record))
+    if compiled and execute:
+        outputs = record.attempt("execute", lambda: _execute(compiled, work["inputs"], config))
+        if outputs is not None:
+            record.executed(outputs, work["golden"])
+    record.write()
+    return {"verdict": record.values["verdict"]}
+
+
+def _complete(work: dict[str, Any], record: dict[str, Any]) -> None:
+    """Random inputs in the place of those that are not known, which leaves nothing to compare the results with."""
+    if any(value is None for value in work["inputs"]):
+        shapes, dtypes = zip(*work["input_types"], strict=True)
+        work["inputs"], work["golden"], record["inputs"] = (
+            random_inputs(shapes, dtypes, (-1, 1), (0, 2)),
+            None,
+            "random",
+        )
+    elif work["golden"] and any(value is None for value in work["golden"]):
+        work["golden"] = None
+
+
+class _Record:
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        self.path, self.values = path, values
+
+    def write(self) -> None:
+        write(self.path, json.dumps(self.values, allow_nan=False, default=str).encode())
+
+    def reached(self, name: str, form: Any) -> None:
+        """The compiler's watcher."""
+        if name in _TEXTS:
+            self.values[_TEXTS[name]] = str(form)[:LARGEST_TEXT]
+        if name == "STABLEHLO":
+            self.values["parsed_stable_hlo_ops"] = self.values["stable_hlo_ops"] = _op_names(form)
+        if name == "BINARY":
+            self._describe(form)
+        if name in _REACHED:
+            self.values["compilation_status"] = int(_REACHED[name])
+            self.values["verdict"] = "compiled" if name == "BINARY" else "compiling"
+            self.write()
+
+    def _describe(self, binary: bytes) -> None:
+        message = decode(binary)
+        (program,) = (p for p in message["programs"] if not p.get("private"))
+        self.values["compiled_json"] = _plain({key: message[key] for key in ("schema_hash", "programs")})
+        for field in ("inputs", "outputs"):
+            self.values[f"{field[:-1]}_tensors"] = [describe(ref) for ref in program.get(field) or ()]
+
+    def attempt(self, what: str, step: Callable[[], Any]) -> Any:
+        """The step's result; None if it fails, which the record then tells."""
+        begin = time.perf_counter()
+        try:
+            return step()
+        except Exception as error:  # a failure of the op is what is asked for here
+            self.values["verdict"] = _verdict(error)
+            self.values["error"], self.values["message"] = type(error).__name__, str(error)
+            self.values["runtime_stack_dump"] = traceback.format_exc()
+            return None
+        finally:
+            self.values[f"{what}_seconds"] = round(time.perf_counter() - begin, 4)
+
+    def executed(self, outputs: list[torch.Tensor], golden: list[torch.Tensor] | None) -> None:
+        self.values["compilation_status"] = int(OpCompilationStatus.EXECUTED)
+        self.values["verdict"] = "executed"
+        if golden is None:
+            return
+        pairs = list(zip(outputs, golden, strict=True))
+        self.values["pcc"] = _finite(min(calculate_pcc(*pair) for pair in pairs))
+        for field, measure in (("atol", calculate_atol), ("rtol", calculate_rtol), ("ulp", calculate_ulp)):
+            self.values[field] = _finite(_worst([measure(*pair) for pair in pairs]))
+
+
+def _compile(work: dict[str, Any], config: CompilerConfig, record: _Record) -> CompiledGraph:
+    op, inputs = work["op"], work["inputs"]
+    if isinstance(op, SingleOp):
+        return compile_graph(op.graph(inputs), op.roles, config, record.reached)
+    with make_context():
+        module = ir.Module.parse(op)
+    record.reached("FX", None)
+    record.reached("STABLEHLO", module)
+    binary = compile_stablehlo(module, config, record.reached)
+    return CompiledGraph(binary, [], ["input"] * len(inputs), work["dtypes"], None)
+
+
+def _execute(compiled: CompiledGraph, inputs: list[torch.Tensor], config: CompilerConfig) -> list[torch.Tensor]:
+    return Executor(compiled, runtime.default_device(config.arch))(inputs)
+
+
+def _verdict(error: Exception) -> str:
+    if isinstance(error, UnsupportedOpError):
+        return "unsupported"
+    if isinstance(error, CompileError):
+        return "compile-error"
+    return "runtime-error" if isinstance(error, TTTorchError) else "error"
+
+
+def _op_names(module: ir.Module) -> list[str]:
+    """Names of the ops in `main`, its return left out."""
+    function = next(f for f in module.body.operations if f.name.value == "main")
+    names = [op.operation.name for op in function.regions[0].blocks[0].operations]
+    return names[:-1]
+
+
+def describe(ref: dict[str, Any]) -> dict[str, Any]:
+    """A tensor of a binary in the words of op-by-op files."""
+    layout = ref["desc"]["layout"]
+    memory = layout["memory_desc"]
+    return {
+        "shape": list(ref["desc"]["shape"]),
+        "data_type": memory["data_type"],
+        "buffer_type": (memory.get("memory_config") or {}).get("buffer_type", "SystemMemory"),
+        "layout": "Tile" if memory["tile_shape"] == {"y": 32, "x": 32} else "RowMajor",
+        "grid_shape": _grid(memory.get("memory_config") or {}),
+    }
+
+
+def _grid(memory: dict[str, Any]) -> list[int] | None:
+    """Rows and columns of the cores that a sharded tensor lies on; interleaved ones lie on no grid."""
+    spec = memory.get("shard_spec")
+    if not spec:
+        return None
+    ends = [r["loc"] | {"height": r["size"]["y"], "width": r["size"]["x"]} for r in spec["core_range_set"]]
+    return [max(e["y"] + e["height"] for e in ends), max(e["x"] + e["width"] for e in ends)]
+
+
+def _plain(part: Any) -> Any:
+    """A message as JSON takes it: bytes by their number, numbers that JSON lacks as text."""
+    if isinstance(part, dict):
+        return {key: _plain(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_plain(value) for value in part]
+    if isinstance(part, bytes | bytearray | memoryview):
+        return {"bytes": len(part)}
+    return str(part) if isinstance(part, float) and not math.isfinite(part) else part
+
+
+def _worst(values: list[float]) -> float:
+    return math.nan if any(math.isnan(v) for v in values) else max(values)
+
+
+def _finite(value: float) -> float | str:
+    """NaN and infinity as text: JSON has no numbers for them."""
+    return value if math.isfinite(value) else str(value)
