@@ -119,3 +119,22 @@ class KernelError(TTTorchError):
 
 class ExecutableBusyError(TTTorchError, RuntimeError):
     """An executable was called from inside its own callback."""
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+class ResultsFileError(TTTorchError, ValueError):
+    """A file holds no results of a sweep or a test run."""
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"{path} is neither JSON lines of a sweep nor JUnit XML: {cause}")
+        self.path, self.cause = path, cause
+
+
+class DatabaseError(TTTorchError):
+    """The results database cannot be opened, read or written."""
+
+    def __init__(self, url: str, cause: object) -> None:
+        super().__init__(f"results database {url}: {' '.join(str(cause).split())}")
+        self.url, self.cause = url, cause

@@ -7,8 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from tt_torch.reports.database import Database
+from tt_torch.reports.reading import read as read_file
 from tt_torch.sweep.cli import choose
 from tt_torch.sweep.engine import Item
+from tt_torch.sweep.junit import JUnitFile
 from tt_torch.sweep.results import Results, provenance, read
 from tt_torch.sweep.summary import device_only
 from tt_torch.tools.cli import app
@@ -53,10 +56,38 @@ def test_a_sweep_of_ops_and_its_resumption(tmp_path):
     assert [json.loads(line)["key"] for line in lines] == [
         f"{op}/float32/{i}" for op in ("add", "empty_like") for i in (0, 1)
     ]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    junit, db = tmp_path / "junit.xml", str(tmp_path / "r.duckdb")
+    assert CliRunner().invoke(app, [*arguments, "--junit-xml", str(junit), "--db", db]).exit_code == 0
     assert output.read_text().splitlines() == lines  # nothing was run twice
+    assert len(read_file(junit)) == len(Database(db).latest()) == 4  # but all of it is reported
 
 
 def test_an_unknown_dtype_is_named():
     result = CliRunner().invoke(app, ["sweep", "ops", "--dtype", "float8"])
     assert result.exit_code == 2 and "float8" in result.output
+
+
+def test_shards_share_all_items():
+    parts = [choose(ITEMS, "", 1.0, 0, f"{i}/3") for i in (1, 2, 3)]
+    assert sorted(item.key for part in parts for item in part) == [item.key for item in ITEMS]
+    assert {len(part) for part in parts} == {13, 14}
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
+def test_a_shard_that_is_none(shard):
+    result = CliRunner().invoke(app, ["sweep", "ops", "--shard", shard])
+    assert result.exit_code == 2 and shard in result.output
+
+
+def test_junit_is_whole_after_each_case(tmp_path):
+    """The file is read while it is still open, as after a crash."""
+    path = tmp_path / "junit.xml"
+    junit = JUnitFile(path, "sweep ops", {"commit": "c1"})
+    assert read_file(path) == []
+    failed = {"verdict": "crash", "error": "SIGSEGV", "message": "in <f>\x1b[0m & g"}
+    for i, outcome in enumerate([{"verdict": "match"}, failed, {"verdict": "wrong", "error": "E", "message": ""}]):
+        junit.append({"kind": "op", "key": f"add/float32/{i}", "seconds": 0.5, **outcome})
+        assert len(read_file(path)) == i + 1
+    assert [record["verdict"] for record in read_file(path)] == ["match", "error", "wrong"]
+    assert read_file(path)[1]["message"] == "in <f>[0m & g"
+    junit.close()

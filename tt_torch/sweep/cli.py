@@ -6,11 +6,15 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tt_torch.tools.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
     from tt_torch.sweep.engine import Item
@@ -18,12 +22,29 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch.")
 
 Select = Annotated[str, typer.Option("-k", help="only items whose key this regular expression finds")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="worker processes")]
 Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample of this size")]
 Seed = Annotated[int, typer.Option(help="of the stratified sample")]
+Shard = Annotated[str, typer.Option(help="i/n: the i-th of n parts, for machines that share the work")]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="worker processes")]
+Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items, in place of processes here")]
 Timeout = Annotated[float, typer.Option(help="seconds per item")]
 Memory = Annotated[float, typer.Option(help="GiB of address space per worker")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="JSON lines; what it has of this commit is not run again")]
+Db = Annotated[str, typer.Option(help="results database that gets each record too")]
+JUnit = Annotated[Path | None, typer.Option("--junit-xml", help="JUnit XML, whole at every moment")]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a sweep runs and where its records go."""
+
+    jobs: int
+    ray: str
+    timeout: float
+    memory: float
+    output: Path
+    db: str
+    junit: Path | None
 
 
 @app.command()
@@ -33,10 +54,14 @@ def ops(
     samples: Annotated[int, typer.Option(min=1, help="of each op and data type")] = 5,
     fraction: Fraction = 1.0,
     seed: Seed = 0,
+    shard: Shard = "1/1",
     jobs: Jobs = 1,
+    ray: Ray = "",
     timeout: Timeout = 60.0,
     memory: Memory = 8.0,
     output: Output = Path("results/ops.jsonl"),
+    db: Db = "",
+    junit_xml: JUnit = None,
 ) -> None:
     """Sweeps over PyTorch's OpInfo database."""
     from tt_torch.sweep import ops
@@ -44,8 +69,8 @@ def ops(
     unknown = set(dtype or ()) - set(ops.DTYPES)
     if unknown:
         raise typer.BadParameter(f"{unknown.pop()} is none of {', '.join(ops.DTYPES)}", param_hint="--dtype")
-    items = choose(list(ops.items(dtype or ops.DTYPES, samples)), select, fraction, seed)
-    _sweep("op", items, jobs, timeout, memory, output)
+    items = choose(list(ops.items(dtype or ops.DTYPES, samples)), select, fraction, seed, shard)
+    _sweep("op", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml))
 
 
 @app.command()
@@ -54,55 +79,118 @@ def models(
     select: Select = "",
     fraction: Fraction = 1.0,
     seed: Seed = 0,
+    shard: Shard = "1/1",
     jobs: Jobs = 1,
+    ray: Ray = "",
     timeout: Timeout = 600.0,
     memory: Memory = 16.0,
     output: Output = Path("results/models.jsonl"),
+    db: Db = "",
+    junit_xml: JUnit = None,
 ) -> None:
     """Sweeps over small models of many families."""
     from tt_torch.sweep import models
 
-    items = choose(list(models.items(file)), select, fraction, seed)
-    _sweep("model", items, jobs, timeout, memory, output)
+    items = choose(list(models.items(file)), select, fraction, seed, shard)
+    _sweep("model", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml))
 
 
 @app.command()
-def summary(file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)]) -> None:
-    """Counts the records of a sweep."""
+def docs(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
+    folder: Annotated[Path, typer.Option(help="where ops.md and models.md go")] = Path("docs"),
+) -> None:
+    """Writes the pages of supported ops and models."""
+    from tt_torch.compiler import write
+    from tt_torch.sweep import pages
+    from tt_torch.sweep.results import read
+
+    records = [record for file in files for record in read(file)]
+    for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
+        chosen = [record for record in records if record["kind"] == kind]
+        if chosen:
+            write(folder / name, page(chosen).encode())
+            print(f"{folder / name}: {len(chosen)} records")
+
+
+@app.command()
+def summary(files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False)]) -> None:
+    """Counts the records of sweeps."""
     from tt_torch.sweep.results import read
     from tt_torch.sweep.summary import print_summary
 
-    print_summary(read(file))
+    print_summary([record for file in files for record in read(file)])
 
 
-def choose(items: Sequence[Item], select: str, fraction: float, seed: int) -> list[Item]:
+def choose(items: Sequence[Item], select: str, fraction: float, seed: int, shard: str = "1/1") -> list[Item]:
     """The items that are wanted. A fraction is one of each stretch of neighbours, so that each family has its share."""
+    index, count = _shard(shard)
     wanted = [item for item in items if re.search(select, item.key)]
-    if fraction == 1.0:
-        return wanted
-    count = round(len(wanted) * fraction)
-    edges = [len(wanted) * i // count for i in range(count + 1)] if count else [0]
-    generator = random.Random(seed)
-    return [wanted[generator.randrange(a, b)] for a, b in itertools.pairwise(edges)]
+    if fraction < 1.0:
+        size = round(len(wanted) * fraction)
+        edges = [len(wanted) * i // size for i in range(size + 1)] if size else []
+        generator = random.Random(seed)
+        wanted = [wanted[generator.randrange(a, b)] for a, b in itertools.pairwise(edges)]
+    return wanted[index - 1 :: count]
 
 
-def _sweep(kind: str, items: Sequence[Item], jobs: int, timeout: float, memory: float, output: Path) -> None:
-    """Runs what `output` does not have yet, shows all of it; exit status 1 when something is not right."""
-    from tt_torch.sweep import engine
-    from tt_torch.sweep.engine import Limits
+def _shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match and 1 <= int(match[1]) <= int(match[2]):
+        return int(match[1]), int(match[2])
+    raise typer.BadParameter(f"{text} is not i/n with 1 <= i <= n", param_hint="--shard")
+
+
+def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
+    """Runs what the output does not have yet, shows all of it; exit status 1 when something is not right."""
     from tt_torch.sweep.results import Results, provenance, read, stamp
     from tt_torch.sweep.summary import good, print_summary
 
-    results = Results(output)
+    results = Results(plan.output)
     done = results.done()
     todo = [item for item in items if item.key not in done]
-    for item, record in _progress(engine.run(todo, jobs, Limits(timeout, int(memory * 2**30))), len(todo)):
-        labels = {"kind": kind, "key": item.key, **item.arguments}
-        results.append({**labels, **record, **provenance(), "time": stamp()})
     keys = {item.key for item in items}
-    records = [record for record in read(output) if record["key"] in keys]
+    with ExitStack() as stack, one_line_errors():
+        sinks = [results.append, *_sinks(kind, plan, stack)]
+        for record in read(plan.output):
+            for sink in sinks[1:]:
+                if record["key"] in done & keys:
+                    sink(record)
+        for item, outcome in _progress(_outcomes(todo, plan), len(todo)):
+            labels = {"kind": kind, "key": item.key, **item.arguments}
+            record = {**labels, **outcome, **provenance(), "time": stamp()}
+            for sink in sinks:
+                sink(record)
+    records = [record for record in read(plan.output) if record["key"] in keys]
     print_summary(records)
     raise typer.Exit(0 if all(map(good, records)) else 1)
+
+
+def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[str, Any]], Any]]:
+    """Where records go besides the output."""
+    if plan.db:
+        from tt_torch.reports.database import Database
+
+        database = Database(plan.db)
+        yield lambda record: database.add([record])
+    if plan.junit:
+        from tt_torch.sweep.junit import JUnitFile
+        from tt_torch.sweep.results import provenance
+
+        junit = JUnitFile(plan.junit, f"sweep {kind}s", {"commit": provenance()["commit"]})
+        stack.callback(junit.close)
+        yield junit.append
+
+
+def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str, Any]]]:
+    from tt_torch.sweep import engine
+
+    limits = engine.Limits(plan.timeout, int(plan.memory * 2**30))
+    if not plan.ray:
+        return engine.run(todo, plan.jobs, limits)
+    from tt_torch.sweep import cluster
+
+    return cluster.run(todo, plan.ray, limits)
 
 
 def _progress(outcomes: Iterator[tuple[Item, dict[str, Any]]], total: int) -> Iterator[tuple[Item, dict[str, Any]]]:

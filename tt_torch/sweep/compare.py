@@ -9,6 +9,7 @@ import copy
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -27,6 +28,8 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.backend import compile_captured
 from tt_torch.dynamo.partition import HostFallbackWarning
 from tt_torch.executor import Executor
+from tt_torch.flatbuffer.binary import op_histogram
+from tt_torch.flatbuffer.decode import decode
 from tt_torch.tools.verify import calculate_atol, calculate_pcc
 
 Arguments = tuple[tuple, dict[str, Any]]
@@ -53,7 +56,7 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
         eager = _Run(function, arguments, seed=0)
         randomly = initialized and eager.drew and not _repeats(eager, function, arguments)
         static = _is_static(function, arguments)
-    compiled, report, callable_ = _compile(function, arguments)
+    compiled, report, callable_ = _compile(function, arguments, [])
 
     def compare() -> None:
         if randomly:
@@ -67,17 +70,29 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
 def check_model(module: torch.nn.Module, arguments: Arguments) -> dict[str, Any]:
     """As `check_sample`, for a whole model: its results agree when their correlation is at least REQUIRED_PCC.
 
-    The record has the lowest correlation and the largest difference of all results too.
+    The record also has the lowest correlation and the largest difference of all results, the device ops of its
+    binaries, and the seconds of each stage of compiling.
     """
     figures: dict[str, float] = {}
+    executors: list[Executor] = []
     with torch.no_grad():
         eager = _Run(module, arguments, seed=0)
-        compiled, report, _ = _compile(module, arguments)
+        compiled, report, _ = _compile(module, arguments, executors)
         verdict = _verdict(lambda: figures.update(_correlate(eager, compiled)), eager, compiled)
     if figures and not figures["pcc"] >= REQUIRED_PCC:
         message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
         verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}
-    return {**verdict, **figures, **report}
+    return {**verdict, **figures, **report, **_programs(executors)}
+
+
+def _programs(executors: list[Executor]) -> dict[str, Any]:
+    """What the binaries are made of, and the seconds that each stage took."""
+    ops: Counter[str] = Counter()
+    stages: Counter[str] = Counter()
+    for executor in executors:
+        ops.update(op_histogram(decode(executor.binary)))
+        stages.update(executor.compiled.timings.steps)
+    return {"device_ops": dict(ops), "stages": {name: round(seconds, 4) for name, seconds in stages.items()}}
 
 
 def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> dict[str, Any]:
@@ -106,10 +121,14 @@ class _Run:
         self.drew = not torch.equal(state, torch.get_rng_state())
 
 
-def _compile(function: Any, arguments: Arguments) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
-    """The first call of the compiled function, what it cost and left on the host, and that function."""
+def _compile(
+    function: Any, arguments: Arguments, executors: list[Executor]
+) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
+    """The first call of the compiled function, what it cost and left on the host, and that function.
+
+    `executors` gets the program of each graph that is one binary.
+    """
     graphs = 0
-    executors: list[Executor] = []
     options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
     def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:

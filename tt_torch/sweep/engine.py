@@ -48,11 +48,10 @@ def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item
     A record is what the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error", "message"}.
     """
     waiting = deque(items)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(sorted({item.call.partition(":")[0] for item in waiting}))
-    workers = [Worker(context, limits) for _ in range(min(jobs, len(waiting)))]
+    modules = {item.call.partition(":")[0] for item in waiting}
+    workers = [Worker(modules, limits) for _ in range(min(jobs, len(waiting)))]
     try:
-        busy = [worker for worker in workers if worker.take(waiting)]
+        busy = [worker for worker in workers if worker.next(waiting)]
         while busy:
             _wait(busy)
             for worker in list(busy):
@@ -60,7 +59,7 @@ def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item
                 if record is None:
                     continue
                 item = worker.item
-                if not worker.take(waiting):
+                if not worker.next(waiting):
                     busy.remove(worker)
                 yield item, record
     finally:
@@ -74,24 +73,38 @@ def _wait(workers: list[Worker]) -> None:
 
 
 class Worker:
-    """A process that runs items one after the other, and is replaced when it dies or is late."""
+    """A process that runs items one after the other, and is replaced when it dies or is late.
 
-    def __init__(self, context: multiprocessing.context.ForkServerContext, limits: Limits) -> None:
-        self.context, self.limits = context, limits
+    Processes are forked from a server that has imported `modules` already.
+    """
+
+    def __init__(self, modules: Iterable[str], limits: Limits) -> None:
+        self.context, self.limits = multiprocessing.get_context("forkserver"), limits
+        self.context.set_forkserver_preload(sorted(modules))
         self.process: Any = None
         self.served = 0
 
-    def take(self, waiting: deque[Item]) -> bool:
+    def run(self, item: Item) -> dict[str, Any]:
+        """The record of an item, when it has ended."""
+        self.start(item)
+        while (record := self.poll()) is None:
+            _wait([self])
+        return record
+
+    def next(self, waiting: deque[Item]) -> bool:
         """Starts the next item, if there is one."""
-        if not waiting:
-            return False
-        self.item = waiting.popleft()
+        if waiting:
+            self.start(waiting.popleft())
+            return True
+        return False
+
+    def start(self, item: Item) -> None:
+        self.item = item
         if self.process is None or self.served == _ITEMS_PER_WORKER:
-            self._start()
+            self._spawn()
         self.served += 1
         self.connection.send(self.item)
         self.deadline = time.monotonic() + self.limits.seconds
-        return True
 
     def poll(self) -> dict[str, Any] | None:
         """The record of the current item, or None while it is at work."""
@@ -117,7 +130,7 @@ class Worker:
         with open(self.log.name, errors="replace") as file:
             return file.read()[-_STDERR_CHARACTERS:].strip()
 
-    def _start(self) -> None:
+    def _spawn(self) -> None:
         self.stop()
         self.log = tempfile.NamedTemporaryFile(prefix="tt_torch_sweep_", suffix=".log")  # noqa: SIM115
         self.connection, child = self.context.Pipe()

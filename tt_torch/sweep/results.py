@@ -39,10 +39,11 @@ def _ends_line(file: Any) -> bool:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The records of a file, the last one of each key, in order. A line cut off by a kill is left out."""
-    return list({record["key"]: record for record in _lines(path)}.values())
+    return list({record["key"]: record for record in lines(path)}.values())
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """All records of a file."""
     if not path.exists():
         return
     for line in path.read_bytes().splitlines():

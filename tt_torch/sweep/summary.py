@@ -39,7 +39,7 @@ def good(record: dict[str, Any]) -> bool:
 
 def alone(record: dict[str, Any]) -> bool:
     """Right, and nothing of it on the host: neither ops of a graph nor code between graphs."""
-    return record["verdict"] == "match" and not record["host_ops"] and not record["graph_breaks"]
+    return record["verdict"] == "match" and not record.get("host_ops") and not record.get("graph_breaks")
 
 
 def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
@@ -52,7 +52,8 @@ def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]
 
 
 def failures(records: Sequence[dict[str, Any]]) -> Counter[str]:
-    return Counter(f"{r['verdict']}: {r['error']}: {r['message'][:120]}" for r in records if not good(r))
+    bad = [record for record in records if not good(record)]
+    return Counter(f"{r['verdict']}: {r.get('error', '')}: {r.get('message', '')[:120]}" for r in bad)
 
 
 def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
 from tt_torch.tools.cli_errors import one_line_errors
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(sweep, name="sweep")
+app.add_typer(report, name="report")
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]

@@ -1,0 +1,110 @@
+"""The workbook, the web page and the comparison of two commits."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import openpyxl
+import pytest
+from typer.testing import CliRunner
+
+from tests.reports.records import HOST, RECORDS, model, op
+from tt_torch.reports.compare import compare
+from tt_torch.reports.database import Database
+from tt_torch.reports.page import distribution, render
+from tt_torch.reports.spreadsheet import write_workbook
+from tt_torch.sweep.pages import models_page, ops_page
+from tt_torch.tools.cli import app
+
+
+def test_workbook(tmp_path):
+    write_workbook(RECORDS, tmp_path / "r.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "r.xlsx")
+    long = "a_model_whose_name_is_very_l"
+    fixed = ["Per Model Status", "All Ops", "All Ops (Not Executing)"]
+    assert book.sheetnames == [*fixed, "resnet", long, f"{long}_1"]
+    statuses = [(row[0].value, row[2].value, row[2].fill.start_color.rgb[-6:]) for row in book["Per Model Status"]][1:]
+    assert statuses[0] == ("resnet", "match", "C6EFCE")
+    assert [status for _, status, _ in statuses] == ["match", "on host", "error"]
+    assert [row[0].value for row in book["All Ops (Not Executing)"]][1:] == ["add/int64/0", "cumprod/float32/0"]
+    assert book["All Ops (Not Executing)"]["D2"].value == "'=values | differ"  # no formula
+    assert [c.value for c in book[long][3]] == [HOST["op"], "host", 2, HOST["reason"], HOST["location"]]
+    assert list(tmp_path.iterdir()) == [tmp_path / "r.xlsx"]
+
+
+def dom(tmp_path, script):
+    """The page as a real browser has it after `script`."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium")
+    page = tmp_path / "page.html"
+    page.write_text(render(RECORDS, RECORDS).replace("</body>", f"<script>{script}</script></body>"))
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
+    return subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
+
+
+def visible(text):
+    rows = re.findall(r'<tr class="row"([^>]*)>\s*<td[^>]*>([^<]*)', text)
+    return [first for attributes, first in rows if "hidden" not in attributes]
+
+
+def test_page_in_a_browser(tmp_path):
+    everything = visible(dom(tmp_path, ""))
+    assert {"resnet", "add", "cumprod"} <= set(everything)
+    found = visible(dom(tmp_path, "search.value = 'CUMPROD no form'; search.dispatchEvent(new Event('input'));"))
+    assert "cumprod" in found and "a_model_whose_name_is_very_long_indeed" in found and "resnet" not in found
+    wrong = visible(dom(tmp_path, "filter.value = 'bad'; filter.dispatchEvent(new Event('change'));"))
+    assert "add" in wrong and "resnet" not in wrong
+
+
+def test_page_needs_nothing_else_and_escapes():
+    page = render(RECORDS, RECORDS)
+    assert not re.search(r"(src|href)=|url\(|@import|https?://", page)
+    assert "no form <on>" not in page and "no form &lt;on&gt; the device" in page
+    assert render([], [])  # an empty database has a page too
+
+
+def test_nines():
+    assert [n for _, n in distribution([0.5, 0.95, 0.995, 1.0, float("nan")])] == [2, 1, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_compare_finds_exactly_what_changed():
+    before = [op(f"add/float32/{i}") for i in range(5)] + [op("mul/float32/0", "wrong"), op("gone/bool/0")]
+    after = [op(f"add/float32/{i}") for i in range(3)] + [op("add/float32/3", host_ops=[HOST])]
+    after += [op("add/float32/4", "crash"), op("mul/float32/0"), op("new/bool/0", "wrong")]
+    changes = [(c.key, c.before, c.after, c.worse) for c in compare(before, after)]
+    assert changes == [
+        ("add/float32/3", "match", "on host", True),
+        ("add/float32/4", "match", "crash", True),
+        ("mul/float32/0", "wrong", "match", False),
+    ]
+
+
+@pytest.mark.parametrize(("second", "status"), [("match", 0), ("wrong", 1)])
+def test_compare_command(tmp_path, second, status):
+    db = str(tmp_path / "r.duckdb")
+    Database(db).add([model("a", commit="c1"), model("a", second, commit="c2")])
+    result = CliRunner().invoke(app, ["report", "compare", "c1", "c2", "--db", db])
+    assert result.exit_code == status, result.output
+    assert ("worse  model a: match -> wrong" in result.output) == bool(status)
+
+
+def test_import_xlsx_and_html_commands(tmp_path):
+    db, source = str(tmp_path / "r.duckdb"), tmp_path / "junit.xml"
+    source.write_text('<testsuite><testcase classname="t" name="x" time="1"/></testsuite>')
+    for arguments in (["import", str(source)], ["xlsx", str(tmp_path / "r.xlsx")], ["html", str(tmp_path / "r.html")]):
+        result = CliRunner().invoke(app, ["report", *arguments, "--db", db])
+        assert result.exit_code == 0, result.output
+    assert "t::x" in (tmp_path / "r.html").read_text()
+
+
+def test_pages_of_ops_and_models():
+    ops, models = ([r for r in RECORDS if r["kind"] == kind] for kind in ("op", "model"))
+    assert "| float32 | 2 | 2 | 2 | 1 (50.0%) |" in ops_page(ops)
+    assert "| add/int64/0 | wrong | Mismatch: =values \\| differ |" in ops_page(ops)
+    assert "| aten.cumprod.default | no form &lt;on> the device | 1 | cumprod |" in ops_page(ops)
+    assert "1 of 3 run with nothing on the host" in models_page(models)

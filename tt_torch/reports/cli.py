@@ -1,0 +1,81 @@
+"""`tt-torch report`: into the results database, and out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tt_torch.tools.cli_errors import one_line_errors
+
+app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports of them.")
+
+Db = Annotated[str, typer.Option("--db", help="a DuckDB file, or postgresql://user@host/name")]
+Commit = Annotated[str | None, typer.Option(help="only the records of this commit")]
+DEFAULT = "results/results.duckdb"
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, or JUnit .xml")],
+    db: Db = DEFAULT,
+) -> None:
+    """Adds results to the database; what it has already is not added again."""
+    from tt_torch.reports.database import Database
+    from tt_torch.reports.reading import read
+
+    with one_line_errors():
+        database = Database(db)
+        for file in files:
+            records = read(file)
+            print(f"{file}: {len(records)} records, {database.add(records)} new")
+
+
+@app.command()
+def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+    """Writes a workbook: models, ops, what does not run, a sheet per model."""
+    from tt_torch.reports.database import Database
+    from tt_torch.reports.spreadsheet import write_workbook
+
+    with one_line_errors():
+        write_workbook(Database(db).latest(commit), output)
+
+
+@app.command()
+def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+    """Writes a web page that needs nothing but itself."""
+    from tt_torch.compiler import write
+    from tt_torch.reports.database import Database
+    from tt_torch.reports.page import render
+
+    with one_line_errors():
+        database = Database(db)
+        write(output, render(database.latest(commit), database.records()).encode())
+
+
+@app.command()
+def compare(
+    before: Annotated[str, typer.Argument(help="a commit")],
+    after: Annotated[str, typer.Argument(help="a commit")],
+    db: Db = DEFAULT,
+) -> None:
+    """Prints what got better and worse between two commits; exit status 1 when something is worse."""
+    from rich.console import Console
+
+    from tt_torch.reports.compare import compare, only_in_one
+    from tt_torch.reports.database import Database
+
+    with one_line_errors():
+        database = Database(db)
+        old, new = (database.latest(database.commit(name)) for name in (before, after))
+    changes = compare(old, new)
+    console = Console(highlight=False, soft_wrap=True)
+    for change in changes:
+        word, style = ("worse", "red") if change.worse else ("better", "green")
+        console.print(f"[{style}]{word:6}[/] {change.kind} {change.key}: {change.before} -> {change.after}", end="")
+        console.print(f"  {change.message}" if change.message else "", markup=False)
+    worse = sum(change.worse for change in changes)
+    gone, fresh = only_in_one(old, new)
+    console.print(f"{worse} worse, {len(changes) - worse} better, of {len(new) - fresh}; {gone} gone, {fresh} new")
+    raise typer.Exit(1 if worse else 0)

@@ -1,0 +1,149 @@
+"""The results database: a DuckDB file, or a server that SQLAlchemy reaches.
+
+A record is kept once, however often it is written: its id is the hash of its content. Each write is a transaction
+of its own, so that a killed run leaves whole records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.engine import Connection
+
+from tt_torch.errors import DatabaseError
+
+DEFAULT = "results/results.duckdb"
+_LOCK_SECONDS = 60.0  # DuckDB lets one process at a time into a file
+_CHUNK = 1000
+T = TypeVar("T")
+
+METADATA = sa.MetaData()
+RECORDS = sa.Table(
+    "records",
+    METADATA,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String, nullable=False),  # op, model or test
+    sa.Column("key", sa.String, nullable=False),  # names the item; several commits have records of it
+    sa.Column("commit", sa.String),
+    sa.Column("time", sa.String),  # ISO 8601
+    sa.Column("verdict", sa.String, nullable=False),
+    sa.Column("error", sa.String),
+    sa.Column("message", sa.String),
+    sa.Column("pcc", sa.Float),
+    sa.Column("seconds", sa.Float),
+    sa.Column("data", sa.String, nullable=False),  # the record itself, as JSON
+)
+_COPIED = ("kind", "key", "commit", "time", "verdict", "error", "message", "pcc", "seconds")
+
+
+class Database:
+    """Records under a URL of SQLAlchemy, or in the DuckDB file at a path."""
+
+    def __init__(self, url: str = DEFAULT) -> None:
+        self.file = None if "://" in url else Path(url)
+        if self.file:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        elif url.startswith("postgresql://"):
+            url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+        self.url = f"duckdb:///{self.file}" if self.file else url
+        self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))
+        self._retry(self._migrate)
+
+    def add(self, records: Iterable[dict[str, Any]]) -> int:
+        """Writes the records that are not there yet; returns how many those are."""
+        rows = list({row["id"]: row for row in map(_row, records)}.values())
+        return sum(self._retry(lambda part=part: self._insert(part)) for part in _chunks(rows))  # type: ignore[misc]
+
+    def latest(self, commit: str | None = None) -> list[dict[str, Any]]:
+        """The last record of each key, of one commit or of all, in order of kind and key."""
+        return list({(r["kind"], r["key"]): r for r in self.records(commit)}.values())
+
+    def records(self, commit: str | None = None) -> list[dict[str, Any]]:
+        """All records, oldest first within a key."""
+        query = sa.select(RECORDS.c.data).order_by(RECORDS.c.kind, RECORDS.c.key, RECORDS.c.time)
+        if commit is not None:
+            query = query.where(RECORDS.c.commit == commit)
+
+        def select() -> list[dict[str, Any]]:
+            with self._connect() as connection:
+                return [json.loads(data) for data in connection.scalars(query)]
+
+        return self._retry(select)
+
+    def commit(self, name: str) -> str:
+        """The commit that begins with `name`, as records have it; DatabaseError if that is none or several."""
+
+        def select() -> list[str]:
+            with self._connect() as connection:
+                query = sa.select(RECORDS.c.commit).where(RECORDS.c.commit.startswith(name, autoescape=True))
+                return sorted(connection.scalars(query.distinct()))
+
+        found = self._retry(select)
+        if name in found:
+            return name
+        if len(found) != 1:
+            what = f"{name} could be {', '.join(found)}" if found else f"has no records of commit {name}"
+            raise DatabaseError(self.name, what)
+        return found[0]
+
+    def _insert(self, rows: Sequence[dict[str, Any]]) -> int:
+        with self._connect() as connection:
+            known = set(connection.scalars(sa.select(RECORDS.c.id).where(RECORDS.c.id.in_([r["id"] for r in rows]))))
+            new = [row for row in rows if row["id"] not in known]
+            if new:
+                connection.execute(RECORDS.insert(), new)
+            return len(new)
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        """A transaction on a connection that is closed afterwards, so that others can have the file."""
+        engine = sa.create_engine(self.url, poolclass=sa.NullPool)
+        try:
+            with engine.begin() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+    def _migrate(self) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        with self._connect() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def _retry(self, run: Callable[[], T]) -> T:
+        """Waits for others: who have the file, or wrote the same record or the same table at the same time."""
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                return run()
+            except sa.exc.DBAPIError as error:
+                if time.monotonic() > deadline or not _passes(error):
+                    raise DatabaseError(self.name, error.orig or error) from error
+                time.sleep(0.05)
+
+
+def _passes(error: sa.exc.DBAPIError) -> bool:
+    """Whether it is worth trying again."""
+    conflict = isinstance(error, sa.exc.IntegrityError) or "conflict" in str(error).lower()
+    return conflict or "Could not set lock" in str(error) or "already exists" in str(error)
+
+
+def _row(record: dict[str, Any]) -> dict[str, Any]:
+    data = json.dumps(record, sort_keys=True)
+    identity = hashlib.sha256(data.encode()).hexdigest()
+    return {**{name: record.get(name) for name in _COPIED}, "id": identity, "data": data}
+
+
+def _chunks(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for i in range(0, len(rows), _CHUNK):
+        yield rows[i : i + _CHUNK]

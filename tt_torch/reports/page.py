@@ -1,0 +1,104 @@
+"""The records as one HTML file that needs nothing else: no network, no server."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from tt_torch.reports.compare import STATES, state
+from tt_torch.sweep.pages import brief
+from tt_torch.sweep.summary import device_only, failures, good, host_reasons
+
+Record = dict[str, Any]
+
+_SLOWEST = 20
+_TOP = 30
+_NINES = 8  # PCC columns: below 0.9, 0.9, 0.99, ... and exact
+
+
+def render(records: Sequence[Record], history: Sequence[Record]) -> str:
+    """The page of the last record of each item; `history` has those of all commits, for the trend."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    ops = [record for record in records if record["kind"] == "op"]
+    models = [record for record in records if record["kind"] == "model"]
+    timed = sorted((r for r in records if r.get("seconds") is not None), key=lambda r: -r["seconds"])
+    return environment.get_template("page.html.j2").render(
+        states=[name for name in STATES if any(state(r) == name for r in records)],
+        state=state,
+        brief=brief,
+        commits=sorted({str(r.get("commit")) for r in records}),
+        newest=max((r.get("time") or "" for r in records), default=""),
+        totals=totals(records),
+        trend=trend(history),
+        models=models,
+        dtypes=list(dict.fromkeys(r["dtype"] for r in ops)),
+        matrix=matrix(ops),
+        tests=[record for record in records if record["kind"] == "test"],
+        failures=failures(records).most_common(_TOP),
+        reasons=host_reasons(records).most_common(_TOP),
+        slowest=timed[:_SLOWEST],
+        median=statistics.median(r["seconds"] for r in timed) if timed else 0.0,
+        pccs=distribution([r["pcc"] for r in models if r.get("pcc") is not None]),
+    )
+
+
+def totals(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """A tile per kind of item and data type: how many, how many right, how many on the device alone."""
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[f"{record['kind']}s {record.get('dtype', '')}".strip()].append(record)
+    tiles = []
+    for name, group in groups.items():
+        alone = sum(count for count, _ in device_only(group).values())
+        static = sum(of for _, of in device_only(group).values())
+        kind = group[0]["kind"]
+        share = f"{alone / static:.1%} with nothing on the host" if static and kind != "test" else ""
+        tiles.append({"name": name, "all": len(group), "right": sum(map(good, group)), "share": share})
+    return tiles
+
+
+def matrix(ops: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Records of each op, by data type."""
+    rows: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in ops:
+        rows[record["key"].split("/")[0]][record["dtype"]].append(record)
+    return dict(sorted(rows.items()))
+
+
+def trend(history: Sequence[Record]) -> list[dict[str, Any]]:
+    """Per commit, oldest first, and kind: the share of right results."""
+    points = []
+    for kind in sorted({record["kind"] for record in history}):
+        by_commit: dict[str, list[Record]] = defaultdict(list)
+        for record in sorted(history, key=lambda record: record.get("time") or ""):
+            if record["kind"] == kind:
+                by_commit[str(record.get("commit"))].append(record)
+        shares = [(commit, _share(state, group), _share(good, group)) for commit, group in by_commit.items()]
+        points.append({"kind": kind, "commits": shares})
+    return points
+
+
+def _share(test: Callable[[Record], Any], records: Sequence[Record]) -> float:
+    passed = (test(record) in (True, "match", "eager-raises-same") for record in records)
+    return sum(passed) / len(records)
+
+
+def distribution(pccs: Iterable[float]) -> list[tuple[str, int]]:
+    """How many correlations have how many nines."""
+    counts = Counter(_nines(pcc) for pcc in pccs)
+    labels = ["below 0.9", *(f"0.{'9' * n}" for n in range(1, _NINES)), f"at least 0.{'9' * _NINES}"]
+    return [(label, counts[n]) for n, label in enumerate(labels)]
+
+
+def _nines(pcc: float) -> int:
+    if math.isnan(pcc) or pcc < 0.9:
+        return 0
+    return _NINES if pcc >= 1 else min(_NINES, math.floor(-math.log10(1 - pcc) + 1e-9))

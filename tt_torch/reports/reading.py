@@ -1,0 +1,65 @@
+"""Records from files: JSON lines of sweeps, and JUnit XML of test runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tt_torch.errors import ResultsFileError
+from tt_torch.sweep.results import lines
+
+_OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All records of a file; raises ResultsFileError if it is neither of the two formats."""
+    try:
+        if path.suffix == ".xml":
+            return list(_junit(ElementTree.parse(path).getroot()))
+        records = list(lines(path))
+    except (ElementTree.ParseError, UnicodeDecodeError) as error:
+        raise ResultsFileError(str(path), str(error)) from error
+    if not records and path.stat().st_size:
+        raise ResultsFileError(str(path), "no line of it is JSON")
+    missing = {"kind", "key", "verdict"}.difference(*[record.keys() for record in records[:1]])
+    if records and missing:
+        raise ResultsFileError(str(path), f"its records have no {', '.join(sorted(missing))}")
+    return records
+
+
+def _junit(root: ElementTree.Element) -> Iterator[dict[str, Any]]:
+    for suite in root.iter("testsuite"):
+        shared = _properties(suite)
+        for case in suite.iterfind("testcase"):
+            properties = shared | _properties(case)
+            outcome = next((child for child in case if child.tag in _OUTCOMES), None)
+            record = {
+                "kind": "test",
+                "key": f"{case.get('classname', '')}::{case.get('name', '')}",
+                "verdict": "match" if outcome is None else _OUTCOMES[outcome.tag],
+                "seconds": float(case.get("time", 0)),
+                "time": suite.get("timestamp"),
+                "commit": properties.pop("commit", None),
+                "properties": properties,
+            }
+            if outcome is not None:
+                record |= {"error": outcome.get("type") or outcome.tag, "message": outcome.get("message", "")}
+            yield record
+
+
+def _properties(element: ElementTree.Element) -> dict[str, Any]:
+    found = {p.get("name", ""): p.get("value", "") for p in element.iterfind("properties/property")}
+    return {name: _value(text) for name, text in found.items()}
+
+
+def _value(text: str) -> Any:
+    """Properties that are JSON, such as a dictionary of tags, are taken apart."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,44 @@
+"""Results as JUnit XML that is whole at every moment, so that a crash of the sweep leaves a file that CI can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tt_torch.sweep.summary import GOOD
+
+_TAIL = b"</testsuite></testsuites>\n"
+_FAILED = {"wrong": "failure"}  # everything else that is not good is an error
+
+
+class JUnitFile:
+    """A file with one suite, to which cases are added. Each is one write, which also ends the file anew."""
+
+    def __init__(self, path: Path, suite: str, properties: dict[str, Any]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open("wb", buffering=0)
+        head = ElementTree.Element("testsuite", name=suite)
+        listed = ElementTree.SubElement(head, "properties")
+        for name, value in properties.items():
+            ElementTree.SubElement(listed, "property", name=name, value=str(value))
+        opened = ElementTree.tostring(head).removesuffix(b"</testsuite>")
+        self.file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>' + opened + b"\n" + _TAIL)
+
+    def append(self, record: dict[str, Any]) -> None:
+        seconds = str(record.get("seconds", 0))
+        case = ElementTree.Element("testcase", classname=record["kind"], name=record["key"], time=seconds)
+        if record["verdict"] not in GOOD:
+            tag = _FAILED.get(record["verdict"], "error")
+            shown = {"type": record["error"], "message": _printable(record["message"])}
+            ElementTree.SubElement(case, tag, shown)
+        self.file.seek(-len(_TAIL), 2)
+        self.file.write(ElementTree.tostring(case) + b"\n" + _TAIL)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that XML has no form for."""
+    return "".join(c for c in text if c >= " " or c in "\n\t")

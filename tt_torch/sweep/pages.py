@@ -1,0 +1,126 @@
+"""docs/ops.md and docs/models.md, written from the records of sweeps."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tt_torch.sweep.summary import alone, device_only, good
+
+Record = dict[str, Any]
+
+
+def ops_page(records: Sequence[Record]) -> str:
+    """Every op of the sweep: what runs on the device alone, what needs the host and why, what is not right."""
+    dtypes = list(dict.fromkeys(record["dtype"] for record in records))
+    lines = [
+        "# Ops",
+        "",
+        "Written by `tt-torch sweep docs` from a sweep over PyTorch's OpInfo database: samples of each op and data",
+        "type are compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch.",
+        *_origin(records),
+        "",
+        *_table(("dtype", "samples", "right", "static shapes", "of these with nothing on the host"), _totals(records)),
+        "",
+        "Right: the same values, or the same exception as in eager. Static shapes: those of the results follow from",
+        "those of the arguments, and eager runs the sample.",
+        "",
+        "## Not right",
+        "",
+        *_table(("sample", "verdict", "error"), _failures(records)),
+        "",
+        "## On the host, and why",
+        "",
+        *_table(("op on the host", "reason", "samples", "in"), _reasons(records)),
+        "",
+        "## All ops",
+        "",
+        "Samples with nothing on the host, of those compared. A blank: the op does not take the data type.",
+        "",
+        *_table(("op", *dtypes), _by_op(records, dtypes)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def models_page(records: Sequence[Record]) -> str:
+    """Every model of the sweep: does it run, how close is it to eager, what needs the host."""
+    right = sum(map(alone, records))
+    lines = [
+        "# Models",
+        "",
+        "Written by `tt-torch sweep docs` from `tt-torch sweep models`: small models of each family, with random",
+        "weights, compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch in float32.",
+        *_origin(records),
+        "",
+        f"{right} of {len(records)} run with nothing on the host and a correlation (PCC) of at least 0.99.",
+        "",
+        *_table(("model", "package", "PCC", "largest difference", "on the host or wrong"), map(_model, records)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _model(record: Record) -> Sequence[object]:
+    figures = (f"{record['pcc']:.6f}", f"{record['atol']:.1e}") if "pcc" in record else ("", "")
+    problems = [f"{op['op']} ×{op['count']}: {op['reason']}" for op in record.get("host_ops", ())]
+    problems += [f"graph break: {reason}" for reason in record.get("graph_breaks", ())]
+    if not good(record):
+        problems.insert(0, f"{record['verdict']}: {record['error']}: {record['message']}")
+    return (record["model"], record.get("group", ""), *figures, "; ".join(map(brief, problems)))
+
+
+def _origin(records: Iterable[Record]) -> list[str]:
+    commits = sorted({str(record["commit"]) for record in records})
+    versions = sorted({f"{name} {value}" for record in records for name, value in record["versions"].items()})
+    return [f"Commit {', '.join(commits)}; {', '.join(versions)}."]
+
+
+def _totals(records: Sequence[Record]) -> Iterator[Sequence[object]]:
+    counts = Counter(record["dtype"] for record in records)
+    right = Counter(record["dtype"] for record in records if good(record))
+    for dtype, (count, static) in device_only(records).items():
+        yield dtype, counts[dtype], right[dtype], static, f"{count} ({count / static:.1%})"
+
+
+def _failures(records: Iterable[Record]) -> Iterator[Sequence[object]]:
+    for record in records:
+        if not good(record):
+            yield record["key"], record["verdict"], brief(f"{record['error']}: {record['message']}")
+
+
+def _reasons(records: Iterable[Record]) -> Iterator[Sequence[object]]:
+    samples: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for record in records:
+        found = {(op["op"], brief(op["reason"])) for op in record.get("host_ops", ())}
+        found |= {("graph break", brief(reason)) for reason in record.get("graph_breaks", ())}
+        for cause in found:
+            samples[cause].append(record["key"].split("/")[0])
+    for (op, reason), keys in sorted(samples.items(), key=lambda item: (-len(item[1]), item[0])):
+        names = list(dict.fromkeys(keys))
+        yield op, reason, len(keys), ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _by_op(records: Iterable[Record], dtypes: Sequence[str]) -> Iterator[Sequence[object]]:
+    cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if record["verdict"] != "eager-raises-same":
+            cells[record["key"].split("/")[0]][record["dtype"]].append(alone(record))
+    for op, by_dtype in sorted(cells.items()):
+        yield op, *[f"{sum(by_dtype[d])} of {len(by_dtype[d])}" if d in by_dtype else "" for d in dtypes]
+
+
+def brief(text: str) -> str:
+    """In a cell of a table: one line, no more than a glance takes."""
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else line[:97] + "..."
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    cells = [[str(cell).replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
+    if not cells:
+        return ["None."]
+    return [_row(head), _row(["---"] * len(head)), *map(_row, cells)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
