@@ -17,7 +17,6 @@ from op_rows import (
     ALL,
     EVERY,
     FLOATS,
-    IMAGE,
     INTS,
     NUMBERS,
     Row,
@@ -40,6 +39,7 @@ from op_table_convolution import CONVOLUTIONS
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
+from op_table_pooling import INTERPOLATION, POOLING
 
 # --- element-wise -------------------------------------------------------------------------------
 
@@ -304,38 +304,8 @@ MATMULS = [
     Row("bilinear", F.bilinear, [(2, 3), (2, 4), (5, 3, 4), (5,)]),
 ]
 
-# --- pooling ----------------------------------------------------------------------------------
-
-
-POOLING = [
-    Row("max_pool2d", lambda x: F.max_pool2d(x, 2), [IMAGE]),
-    Row("max_pool2d options", lambda x: F.max_pool2d(x, 3, 2, 1), [IMAGE]),
-    Row("max_pool2d dilation", lambda x: F.max_pool2d(x, 2, 1, 0, 2), [IMAGE]),
-    Row("max_pool2d ceil", lambda x: F.max_pool2d(x, 2, 2, ceil_mode=True), [IMAGE]),
-    Row("max_pool2d rank 3", lambda x: F.max_pool2d(x, 2), [(4, 9, 8)]),
-    Row("max_pool1d", lambda x: F.max_pool1d(x, 3, 2), [(2, 3, 9)]),
-    Row("avg_pool2d", lambda x: F.avg_pool2d(x, 2), [IMAGE]),
-    Row("avg_pool2d options", lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
-    Row("avg_pool2d uncounted", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
-    Row("avg_pool2d divisor", lambda x: F.avg_pool2d(x, 2, divisor_override=3), [IMAGE]),
-    Row("avg_pool2d ceil", lambda x: F.avg_pool2d(x, 2, 2, ceil_mode=True), [IMAGE]),
-    Row("avg_pool1d", lambda x: F.avg_pool1d(x, 3, 2, 1), [(2, 3, 9)]),
-    Row("adaptive_avg_pool2d 1", lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
-    Row("adaptive_avg_pool2d even", lambda x: F.adaptive_avg_pool2d(x, (3, 4)), [IMAGE]),
-    Row("adaptive_avg_pool2d uneven", lambda x: F.adaptive_avg_pool2d(x, (4, 3)), [IMAGE]),
-    Row("adaptive_avg_pool1d", lambda x: F.adaptive_avg_pool1d(x, 3), [(2, 3, 9)]),
-    Row("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (3, 4)), [IMAGE]),
-    Row("interpolate nearest", lambda x: F.interpolate(x, scale_factor=2), [(2, 3, 4, 5)]),
-    Row("interpolate bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [(2, 3, 4, 5)]),
-    Row("im2col", lambda x: F.unfold(x, (2, 3), stride=2), [IMAGE]),
-    Row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [(2, 8, 3, 4)]),
-]
-
-
 UNSUPPORTED = [
     Row("aten.scatter_reduce", lambda x, i, v: x.scatter_reduce(1, i, v, "amax"), [(3, 5), index(0, 5, 3, 4), (3, 4)]),
-    Row("aten.avg_pool3d", lambda x: F.avg_pool3d(x, 2), [(1, 2, 4, 4, 4)]),
-    Row("aten._adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, 3), [(1, 2, 4, 4, 4)]),
     Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
 ]
@@ -351,6 +321,7 @@ FAMILIES = {
     "matmuls": MATMULS,
     "convolutions": CONVOLUTIONS,
     "pooling": POOLING,
+    "interpolation": INTERPOLATION,
     "movement": MOVEMENT,
     "indexing": INDEXING,
     "creation": CREATION,

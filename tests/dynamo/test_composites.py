@@ -21,6 +21,7 @@ IMAGES, FILTERS = (
     torch.linspace(-1, 1, 48).reshape(4, 2, 3, 2),
 )
 TRANSPOSED = {"stride": [3, 1], "padding": [0, 1], "output_padding": [2, 0], "dilation": [1, 1], "groups": 2}
+POOL = {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 1]}
 
 CASES = {
     "gelu": (composites.gelu(X), F.gelu(X)),
@@ -42,6 +43,10 @@ CASES = {
     "conv_transpose2d": (
         composites.conv_transpose2d(IMAGES, FILTERS, B[:4], **TRANSPOSED),
         F.conv_transpose2d(IMAGES, FILTERS, B[:4], **TRANSPOSED),
+    ),
+    "max_pool2d_with_indices": (
+        composites.max_pool2d_with_indices(IMAGES, **POOL),
+        F.max_pool2d(IMAGES, **POOL, return_indices=True),
     ),
     "cumprod": (composites.cumprod(X, dim=1), torch.cumprod(X, 1)),
     "sort": (composites.sort(X, dim=0, descending=True, stable=False), torch.sort(X, 0, descending=True)),

@@ -66,6 +66,14 @@ def conv_transpose2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
     return transposed_convolution(x, weight, bias, **window)
 
 
+@composite(
+    "(Tensor input, *, int[] kernel_size, int[] stride, int[] padding, int[] dilation)"
+    " -> (Tensor result, Tensor indices)"
+)
+def max_pool2d_with_indices(x: torch.Tensor, **window: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ops.aten.max_pool2d_with_indices(x, *window.values())
+
+
 @composite("(Tensor input, *, int dim) -> Tensor")
 def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
     """Products of the last 1, 2, 4, ... elements."""

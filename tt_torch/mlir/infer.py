@@ -197,6 +197,11 @@ def pool2d(x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any
     return make([1, 1, attrs["batch_size"] * height * width, attrs["channels"]], element(x))
 
 
+def pool2d_with_indices(x: Any, **attrs: Any) -> list[Type]:
+    pooled = pool2d(x, **attrs)
+    return [pooled, make(pooled.shape, ir.IntegerType.get_signless(32))]
+
+
 def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Type:
     return make([*dims(query)[:-1], dims(value)[-1]], element(query))
 

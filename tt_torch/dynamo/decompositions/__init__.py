@@ -9,6 +9,8 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     elementwise,
     indexing,
     integers,
+    interpolation,
+    max_pooling,
     movement,
     ordering,
     pooling,

@@ -12,6 +12,11 @@ from tt_torch.dynamo.decompositions.registry import decomposes, lengths
 aten = torch.ops.aten
 
 
+@decomposes(aten._unsafe_index_put.default, aten._unsafe_index_put.hacked_twin)
+def unsafe_index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    return aten.index_put(x, indices, values, accumulate)
+
+
 @decomposes(aten._unsafe_index.Tensor)
 def unsafe_index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     return aten.index(x, indices)

@@ -73,6 +73,11 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: in
     return x.reshape(-1).index_select(0, places.flatten()).reshape(list(size))
 
 
+@decomposes(aten.channel_shuffle.default, aten.native_channel_shuffle.default)
+def channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    return x.unflatten(1, [groups, -1]).transpose(1, 2).flatten(1, 2)
+
+
 @decomposes(aten.constant_pad_nd.default)
 def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
     """A crop is a slice; what grows is left to torch-mlir."""

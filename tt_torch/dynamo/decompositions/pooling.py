@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Average pooling and its gradients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.separable import apply, apply_transposed
 
 aten = torch.ops.aten
 
@@ -20,40 +21,13 @@ def _pair(value: Sequence[int], default: Sequence[int] = (0, 0)) -> tuple[int, i
     return (value[0], value[-1])
 
 
-def _overhang(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
+def overhang(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
     """How far the last window of ceil mode reaches over the padded input; the window must start inside of it."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     steps = math.ceil(span / stride)
     if steps * stride >= size + padding:
         steps -= 1
     return max(0, steps * stride - span)
-
-
-@decomposes(aten.max_pool2d_with_indices.default)
-def max_pool2d_with_indices(
-    x: Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
-    ceil_mode: bool = False,
-) -> Any:
-    """torch-mlir ignores ceil mode and does not take images without a batch."""
-    kernel, padding, dilation = _pair(kernel), _pair(padding), _pair(dilation)
-    stride = _pair(stride, kernel)
-    if x.dim() == 3:
-        values, indices = aten.max_pool2d_with_indices(x.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
-        return values.squeeze(0), indices.squeeze(0)
-    if not ceil_mode:
-        return NotImplemented
-    over = [_overhang(x.shape[d - 2], kernel[d], stride[d], padding[d], dilation[d]) for d in (0, 1)]
-    if not any(over):
-        return aten.max_pool2d_with_indices(x, kernel, stride, padding, dilation, False)
-    (top, left), (bottom, right), width = padding, over, x.shape[-1]
-    x = F.pad(x, (left, left + right, top, top + bottom), value=-math.inf)
-    values, indices = aten.max_pool2d_with_indices(x, kernel, stride, (0, 0), dilation, False)
-    row, column = indices // x.shape[-1] - top, indices % x.shape[-1] - left
-    return values, row * width + column
 
 
 @decomposes(aten.avg_pool2d.default)
@@ -69,7 +43,7 @@ def avg_pool2d(
     """Divisors that differ from window to window come from pooling ones; ceil mode is padding."""
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride, kernel)
-    over = [_overhang(x.shape[d - 2], kernel[d], stride[d], padding[d]) if ceil_mode else 0 for d in (0, 1)]
+    over = [overhang(x.shape[d - 2], kernel[d], stride[d], padding[d]) if ceil_mode else 0 for d in (0, 1)]
     if not (any(over) or divisor_override or ceil_mode):
         return NotImplemented
     (top, left), (bottom, right) = padding, over
@@ -84,3 +58,107 @@ def avg_pool2d(
     ones = torch.ones(x.shape[-2:], dtype=x.dtype)[None, None]
     counted = F.pad(ones, ring, value=1.0 if count_include_pad else 0.0)
     return means / window_means(counted).reshape(means.shape[-2:])
+
+
+# --- averages as products with matrices
+
+
+def windows_of(
+    size: int, kernel: int, stride: int, padding: int, ceil_mode: bool, dilation: int = 1
+) -> tuple[Tensor, Tensor]:
+    """Where windows begin and end, the padding before the first element being negative."""
+    over = overhang(size, kernel, stride, padding, dilation) if ceil_mode else 0
+    count = (size + 2 * padding + over - dilation * (kernel - 1) - 1) // stride + 1
+    begin = torch.arange(count) * stride - padding
+    return begin, begin + dilation * (kernel - 1) + 1
+
+
+def adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
+    place = torch.arange(count)
+    return place * size // count, ((place + 1) * size + count - 1) // count
+
+
+def _mean_of(windows: tuple[Tensor, Tensor], size: int, counted: Tensor | int) -> Tensor:
+    """(windows, size): one over the number of elements that count for the window, at each element of it."""
+    begin, end = (v.unsqueeze(1) for v in windows)
+    place = torch.arange(size)
+    held = torch.where((place >= begin) & (place < end), 1.0, 0.0)
+    return held / counted.unsqueeze(1) if isinstance(counted, Tensor) else held / counted
+
+
+def _averages(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> list[Tensor]:
+    """The matrices of an average pooling; a divisor goes to the first."""
+    matrices = []
+    for size, k, s, p in zip(sizes, kernel, stride, padding, strict=True):
+        windows = windows_of(size, k, s, p, ceil_mode)
+        low, high = (-p, size + p) if count_include_pad else (0, size)
+        counted = 1 if divisor_override else windows[1].clamp(max=high) - windows[0].clamp(min=low)
+        matrices.append(_mean_of(windows, size, counted))
+    return [matrices[0] / divisor_override, *matrices[1:]] if divisor_override else matrices
+
+
+def each(value: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
+    """One value per dimension."""
+    value = list(value) or list(default)
+    return value * dims if len(value) == 1 else value
+
+
+@decomposes(aten.avg_pool3d.default)
+def avg_pool3d(
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    if not x.is_floating_point():
+        return NotImplemented
+    kernel = each(kernel, 3)
+    window = (kernel, each(stride, 3, kernel), each(padding, 3), ceil_mode, count_include_pad, divisor_override)
+    return apply(x, _averages(x.shape[-3:], *window))
+
+
+@decomposes(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
+def avg_pool_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    dims = len(kernel)
+    window = (kernel, each(stride, dims, kernel), padding, ceil_mode, count_include_pad, divisor_override)
+    return apply_transposed(grad, _averages(x.shape[-dims:], *window))
+
+
+def _adaptive_averages(sizes: Sequence[int], counts: Sequence[int]) -> list[Tensor]:
+    windows = [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
+    return [_mean_of((a, b), size, b - a) for (a, b), size in zip(windows, sizes, strict=True)]
+
+
+@decomposes(aten._adaptive_avg_pool3d.default)
+def adaptive_avg_pool3d(x: Tensor, counts: Sequence[int]) -> Any:
+    return apply(x, _adaptive_averages(x.shape[-3:], counts)) if x.is_floating_point() else NotImplemented
+
+
+@decomposes(aten._adaptive_avg_pool2d_backward.default)
+def adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
+    return apply_transposed(grad, _adaptive_averages(x.shape[-2:], grad.shape[-2:]))
+
+
+@decomposes(aten._adaptive_avg_pool3d_backward.default)
+def adaptive_avg_pool3d_backward(grad: Tensor, x: Tensor) -> Tensor:
+    return apply_transposed(grad, _adaptive_averages(x.shape[-3:], grad.shape[-3:]))

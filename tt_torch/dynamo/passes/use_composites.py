@@ -53,6 +53,15 @@ def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
     return result if spatial == 2 else call(node, aten.squeeze.dim, result, 2)
 
 
+@RULES(aten.max_pool2d_with_indices.default)
+def max_pool2d_with_indices(node: Node, a: dict[str, Any]) -> Node | None:
+    """Where the positions are read, as gradients and unpooling do."""
+    if only_first(node):
+        return None
+    window = {key: list(a[key]) for key in ("kernel_size", "stride", "padding", "dilation")}
+    return composite(node, composites.max_pool2d_with_indices, a["self"], **window)
+
+
 @RULES(aten.cumprod.default)
 def cumprod(node: Node, a: dict[str, Any]) -> Node:
     result = value(node)

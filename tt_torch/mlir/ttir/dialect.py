@@ -113,6 +113,14 @@ op(
 POOL = {"channels": "i64", "kernel_size": "i64s", "stride": "i64s", "padding": "i64s", "dilation": "i64s"}
 op("max_pool2d", "input", {**SLIDING, **POOL}, infer=infer.pool2d)
 op(
+    "max_pool2d_with_indices",
+    "input",
+    {**SLIDING, **POOL},
+    results="result result_indices",
+    infer=infer.pool2d_with_indices,
+    doc="An index counts the elements of its image.",
+)
+op(
     "avg_pool2d",
     "input",
     {**SLIDING, **POOL, "count_include_pad": ("bool", True)},

@@ -167,6 +167,14 @@ op(
 )
 POOL = f"channels {SLIDING} extra_params"
 op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
+op(
+    "max_pool2d_with_indices",
+    "MaxPool2dWithIndicesOp",
+    "in",
+    f"channels {SLIDING}",
+    results="result result_indices",
+    infer=infer.pool2d_with_indices,
+)
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
 
 # --- data movement

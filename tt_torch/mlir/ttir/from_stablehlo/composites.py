@@ -42,10 +42,23 @@ def conv_transpose2d(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
     return unflatten(b, product, [batch, *size, out], NCHW)
 
 
+def max_pool2d_with_indices(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+    """Images in NCHW."""
+    (x,) = operands
+    batch, channels, height, width = shape(x)
+    sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
+    spans = zip((height, width), a["kernel_size"], a["stride"], a["padding"], a["dilation"], strict=True)
+    out = [infer.window(n, k, s, 2 * p, d) for n, k, s, p, d in spans]
+    window = a | {"padding": [*a["padding"], *a["padding"]]}
+    results = b("ttir.max_pool2d_with_indices", flatten(b, x, NCHW), **sizes, **window)
+    return [unflatten(b, r, [batch, *out, channels], NCHW) for r in results]
+
+
 SCATTERS = {"": "Invalid", "sum": "Sum"}
 
 COMPOSITES: dict[str, Expand] = {
     "tenstorrent.conv_transpose2d": conv_transpose2d,
+    "tenstorrent.max_pool2d_with_indices": max_pool2d_with_indices,
     "tenstorrent.cumprod": lambda b, operands, a: b("ttir.cumprod", *operands, dim=a["dim"]),
     "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
     "tenstorrent.topk": lambda b, operands, a: b("ttir.topk", *operands, **a),

@@ -1,0 +1,157 @@
+"""Max pooling with the positions of the maxima, adaptive too, and what uses positions: unpooling and gradients.
+
+A position counts the elements of an image or volume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.pooling import adaptive_windows, each, overhang, windows_of
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+
+Ints = Sequence[int]
+
+
+def _lowest(x: Tensor) -> float:
+    """Of integers the device's least."""
+    return -math.inf if x.is_floating_point() else max(torch.iinfo(x.dtype).min, -(2**31))
+
+
+def _strides(sizes: Ints) -> list[int]:
+    return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+
+
+def _max_of(x: Tensor, places: Sequence[Tensor], pads: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    """Maxima of windows and their positions. Each dimension has (windows, elements) places, and how far these reach
+    beyond both ends. The elements are looked up, so that a window is a row."""
+    dims, padded = len(places), x
+    if any(sum(pair) for pair in pads):
+        padded = aten.constant_pad_nd(x, [p for pair in list(pads)[::-1] for p in pair], _lowest(x))
+    there = _flat([p + low for p, (low, _) in zip(places, pads, strict=True)], padded.shape[-dims:])
+    own = _flat(places, x.shape[-dims:])
+    windows = padded.flatten(-dims).index_select(-1, there.flatten()).unflatten(-1, list(there.shape))
+    values, which = windows.max(-1)
+    row = torch.arange(own.shape[0]) * own.shape[1]
+    shape = [p.shape[0] for p in places]
+    return values.unflatten(-1, shape), own.flatten()[which + row].unflatten(-1, shape)
+
+
+def _flat(places: Sequence[Tensor], sizes: Ints) -> Tensor:
+    """(windows, elements): the places of each window's elements among all of an image."""
+    dims, total = len(places), torch.zeros((), dtype=torch.int64)
+    for d, (rows, stride) in enumerate(zip(places, _strides(sizes), strict=True)):
+        window, element = rows.shape
+        spread = [1] * 2 * dims
+        spread[d], spread[dims + d] = window, element
+        total = total + (rows * stride).reshape(spread)
+    return total.reshape(math.prod(total.shape[:dims]), -1)
+
+
+def _max_of_sliding(
+    x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> tuple[Tensor, Tensor]:
+    places, pads = [], []
+    for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
+        begin, _ = windows_of(size, k, s, p, ceil_mode, d)
+        places.append(begin.unsqueeze(1) + torch.arange(k) * d)
+        pads.append((p, max(0, (begin.shape[0] - 1) * s - p + d * (k - 1) + 1 - size)))
+    return _max_of(x, places, pads)
+
+
+@decomposes(aten.max_pool2d_with_indices.default)
+def max_pool2d_with_indices(
+    x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
+) -> Any:
+    """torch-mlir ignores ceil mode and wants a stride; images without a batch and integers it does not take."""
+    implied, kernel = not stride, each(kernel, 2)
+    padding, dilation, stride = each(padding, 2), each(dilation, 2), each(stride, 2, kernel)
+    if not x.is_floating_point():
+        return _max_of_sliding(x, kernel, stride, padding, dilation, ceil_mode)
+    if x.dim() == 3:
+        values, indices = aten.max_pool2d_with_indices(x.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
+        return values.squeeze(0), indices.squeeze(0)
+    if not ceil_mode and not implied:
+        return NotImplemented
+    over = [overhang(x.shape[d - 2], kernel[d], stride[d], padding[d], dilation[d]) for d in (0, 1)]
+    if not ceil_mode or not any(over):
+        return aten.max_pool2d_with_indices(x, kernel, stride, padding, dilation, False)
+    (top, left), (bottom, right), width = padding, over, x.shape[-1]
+    x = F.pad(x, (left, left + right, top, top + bottom), value=-math.inf)
+    values, indices = aten.max_pool2d_with_indices(x, kernel, stride, (0, 0), dilation, False)
+    row, column = indices // x.shape[-1] - top, indices % x.shape[-1] - left
+    return values, row * width + column
+
+
+@decomposes(aten.max_pool3d_with_indices.default)
+def max_pool3d_with_indices(
+    x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The values alone are those of two poolings, of the planes and of what lies behind each other."""
+    kernel, padding, dilation = (each(v, 3) for v in (kernel, padding, dilation))
+    stride = each(stride, 3, kernel)
+    window = (kernel, stride, padding, dilation)
+    values, positions = _max_of_sliding(x, *window, ceil_mode)
+    if x.is_floating_point():
+        *_batch, depth, height, width = x.shape
+        planes = x.reshape(-1, depth, height, width)
+        planes = aten.max_pool2d_with_indices(planes, *(v[1:] for v in window), ceil_mode)[0]
+        column = [[v[0], one] for v, one in zip(window, (1, 1, 0, 1), strict=True)]
+        values = aten.max_pool2d_with_indices(planes.flatten(-2), *column, ceil_mode)[0].reshape(values.shape)
+    return values, positions
+
+
+@decomposes(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def adaptive_max_pool(x: Tensor, counts: Ints) -> tuple[Tensor, Tensor]:
+    """Windows of one length: the last element of a shorter one repeats."""
+    places = []
+    for size, count in zip(x.shape[-len(counts) :], counts, strict=True):
+        begin, end = adaptive_windows(size, count)
+        longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
+        places.append(torch.minimum(begin.unsqueeze(1) + torch.arange(longest), end.unsqueeze(1) - 1))
+    return _max_of(x, places, [(0, 0)] * len(counts))
+
+
+def _put(source: Tensor, positions: Tensor, shape: Ints, dims: int, add: bool) -> Tensor:
+    """Zeros of `shape`, with the elements of `source` at their positions among its last dimensions."""
+    zeros = source.new_zeros([*shape[:-dims], math.prod(shape[-dims:])])
+    source, positions = source.flatten(-dims), positions.flatten(-dims)
+    return (zeros.scatter_add if add else zeros.scatter)(-1, positions, source).reshape(list(shape))
+
+
+@decomposes(aten.max_pool2d_with_indices_backward.default, aten.max_pool3d_with_indices_backward.default)
+def max_pool_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    positions: Tensor,
+) -> Tensor:
+    return _put(grad, positions, x.shape, len(kernel), add=True)
+
+
+@decomposes(aten.adaptive_max_pool2d_backward.default)
+def adaptive_max_pool2d_backward(grad: Tensor, x: Tensor, positions: Tensor) -> Tensor:
+    return _put(grad, positions, x.shape, 2, add=True)
+
+
+@decomposes(aten.adaptive_max_pool3d_backward.default)
+def adaptive_max_pool3d_backward(grad: Tensor, x: Tensor, positions: Tensor) -> Tensor:
+    return _put(grad, positions, x.shape, 3, add=True)
+
+
+@decomposes(aten.max_unpool2d.default, aten.max_unpool3d.default)
+def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Any) -> Tensor:
+    dims = len(sizes)
+    return _put(x, positions, [*x.shape[:-dims], *sizes], dims, add=False)
