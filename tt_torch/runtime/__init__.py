@@ -89,6 +89,13 @@ class Device:
         options.allow_host_code, options.host_memory_size = allow_host_code, host_memory_size
         self._adopt(_runtime.Device(options))
 
+    @classmethod
+    def shared(cls, arch: str = "wormhole_b0", chip: int = 0) -> Device:
+        """The one device of this chip that the whole process shares; opened at first use, and anew after a close."""
+        device = cls.__new__(cls)
+        device._adopt(_runtime.Device.shared(_arch(arch), chip))
+        return device
+
     def _adopt(self, impl: Any) -> None:
         self._impl = impl
         self._residents = _Residents(impl)
@@ -319,7 +326,7 @@ def default_device(arch: str = "wormhole_b0") -> Device:
     """The one device of an architecture that everybody shares; opened at first use, closed at exit."""
     with _default_lock:
         if arch not in _default or not _default[arch].is_open:
-            _default[arch] = Device(arch)
+            _default[arch] = Device.shared(arch)
         return _default[arch]
 
 

@@ -159,6 +159,7 @@ void bind_device(py::module_& m) {
       .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code);
   py::class_<Device>(m, "Device")
       .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
+      .def_static("shared", &Device::shared, py::arg("arch"), py::arg("chip") = 0)
       .def_property_readonly("options", &Device::options)
       .def_property_readonly("is_open", &Device::is_open)
       .def("submesh", &Device::submesh)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "const_cache.h"
 #include "memory.h"
@@ -59,6 +60,19 @@ Device Device::open(const DeviceOptions& options) {
       options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
     throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
   return Device(make_device(filled));
+}
+
+Device Device::shared(Arch arch, int64_t chip) {
+  static std::mutex mutex;
+  static auto& open_devices = *new std::map<std::pair<Arch, int64_t>, Device>();  // outlives every tensor
+  std::lock_guard lock(mutex);
+  const auto key = std::pair(arch, chip);
+  const auto it = open_devices.find(key);
+  if (it != open_devices.end() && it->second.is_open()) return it->second;
+  DeviceOptions options;
+  options.arch = arch;
+  options.device_ids = {chip};
+  return open_devices.insert_or_assign(key, open(options)).first->second;
 }
 
 Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) const {

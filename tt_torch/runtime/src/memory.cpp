@@ -111,11 +111,23 @@ void Device::Impl::require_open() const {
 DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec,
                            const std::string& label)
     : device_(std::move(device)) {
+  reserve(label + " " + describe(spec), spec.buffer, [&](int64_t banks) { return footprint(spec, banks); });
+}
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, int64_t pages, const std::string& name)
+    : device_(std::move(device)) {
+  reserve(name, BufferType::Dram, [&](int64_t banks) {
+    return Footprint{ceil_div(pages, banks) * kDramPage, pages * kDramPage};
+  });
+}
+
+void DeviceBuffer::reserve(const std::string& name, BufferType where,
+                           const std::function<Footprint(int64_t banks)>& size_of) {
   std::lock_guard lock(device_->mutex);
   device_->require_open();
-  Space& space = device_->spaces[static_cast<size_t>(spec.buffer)];
-  const Footprint size = footprint(spec, space.banks);
-  LiveBuffer buffer{label + " " + describe(spec), spec.buffer, 0, size.per_bank, size.total};
+  Space& space = device_->spaces[static_cast<size_t>(where)];
+  const Footprint size = size_of(space.banks);
+  LiveBuffer buffer{name, where, 0, size.per_bank, size.total};
   const auto address = space.allocate(size.per_bank);
   if (!address) {
     std::vector<LiveBuffer> live;
@@ -123,6 +135,7 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpe
     throw_exhausted(buffer, space, std::move(live));
   }
   buffer.address = *address;
+  reserved_ = size.per_bank * space.banks;
   key_ = device_->next_buffer++;
   device_->live.emplace(key_, std::move(buffer));
   ++device_->generation;
@@ -136,6 +149,11 @@ DeviceBuffer::~DeviceBuffer() {
   device_->live.erase(it);
   ++device_->generation;
 }
+
+DramBlock::DramBlock(const Device& device, int64_t bytes, const std::string& name)
+    : buffer_(std::make_shared<DeviceBuffer>(device.impl(), ceil_div(bytes, kDramPage), name)) {}
+
+int64_t DramBlock::reserved() const { return buffer_->reserved(); }
 
 void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<LiveBuffer> live) {
   std::erase_if(live, [&](const LiveBuffer& buffer) { return buffer.space != wanted.space; });

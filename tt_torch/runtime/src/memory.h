@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,17 +54,24 @@ struct Device::Impl {
   void require_open() const;
 };
 
+constexpr int64_t kDramPage = 512;  // bytes of untyped memory that lie in one bank
+
 // Owns a buffer on a device; releases it when it dies, unless the device was closed before.
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec, const std::string& label);
+  // A whole number of pages in DRAM.
+  DeviceBuffer(std::shared_ptr<Device::Impl> device, int64_t pages, const std::string& name);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  int64_t reserved() const { return reserved_; }  // bytes over all banks
 
  private:
+  void reserve(const std::string& name, BufferType space, const std::function<Footprint(int64_t banks)>& size);
   std::shared_ptr<Device::Impl> device_;
   uint64_t key_;
+  int64_t reserved_ = 0;
 };
 
 // The error for an allocation that does not fit, listing what occupies the space.

@@ -37,6 +37,8 @@ struct MemoryStats {
 class TT_RUNTIME_API Device {
  public:
   static Device open(const DeviceOptions& options = {});
+  // The one device of this chip that the whole process shares: opened at first use, and anew after a close.
+  static Device shared(Arch arch, int64_t chip = 0);
 
   const DeviceOptions& options() const;
   MemoryStats memory(BufferType space) const;
@@ -50,6 +52,17 @@ class TT_RUNTIME_API Device {
  private:
   explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
+};
+
+// Bytes in a device's DRAM, spread over all its banks; free again when it dies. An allocation that does not
+// fit throws a DeviceMemory error that lists what is live.
+class TT_RUNTIME_API DramBlock {
+ public:
+  DramBlock(const Device& device, int64_t bytes, const std::string& name);
+  int64_t reserved() const;  // bytes over all banks, page alignment included
+
+ private:
+  std::shared_ptr<class DeviceBuffer> buffer_;
 };
 
 }  // namespace tt::runtime

@@ -1,0 +1,35 @@
+"""What a device is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProperties:
+    """`name`, `arch` ("wormhole_b0" or "blackhole"), `total_memory` (bytes of DRAM), `l1_memory` (bytes over all
+    cores), `emulated`."""
+
+    name: str
+    arch: str
+    total_memory: int
+    l1_memory: int
+    emulated: bool = True
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    from tt_torch.config import CompilerConfig
+    from tt_torch.runtime import Device
+
+    arch = CompilerConfig.from_env().arch
+    chip = Device.shared(arch, torch.accelerator._get_device_index(device, optional=True))
+    memory = chip.memory_stats()
+    name = f"Tenstorrent {arch} (emulated)"
+    return DeviceProperties(name, arch, memory["dram"]["total"], memory["l1"]["total"])
+
+
+def get_device_name(device: Any = None) -> str:
+    return get_device_properties(device).name

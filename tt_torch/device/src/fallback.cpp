@@ -1,0 +1,63 @@
+#include "tt/device/device.h"
+
+#include <ATen/native/CPUFallback.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <string_view>
+
+namespace tt::device {
+
+namespace {
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool is_forbidden() { return variable("TT_TORCH_FALLBACK") == "error"; }
+
+bool is_logged() {
+  return variable("TT_TORCH_LOG").find("fallback") != std::string_view::npos || variable("DEBUG_CPP_EXT") == "1";
+}
+
+struct Calls {
+  std::mutex mutex;
+  std::map<std::string, int64_t> counts;
+};
+
+Calls& calls() {
+  static auto& all = *new Calls();
+  return all;
+}
+
+void count(const std::string& op) {
+  std::lock_guard lock(calls().mutex);
+  if (++calls().counts[op] == 1 && is_logged())
+    std::cerr << "tt_torch: " + op + " has no kernel on the device and runs on the CPU\n";
+}
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = toString(op.operator_name());
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_forbidden(), name,
+                              " has no kernel on device tt, and TT_TORCH_FALLBACK=error forbids the CPU's");
+  count(name);
+  at::native::cpu_fallback(op, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+
+}  // namespace
+
+std::map<std::string, int64_t> fallback_counts() {
+  std::lock_guard lock(calls().mutex);
+  return calls().counts;
+}
+
+void clear_fallback_counts() {
+  std::lock_guard lock(calls().mutex);
+  calls().counts.clear();
+}
+
+}  // namespace tt::device
