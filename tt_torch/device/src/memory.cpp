@@ -40,7 +40,7 @@ void for_each_stat(DeviceStats& stats, Reset reset) {
 }  // namespace
 
 // The reservations of one device: those in use are counted, freed ones are kept by size for the next tensor.
-class Pool : public std::enable_shared_from_this<Pool> {
+class Pool {
  public:
   explicit Pool(c10::DeviceIndex index) : index_(index), device_(open_chip(index)) {}
 
@@ -51,7 +51,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     block->bytes = rounded(bytes);
     std::lock_guard lock(mutex_);
     reopen_if_closed();
-    block->pool = shared_from_this();
+    block->pool = this;
     block->opening = device_.impl().get();
     block->reservation = reserve(block->bytes);
     count(*block, 1);
@@ -152,14 +152,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
 namespace {
 
-const std::shared_ptr<Pool>& pool_of(c10::DeviceIndex device) {
+Pool& pool_of(c10::DeviceIndex device) {
   // Never destroyed: tensors may outlive everything else.
-  static auto& pools = *new std::array<std::shared_ptr<Pool>, kMostChips>();
+  static auto& pools = *new std::array<std::unique_ptr<Pool>, kMostChips>();
   static std::array<std::once_flag, kMostChips> made;
   check_chip(device);
   const auto at = static_cast<size_t>(device);
-  std::call_once(made[at], [&] { pools[at] = std::make_shared<Pool>(device); });
-  return pools[at];
+  std::call_once(made[at], [&] { pools[at] = std::make_unique<Pool>(device); });
+  return *pools[at];
 }
 
 void release(void* context) {
@@ -175,16 +175,22 @@ Allocator& Allocator::instance() {
 }
 
 c10::DataPtr Allocator::allocate(size_t bytes) {
-  const auto size = static_cast<int64_t>(bytes);
-  return adopt({c10::Storage::use_byte_size_t(), size, c10::GetAllocator(c10::kCPU), /*resizable=*/true},
-               current_chip());
+  const c10::Device device(kType, current_chip());
+  if (bytes == 0) return {nullptr, device};
+  // The device's memory first: if it has no room, the host is not asked.
+  auto* block = pool_of(device.index()).take(bytes, {}).release();
+  c10::DataPtr owner(block, block, &release, device);
+  block->host = {c10::Storage::use_byte_size_t(), static_cast<int64_t>(bytes),
+                 c10::GetAllocator(c10::kCPU), /*resizable=*/true};
+  owner.unsafe_set_data(block->host.mutable_data());
+  return owner;
 }
 
 c10::DataPtr Allocator::adopt(c10::Storage host, c10::DeviceIndex device) {
   if (host.nbytes() == 0) return {nullptr, c10::Device(kType, device)};
   void* data = host.mutable_data();
   const size_t bytes = host.nbytes();
-  return {data, pool_of(device)->take(bytes, std::move(host)).release(), &release, c10::Device(kType, device)};
+  return {data, pool_of(device).take(bytes, std::move(host)).release(), &release, c10::Device(kType, device)};
 }
 
 const Block* Allocator::block_of(const c10::DataPtr& data) {
@@ -198,21 +204,21 @@ void Allocator::copy_data(void* destination, const void* source, size_t bytes) c
 }
 
 void Allocator::emptyCache(c10::MempoolId_t) {
-  for (c10::DeviceIndex device = 0; device < chip_count(); ++device) pool_of(device)->empty_cache();
+  for (c10::DeviceIndex device = 0; device < chip_count(); ++device) pool_of(device).empty_cache();
 }
 
-DeviceStats Allocator::getDeviceStats(c10::DeviceIndex device) { return pool_of(device)->stats(); }
+DeviceStats Allocator::getDeviceStats(c10::DeviceIndex device) { return pool_of(device).stats(); }
 
 void Allocator::resetAccumulatedStats(c10::DeviceIndex device) {
-  pool_of(device)->reset([](auto& stat) { stat.reset_accumulated(); });
+  pool_of(device).reset([](auto& stat) { stat.reset_accumulated(); });
 }
 
 void Allocator::resetPeakStats(c10::DeviceIndex device) {
-  pool_of(device)->reset([](auto& stat) { stat.reset_peak(); });
+  pool_of(device).reset([](auto& stat) { stat.reset_peak(); });
 }
 
 std::pair<size_t, size_t> Allocator::getMemoryInfo(c10::DeviceIndex device) {
-  const runtime::MemoryStats dram = pool_of(device)->dram();
+  const runtime::MemoryStats dram = pool_of(device).dram();
   return {static_cast<size_t>(dram.total - dram.allocated), static_cast<size_t>(dram.total)};
 }
 

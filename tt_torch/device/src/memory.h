@@ -15,7 +15,7 @@ class Pool;
 // What a tensor's storage owns on a device. The emulated bytes lie in `host`, a CPU storage that kernels
 // compute on.
 struct Block {
-  std::shared_ptr<Pool> pool;
+  Pool* pool = nullptr;
   c10::Storage host;
   size_t bytes = 0, requested = 0;  // as reserved, rounded up; as asked for
   const void* opening = nullptr;  // of the device that it was reserved on

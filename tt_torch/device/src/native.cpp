@@ -1,6 +1,23 @@
 // Ops that run on the device: each row of ops.h registers a kernel that computes on device memory itself.
+// The calls that small programs are made of have rows here, which save the boxing of their arguments.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/add_cpu_dispatch.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/div_cpu_dispatch.h>
+#include <ATen/ops/exp_cpu_dispatch.h>
+#include <ATen/ops/gelu_cpu_dispatch.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/mul_cpu_dispatch.h>
+#include <ATen/ops/neg_cpu_dispatch.h>
+#include <ATen/ops/relu_cpu_dispatch.h>
+#include <ATen/ops/sigmoid_cpu_dispatch.h>
+#include <ATen/ops/silu_cpu_dispatch.h>
+#include <ATen/ops/sqrt_cpu_dispatch.h>
+#include <ATen/ops/sub_cpu_dispatch.h>
+#include <ATen/ops/tanh_cpu_dispatch.h>
+#include <ATen/ops/threshold_backward_cpu_dispatch.h>
 #include <torch/library.h>
 
 #include "generator.h"
@@ -13,8 +30,6 @@ namespace {
 
 using torch::jit::Stack;
 
-at::Tensor enter(Crossing& crossing, const at::Tensor& tensor) { return crossing.enter(tensor); }
-
 // Indices of advanced indexing may lie on the CPU, like lists of step counters.
 at::Tensor enter_element(Crossing& crossing, const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_privateuseone() ? crossing.enter(tensor) : tensor;
@@ -22,7 +37,7 @@ at::Tensor enter_element(Crossing& crossing, const at::Tensor& tensor) {
 
 void enter(Crossing& crossing, c10::IValue& value) {
   if (value.isTensor()) {
-    value = enter(crossing, value.toTensor());
+    value = crossing.enter(value.toTensor());
   } else if (value.isTensorList()) {
     c10::List<at::Tensor> views;
     views.reserve(value.toListRef().size());
@@ -45,6 +60,12 @@ void leave(Crossing& crossing, c10::IValue& value) {
     for (const c10::IValue& element : value.toListRef()) results.push_back(crossing.leave(element.toTensor()));
     value = std::move(results);
   }
+}
+
+at::Tensor view(Crossing& crossing, const at::Tensor& tensor) { return crossing.enter(tensor); }
+template <typename Other>
+Other& view(Crossing&, Other& other) {
+  return other;
 }
 
 // Runs an op's CPU kernel on views of its operands.
@@ -77,15 +98,84 @@ class NativeOp final : public c10::OperatorKernel {
   int generator_ = -1;
 };
 
-bool has_cpu_kernel(const c10::OperatorHandle& op) { return op.hasKernelForDispatchKey(c10::DispatchKey::CPU); }
+// The same for one signature: `kernel` takes views and returns a new tensor, or its first argument.
+template <auto kernel>
+struct Direct;
 
-// Every overload of the listed ops that the CPU has a kernel of its own for. PyTorch composes the others.
+template <typename... Arguments, at::Tensor (*kernel)(Arguments...)>
+struct Direct<kernel> {
+  static at::Tensor call(Arguments... arguments) {
+    Crossing crossing;
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    return adopt(std::apply(kernel, std::tuple<decltype(view(crossing, arguments))...>{view(crossing, arguments)...}), crossing.device());
+  }
+};
+
+template <typename... Arguments, at::Tensor& (*kernel)(at::Tensor&, Arguments...)>
+struct Direct<kernel> {
+  static at::Tensor& call(at::Tensor& self, Arguments... arguments) {
+    Crossing crossing;
+    at::Tensor target = crossing.enter(self);
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    kernel(target, view(crossing, arguments)...);
+    return self;
+  }
+};
+
+using Division = at::Tensor(const at::Tensor&, const at::Tensor&);
+using DivisionInPlace = at::Tensor&(at::Tensor&, const at::Tensor&);
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  const std::set<std::string_view> listed(std::begin(kOps), std::end(kOps));
+  m.impl("add.Tensor", Direct<&at::cpu::add>::call);
+  m.impl("add_.Tensor", Direct<&at::cpu::add_>::call);
+  m.impl("sub.Tensor", Direct<&at::cpu::sub>::call);
+  m.impl("sub_.Tensor", Direct<&at::cpu::sub_>::call);
+  m.impl("mul.Tensor", Direct<&at::cpu::mul>::call);
+  m.impl("mul_.Tensor", Direct<&at::cpu::mul_>::call);
+  m.impl("div.Tensor", Direct<static_cast<Division*>(&at::cpu::div)>::call);
+  m.impl("div_.Tensor", Direct<static_cast<DivisionInPlace*>(&at::cpu::div_)>::call);
+  m.impl("mm", Direct<static_cast<Division*>(&at::cpu::mm)>::call);
+  m.impl("bmm", Direct<static_cast<Division*>(&at::cpu::bmm)>::call);
+  m.impl("addmm", Direct<&at::cpu::addmm>::call);
+  m.impl("exp", Direct<&at::cpu::exp>::call);
+  m.impl("gelu", Direct<&at::cpu::gelu>::call);
+  m.impl("neg", Direct<&at::cpu::neg>::call);
+  m.impl("relu", Direct<&at::cpu::relu>::call);
+  m.impl("relu_", Direct<&at::cpu::relu_>::call);
+  m.impl("sigmoid", Direct<&at::cpu::sigmoid>::call);
+  m.impl("silu", Direct<&at::cpu::silu>::call);
+  m.impl("sqrt", Direct<&at::cpu::sqrt>::call);
+  m.impl("tanh", Direct<&at::cpu::tanh>::call);
+  m.impl("threshold_backward", Direct<&at::cpu::threshold_backward>::call);
+}
+
+// Ops that PyTorch composes from others keep their composition where gradients depend on it.
+bool has_cpu_kernel(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
+         (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+          !op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd));
+}
+
+// Functions that make tensors from nothing are composed from `empty` and an op with `out=`.
+bool takes_device(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.arguments(),
+                             [](const c10::Argument& argument) { return argument.name() == "device"; });
+}
+
+// In place, an op of the same name with an underscore.
+bool is_listed(std::string_view name) {
+  static const std::set<std::string_view> listed(std::begin(kOps), std::end(kOps));
+  return listed.contains(name) || (name.ends_with('_') && listed.contains(name.substr(0, name.size() - 1)));
+}
+
+// Every overload of the listed ops that runs on the CPU by itself.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (!name.name.starts_with("aten::") || !listed.contains(std::string_view(name.name).substr(6))) continue;
+    if (!name.name.starts_with("aten::") || !is_listed(std::string_view(name.name).substr(6))) continue;
     const auto op = c10::Dispatcher::singleton().findOp(name);
-    if (!op || !has_cpu_kernel(*op)) continue;
+    if (!op || !has_cpu_kernel(*op) || takes_device(op->schema())) continue;
+    if (op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;  // above
     m.impl(toString(name).c_str(),
            torch::CppFunction::makeFromBoxedFunctor(std::make_unique<NativeOp>(op->schema())));
   }

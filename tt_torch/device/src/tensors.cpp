@@ -49,10 +49,15 @@ at::Tensor on_host(const at::Tensor& tensor) {
   return tensor;
 }
 
+at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  at::Tensor to = on_host(self);
+  at::native::copy_(to, on_host(source), non_blocking);
+  return self;
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
-  at::Tensor to = on_host(dst);
-  at::native::copy_(to, on_host(self), non_blocking);
-  return dst;
+  at::Tensor to = dst;
+  return copy(to, self, non_blocking);
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
@@ -81,6 +86,7 @@ void record_stream(at::Tensor&, c10::Stream) {}  // streams run in program order
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", empty);
   m.impl("empty_strided", empty_strided);
+  m.impl("copy_", copy);
   m.impl("_copy_from", copy_from);
   m.impl("_copy_from_and_resize", copy_from_and_resize);
   m.impl("resize_", resize);
@@ -94,6 +100,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage_storage_offset", set_to_storage);
   m.impl("record_stream", record_stream);
 }
+
+// Copies resolve lazy conjugation and negation themselves; to resolve them before would be to copy.
+void copies_see_lazy_bits(torch::Library& m) {
+  for (const char* op : {"_copy_from", "_copy_from_and_resize"}) m.impl(op, torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { copies_see_lazy_bits(m); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { copies_see_lazy_bits(m); }
 
 }  // namespace
 

@@ -1,0 +1,138 @@
+"""PyTorch's OpInfo database on device tt: each sample's results and gradients against the CPU's.
+
+    python tests/device/opinfo.py [-k NAME] [--forward | --gradients] [--json FILE]
+
+Not collected by pytest: 600 ops with their samples take minutes. It prints how many samples are right, and the
+ops that are not, by reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import sys
+import unittest
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.testing._internal.common_device_type import instantiate_device_type_tests, ops
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import TestCase
+from torch.utils import _pytree as pytree
+
+UNINITIALIZED = {
+    "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+}  # fmt: skip
+right: collections.Counter[str] = collections.Counter()
+wrong: dict[str, list[tuple[str, str]]] = {"forward": [], "gradients": []}
+
+
+def move(value: Any, device: str) -> Any:
+    """A copy of a sample's value on a device: leaves that record gradients stay such leaves."""
+    if not isinstance(value, torch.Tensor):
+        return torch.device(device) if value in ("cpu", torch.device("cpu")) else value
+    if value.layout != torch.strided:
+        return value.detach().to(device).requires_grad_(value.requires_grad)
+    copied = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=device)
+    copied.copy_(value.detach())
+    return copied.requires_grad_(value.requires_grad)
+
+
+def call(op: Any, sample: Any, device: str) -> tuple[Any, list[torch.Tensor]]:
+    inputs = pytree.tree_map(lambda value: move(value, device), (sample.input, sample.args, sample.kwargs))
+    torch.manual_seed(0)
+    result = op(inputs[0], *inputs[1], **inputs[2])
+    return sample.output_process_fn_grad(result), [
+        leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+
+
+def forward(op: Any, sample: Any, device: str) -> Any:
+    result, _ = call(op, sample, device)
+    if op.name not in UNINITIALIZED:
+        return result
+    return pytree.tree_map(lambda value: value.zero_() if isinstance(value, torch.Tensor) else value, result)
+
+
+def gradients(op: Any, sample: Any, device: str) -> Any:
+    result, leaves = call(op, sample, device)
+    outputs = [out for out in pytree.tree_leaves(result) if isinstance(out, torch.Tensor) and out.requires_grad]
+    if not outputs or not leaves:
+        return []
+    torch.manual_seed(1)
+    weights = [torch.randn(out.shape, dtype=out.dtype).to(device) for out in outputs]
+    return torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
+
+
+def check(kind: str, compute: Callable[[Any, Any, str], Any], op: Any, sample: Any, device: str) -> None:
+    try:
+        expected = compute(op, sample, "cpu")
+    except Exception:
+        return  # the CPU does not take it either
+    try:
+        actual = compute(op, sample, device)
+        for value in pytree.tree_leaves(actual):
+            assert not isinstance(value, torch.Tensor) or value.device.type == "tt", f"a result is on {value.device}"
+        torch.testing.assert_close(
+            pytree.tree_leaves(actual), pytree.tree_leaves(expected), check_device=False, equal_nan=True
+        )
+    except Exception as error:
+        wrong[kind].append((op.full_name if hasattr(op, "full_name") else op.name, first_line(error)))
+        return
+    right[kind] += 1
+
+
+def first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:160]
+
+
+class TestOpInfo(TestCase):
+    @ops(op_db, allowed_dtypes=(torch.float32,))
+    def test_forward(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for sample in op.sample_inputs("cpu", dtype):
+            check("forward", forward, op, sample, device)
+
+    @ops([op for op in op_db if op.supports_autograd], allowed_dtypes=(torch.float32,))
+    def test_gradients(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for sample in op.sample_inputs("cpu", dtype, requires_grad=True):
+            check("gradients", gradients, op, sample, device)
+
+
+instantiate_device_type_tests(TestOpInfo, globals(), only_for=("tt",))
+
+
+def report(kinds: list[str]) -> None:
+    for kind in kinds:
+        total = right[kind] + len(wrong[kind])
+        print(f"{kind}: {right[kind]} of {total} samples are right ({right[kind] / max(total, 1):.2%})")
+        reasons = collections.Counter(wrong[kind])
+        for (op, reason), count in sorted(reasons.items(), key=lambda item: (item[0][1], item[0][0])):
+            print(f"  {count:4} × {op}: {reason}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-k", metavar="NAME", default="", help="only ops whose test's name has this in it")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--forward", action="store_const", dest="kind", const="forward")
+    group.add_argument("--gradients", action="store_const", dest="kind", const="gradients")
+    parser.add_argument("--json", metavar="FILE", help="write the figures and the failures there")
+    options = parser.parse_args()
+    kinds = [options.kind] if options.kind else ["forward", "gradients"]
+    cases = unittest.defaultTestLoader.loadTestsFromTestCase(globals()["TestOpInfoPRIVATEUSE1"])
+    chosen = [t for t in cases if options.k in t.id() and any(f"test_{kind}_" in t.id() for kind in kinds)]  # type: ignore[union-attr]
+    warnings.simplefilter("ignore")
+    outcome = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(chosen))
+    report(kinds)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"right": right, "wrong": wrong}, file, indent=1)
+    sys.exit(not outcome.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()
