@@ -126,7 +126,7 @@ def main() -> None:
     cases = unittest.defaultTestLoader.loadTestsFromTestCase(globals()["TestOpInfoPRIVATEUSE1"])
     chosen = [t for t in cases if options.k in t.id() and any(f"test_{kind}_" in t.id() for kind in kinds)]  # type: ignore[union-attr]
     warnings.simplefilter("ignore")
-    outcome = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(chosen))
+    outcome = unittest.TextTestRunner(verbosity=0).run(unittest.TestSuite(chosen))
     report(kinds)
     if options.json:
         with open(options.json, "w") as file:

@@ -77,18 +77,11 @@ def set_device(device: Any) -> None:
     torch.accelerator.set_device_index(device)
 
 
-class device:  # noqa: N801 - like torch.cuda.device
-    """Context manager that makes a device the current one; None and negative indices change nothing."""
+class device(torch.accelerator.device_index):  # noqa: N801 - like torch.cuda.device
+    """Context manager that makes a device (index, name or torch.device) the current one; None changes nothing."""
 
     def __init__(self, device: Any) -> None:
-        self._index = torch.accelerator._get_device_index(device, optional=True)
-        self._previous = -1
-
-    def __enter__(self) -> None:
-        self._previous = torch._C._accelerator_maybeExchangeDevice(self._index)
-
-    def __exit__(self, *error: object) -> None:
-        torch._C._accelerator_maybeExchangeDevice(self._previous)
+        super().__init__(None if device is None else torch.accelerator._get_device_index(device))
 
 
 def synchronize(device: Any = None) -> None:
@@ -125,6 +118,7 @@ def _is_in_bad_fork() -> bool:
 def _register() -> None:
     torch.utils.rename_privateuse1_backend("tt")
     torch._register_device_module("tt", sys.modules[__name__])
+    torch.set_autocast_dtype("tt", torch.bfloat16)
     torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)
 
 

@@ -107,7 +107,10 @@ struct Direct<kernel> {
   static at::Tensor call(Arguments... arguments) {
     Crossing crossing;
     const at::AutoDispatchBelowADInplaceOrView guard;
-    return adopt(std::apply(kernel, std::tuple<decltype(view(crossing, arguments))...>{view(crossing, arguments)...}), crossing.device());
+    // Braces: from left to right.
+    const std::tuple<decltype(view(crossing, arguments))...> views{view(crossing, arguments)...};
+    const at::Tensor result = std::apply(kernel, views);
+    return adopt(result, crossing.device());
   }
 };
 

@@ -61,6 +61,8 @@ constexpr std::string_view kOps[] = {
     "upsample_bilinear2d", "upsample_bilinear2d_backward", "upsample_linear1d", "upsample_linear1d_backward",
     "upsample_nearest1d", "upsample_nearest1d_backward", "upsample_nearest2d", "upsample_nearest2d_backward",
     "upsample_nearest3d", "upsample_nearest3d_backward", "upsample_trilinear3d", "upsample_trilinear3d_backward",
+    // attention
+    "_native_multi_head_attention", "_transform_bias_rescale_qkv", "_transformer_encoder_layer_fwd",
     // normalization and softmax
     "_batch_norm_with_update", "_log_softmax", "_log_softmax_backward_data", "_masked_softmax",
     "_masked_softmax_backward", "_native_batch_norm_legit", "_softmax", "_softmax_backward_data",
@@ -88,7 +90,7 @@ constexpr std::string_view kOps[] = {
     "nll_loss_forward", "smooth_l1_loss", "smooth_l1_loss_backward",
     // random numbers
     "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "bernoulli", "binomial", "cauchy_",
-    "exponential_", "geometric_", "log_normal_", "multinomial", "normal", "normal_", "poisson", "random_", "randperm",
+    "exponential_", "geometric_", "log_normal_", "multinomial", "native_dropout_backward", "normal", "normal_", "poisson", "random_", "randperm",
     "uniform_",
     // lists of tensors, and optimizers
     "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_foreach_abs", "_foreach_add",

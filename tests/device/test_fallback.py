@@ -1,0 +1,46 @@
+"""Ops without a kernel on the device: they run on the CPU, are counted, are logged once, or are forbidden."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+OP = "aten::linalg_qr.out"
+
+
+def test_results_and_counts():
+    torch.tt.clear_fallback_counts()
+    matrix = torch.randn(3, 3)
+    for _ in range(2):
+        q, r = torch.linalg.qr(matrix.tt())
+    assert q.is_tt and r.is_tt
+    torch.testing.assert_close((q @ r).cpu(), matrix)
+    assert torch.tt.fallback_counts() == {OP: 2}
+
+
+def test_native_ops_do_not_fall_back():
+    torch.tt.clear_fallback_counts()
+    x = torch.randn(4, 4, device="tt", requires_grad=True)
+    torch.nn.functional.cross_entropy(x.relu() @ x, torch.arange(4, device="tt")).backward()
+    torch.optim.AdamW([x], foreach=True).step()
+    torch.optim.AdamW([x], fused=True).step()
+    assert torch.tt.fallback_counts() == {}
+
+
+def test_error_mode(monkeypatch):
+    monkeypatch.setenv("TT_TORCH_FALLBACK", "error")
+    matrix = torch.eye(2, device="tt")
+    with pytest.raises(NotImplementedError, match=f"{OP} has no kernel on device tt, and TT_TORCH_FALLBACK=error"):
+        torch.linalg.qr(matrix)
+
+
+def test_log_names_each_op_once():
+    code = "import torch\nfor _ in range(3): torch.linalg.qr(torch.eye(2, device='tt'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TT_TORCH_LOG": "fallback"}, capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr.count(f"{OP} has no kernel on the device and runs on the CPU") == 1
