@@ -81,7 +81,7 @@ class device(torch.accelerator.device_index):  # noqa: N801 - like torch.cuda.de
     """Context manager that makes a device (index, name or torch.device) the current one; None changes nothing."""
 
     def __init__(self, device: Any) -> None:
-        super().__init__(None if device is None else torch.accelerator._get_device_index(device))
+        super().__init__(None if device is None else torch.accelerator._get_device_index(device, optional=True))
 
 
 def synchronize(device: Any = None) -> None:
