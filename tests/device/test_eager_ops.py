@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from op_rows import Row, draw
 from op_table import FAMILIES
 from torch import nn

@@ -41,6 +41,10 @@ def test_error_mode(monkeypatch):
 def test_log_names_each_op_once():
     code = "import torch\nfor _ in range(3): torch.linalg.qr(torch.eye(2, device='tt'))"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "TT_TORCH_LOG": "fallback"}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code],
+        env={**os.environ, "TT_TORCH_LOG": "fallback"},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.stderr.count(f"{OP} has no kernel on the device and runs on the CPU") == 1

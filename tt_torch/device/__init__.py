@@ -77,7 +77,7 @@ def set_device(device: Any) -> None:
     torch.accelerator.set_device_index(device)
 
 
-class device(torch.accelerator.device_index):  # noqa: N801 - like torch.cuda.device
+class device(torch.accelerator.device_index):
     """Context manager that makes a device (index, name or torch.device) the current one; None changes nothing."""
 
     def __init__(self, device: Any) -> None:

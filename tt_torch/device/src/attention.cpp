@@ -29,19 +29,28 @@ int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, cons
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> attention(
-    const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout, bool causal,
-    bool, std::optional<double> scale) {
+    const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
+    bool causal, bool, std::optional<double> scale) {
   Crossing crossing;
   const Tensor q = crossing.enter(query), k = crossing.enter(key), v = crossing.enter(value);
   const auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
       q, k, v, dropout, causal, entered(crossing, mask), scale);
-  return {crossing.leave(output), crossing.leave(logsumexp), {}, {}, query.sym_size(2), key.sym_size(2), {}, {}, {}};
+  return {crossing.leave(output),
+          crossing.leave(logsumexp),
+          {},
+          {},
+          query.sym_size(2),
+          key.sym_size(2),
+          {},
+          {},
+          {}};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-    std::array<bool, 4>, const Tensor& output, const Tensor& logsumexp, const Tensor&, const Tensor&, c10::SymInt,
-    c10::SymInt, double dropout, bool causal, const Tensor&, const Tensor&, std::optional<double> scale) {
+    std::array<bool, 4>, const Tensor& output, const Tensor& logsumexp, const Tensor&, const Tensor&,
+    c10::SymInt, c10::SymInt, double dropout, bool causal, const Tensor&, const Tensor&,
+    std::optional<double> scale) {
   Crossing crossing;
   const Tensor g = crossing.enter(grad), q = crossing.enter(query), k = crossing.enter(key),
                v = crossing.enter(value), out = crossing.enter(output), sums = crossing.enter(logsumexp);

@@ -1,11 +1,11 @@
-#include "tt/device/device.h"
-
 #include <ATen/native/CPUFallback.h>
 
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <string_view>
+
+#include "tt/device/device.h"
 
 namespace tt::device {
 
@@ -19,7 +19,8 @@ std::string_view variable(const char* name) {
 bool is_forbidden() { return variable("TT_TORCH_FALLBACK") == "error"; }
 
 bool is_logged() {
-  return variable("TT_TORCH_LOG").find("fallback") != std::string_view::npos || variable("DEBUG_CPP_EXT") == "1";
+  return variable("TT_TORCH_LOG").find("fallback") != std::string_view::npos ||
+         variable("DEBUG_CPP_EXT") == "1";
 }
 
 struct Calls {

@@ -20,7 +20,9 @@ GeneratorImpl::GeneratorImpl(c10::DeviceIndex chip, at::Generator host)
 
 uint64_t GeneratorImpl::seed() { return host_.seed(); }
 
-void GeneratorImpl::set_state(const c10::TensorImpl& state) { host_.unsafeGetGeneratorImpl()->set_state(state); }
+void GeneratorImpl::set_state(const c10::TensorImpl& state) {
+  host_.unsafeGetGeneratorImpl()->set_state(state);
+}
 
 c10::intrusive_ptr<c10::TensorImpl> GeneratorImpl::get_state() const {
   return host_.unsafeGetGeneratorImpl()->get_state();

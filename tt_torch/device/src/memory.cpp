@@ -178,9 +178,10 @@ c10::DataPtr Allocator::allocate(size_t bytes) {
   const c10::Device device(kType, current_chip());
   if (bytes == 0) return {nullptr, device};
   // The device's memory first: if it has no room, the host is not asked.
-  std::unique_ptr<Block, decltype(&release)> block(pool_of(device.index()).take(bytes, {}).release(), &release);
-  block->host = {c10::Storage::use_byte_size_t(), static_cast<int64_t>(bytes),
-                 c10::GetAllocator(c10::kCPU), /*resizable=*/true};
+  std::unique_ptr<Block, decltype(&release)> block(pool_of(device.index()).take(bytes, {}).release(),
+                                                   &release);
+  block->host = {c10::Storage::use_byte_size_t(), static_cast<int64_t>(bytes), c10::GetAllocator(c10::kCPU),
+                 /*resizable=*/true};
   void* data = block->host.mutable_data();
   return {data, block.release(), &release, device};
 }

@@ -18,7 +18,7 @@ struct Block {
   Pool* pool = nullptr;
   c10::Storage host;
   size_t bytes = 0, requested = 0;  // as reserved, rounded up; as asked for
-  const void* opening = nullptr;  // of the device that it was reserved on
+  const void* opening = nullptr;    // of the device that it was reserved on
   std::shared_ptr<void> reservation;
 };
 

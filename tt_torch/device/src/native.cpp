@@ -41,7 +41,8 @@ void enter(Crossing& crossing, c10::IValue& value) {
   } else if (value.isTensorList()) {
     c10::List<at::Tensor> views;
     views.reserve(value.toListRef().size());
-    for (const c10::IValue& element : value.toListRef()) views.push_back(enter_element(crossing, element.toTensor()));
+    for (const c10::IValue& element : value.toListRef())
+      views.push_back(enter_element(crossing, element.toTensor()));
     value = std::move(views);
   } else if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> views;
@@ -57,7 +58,8 @@ void leave(Crossing& crossing, c10::IValue& value) {
     value = crossing.leave(value.toTensor());
   } else if (value.isTensorList()) {
     c10::List<at::Tensor> results;
-    for (const c10::IValue& element : value.toListRef()) results.push_back(crossing.leave(element.toTensor()));
+    for (const c10::IValue& element : value.toListRef())
+      results.push_back(crossing.leave(element.toTensor()));
     value = std::move(results);
   }
 }

@@ -41,10 +41,9 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const Bias& grad_hy, const
   const Tensor hidden = given(grad_hy) ? *grad_hy : at::zeros_like(cy);
   Tensor inner = through_tanh(hidden * out, tanh_cy);
   if (given(grad_cy)) inner = inner + *grad_cy;
-  const Tensor gates =
-      at::cat({through_sigmoid(inner * cell, in), through_sigmoid(inner * cx, forget),
-               through_tanh(inner * in, cell), through_sigmoid(hidden * tanh_cy, out)},
-              1);
+  const Tensor gates = at::cat({through_sigmoid(inner * cell, in), through_sigmoid(inner * cx, forget),
+                                through_tanh(inner * in, cell), through_sigmoid(hidden * tanh_cy, out)},
+                               1);
   return {gates, inner * forget, bias_gradient(gates, has_bias)};
 }
 

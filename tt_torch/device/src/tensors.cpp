@@ -103,7 +103,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 // Copies resolve lazy conjugation and negation themselves; to resolve them before would be to copy.
 void copies_see_lazy_bits(torch::Library& m) {
-  for (const char* op : {"_copy_from", "_copy_from_and_resize"}) m.impl(op, torch::CppFunction::makeFallthrough());
+  for (const char* op : {"_copy_from", "_copy_from_and_resize"})
+    m.impl(op, torch::CppFunction::makeFallthrough());
 }
 
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { copies_see_lazy_bits(m); }

@@ -71,8 +71,8 @@ at::Tensor Crossing::enter(const at::Tensor& tensor) {
     return tensor;
   }
   TORCH_CHECK(pairs_.empty() || tensor.get_device() == device() || tensor.dim() == 0,
-              "expected all tensors to be on the same device, found ", tensor.device(), " beside tt:",
-              static_cast<int>(device()));
+              "expected all tensors to be on the same device, found ", tensor.device(),
+              " beside tt:", static_cast<int>(device()));
   pairs_.push_back({tensor, host_view(tensor)});
   return pairs_.back().view;
 }

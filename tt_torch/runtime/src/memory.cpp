@@ -116,9 +116,8 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpe
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, int64_t pages, const std::string& name)
     : device_(std::move(device)) {
-  reserve(name, BufferType::Dram, [&](int64_t banks) {
-    return Footprint{ceil_div(pages, banks) * kDramPage, pages * kDramPage};
-  });
+  reserve(name, BufferType::Dram,
+          [&](int64_t banks) { return Footprint{ceil_div(pages, banks) * kDramPage, pages * kDramPage}; });
 }
 
 void DeviceBuffer::reserve(const std::string& name, BufferType where,

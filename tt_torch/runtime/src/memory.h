@@ -68,7 +68,8 @@ class DeviceBuffer {
   int64_t reserved() const { return reserved_; }  // bytes over all banks
 
  private:
-  void reserve(const std::string& name, BufferType space, const std::function<Footprint(int64_t banks)>& size);
+  void reserve(const std::string& name, BufferType space,
+               const std::function<Footprint(int64_t banks)>& size);
   std::shared_ptr<Device::Impl> device_;
   uint64_t key_;
   int64_t reserved_ = 0;
