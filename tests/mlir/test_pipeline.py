@@ -88,15 +88,15 @@ def det(x):
     return torch.linalg.det(x)
 
 
-def fft(x):
-    return torch.fft.fft(x).real
+def eigenvalues(x):
+    return torch.linalg.eigvals(x.to(torch.complex64))
 
 
 @pytest.mark.parametrize(
     ("function", "op", "stage"),
     [
         (det, "aten._linalg_det.default", "stablehlo"),
-        (fft, "aten._fft_r2c.default", "fx-passes"),
+        (eigenvalues, "aten.complex.default", "fx-passes"),
     ],
 )
 def test_unsupported_ops_name_the_users_line(function, op, stage, tmp_path, monkeypatch):
