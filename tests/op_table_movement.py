@@ -56,6 +56,19 @@ MOVEMENT = [
     Row("pad reflect", lambda x: F.pad(x, (2, 1), mode="reflect"), [(2, 3, 5)]),
     Row("pad replicate", lambda x: F.pad(x, (2, 1, 1, 0), mode="replicate"), [(2, 3, 4, 5)]),
     Row("pad circular", lambda x: F.pad(x, (2, 1), mode="circular"), [(2, 3, 5)]),
+    Row(
+        "copies of views",
+        lambda x: (torch.diagonal_copy(x, 1), torch.unfold_copy(x, 1, 2, 2), torch.t_copy(x)),
+        [(3, 4)],
+    ),
+    Row("diagonal_scatter", lambda x, y: torch.diagonal_scatter(x, y, 1), [(3, 4), (3,)], NUMBERS),
+    Row(
+        "as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (4, 1), 1), [(3, 4), (2, 2)], NUMBERS
+    ),
+    Row("unfold of a scalar", lambda x: x.unfold(0, 1, 1) * 1, [()]),
+    Row("nothing", lambda x: (x.flip(0), x.transpose(0, 2) + 1, torch.cat([x, x])), [(5, 0, 10)], ALL),
+    Row("transposed scalar", lambda x: x.transpose(0, -1) + 1, [()], NUMBERS),
+    Row("block_diag", lambda x, y: torch.block_diag(x, y), [(2, 3), (1, 2)]),
     Row("flip", lambda x: x.flip(0, 2), [(3, 4, 5)], NUMBERS),
     Row("roll", lambda x: x.roll(2, 1), [(3, 5)], NUMBERS),
     Row("roll two", lambda x: x.roll((1, -2), (0, 1)), [(3, 5)], NUMBERS),

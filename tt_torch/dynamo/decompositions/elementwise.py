@@ -90,3 +90,8 @@ def power(x: Tensor, exponent: float) -> Any:
     if not x.is_floating_point() or exponent not in (0.5, -0.5):
         return NotImplemented
     return torch.sqrt(x) if exponent > 0 else torch.rsqrt(x)
+
+
+@decomposes(aten.fmod.Scalar)
+def fmod(x: Tensor, divisor: float) -> Tensor:
+    return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))

@@ -40,37 +40,64 @@ def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
     return x.reshape([s for d, s in enumerate(x.shape) if d not in dropped or s != 1])
 
 
-@decomposes(aten.diagonal.default)
-def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Equally spaced elements of the flattened matrices."""
-    x = x.movedim((dim1, dim2), (-2, -1))
-    rows, columns = x.shape[-2:]
+def _diagonal_places(rows: int, columns: int, offset: int) -> Tensor:
+    """Where a diagonal is in flattened matrices."""
     first = offset if offset >= 0 else -offset * columns
     count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    places = first + torch.arange(count) * (columns + 1)
-    return x.flatten(-2).index_select(-1, places)
+    return first + torch.arange(count) * (columns + 1)
 
 
-@decomposes(aten.unfold.default)
+@decomposes(aten.diagonal.default, aten.diagonal_copy.default)
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    x = x.movedim((dim1, dim2), (-2, -1))
+    return x.flatten(-2).index_select(-1, _diagonal_places(*x.shape[-2:], offset))
+
+
+@decomposes(aten.diagonal_scatter.default)
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    x = x.movedim((dim1, dim2), (-2, -1))
+    places = _diagonal_places(*x.shape[-2:], offset)
+    flat = aten.index_copy(x.flatten(-2), -1, places, source)
+    return flat.reshape(x.shape).movedim((-2, -1), (dim1, dim2))
+
+
+@decomposes(aten.unfold.default, aten.unfold_copy.default)
 def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    if not x.dim():
+        return x.reshape(1).narrow(0, 0, size)
     dim, length = lengths(x, dim)
     starts = torch.arange(0, length - size + 1, step)
     places = starts.unsqueeze(1) + torch.arange(size)
     return x.index_select(dim, places.flatten()).unflatten(dim, places.shape).movedim(dim + 1, -1)
 
 
-@decomposes(aten.as_strided.default)
-def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
-    """Looked up in the flattened tensor, whose elements are where the program thinks if it is contiguous, and if
-    none of its storage but its own elements is read."""
+def _strided_places(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor | None:
+    """Where strides lead to in the flattened tensor, whose elements are where the program thinks if it is contiguous;
+    None if it is not, or if more of its storage is touched than its own elements."""
     first = 0 if offset is None else offset - int(x.storage_offset())
     last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
     if not x.is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
-        return NotImplemented
+        return None
     places = torch.full((), first)
     for i, (count, step) in enumerate(zip(size, stride, strict=True)):
         places = places + (torch.arange(count) * step).reshape([-1] + [1] * (len(size) - 1 - i))
-    return x.reshape(-1).index_select(0, places.flatten()).reshape(list(size))
+    return places.flatten()
+
+
+@decomposes(aten.as_strided.default, aten.as_strided_copy.default)
+def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
+    places = _strided_places(x, size, stride, offset)
+    return NotImplemented if places is None else x.reshape(-1).index_select(0, places).reshape(list(size))
+
+
+@decomposes(aten.as_strided_scatter.default)
+def as_strided_scatter(
+    x: Tensor, source: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Any:
+    places = _strided_places(x, size, stride, offset)
+    if places is None:
+        return NotImplemented
+    return aten.index_copy(x.reshape(-1), 0, places, source.reshape(-1)).reshape(x.shape)
 
 
 @decomposes(aten.channel_shuffle.default, aten.native_channel_shuffle.default)

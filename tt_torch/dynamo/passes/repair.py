@@ -100,6 +100,22 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
 
 
+def fill_empty(graph: Graph) -> None:
+    """What has no elements is not computed: torch-mlir and device get many such cases wrong."""
+    for node in list(graph.nodes):
+        found = node.meta.get("val")
+        if node.op == "call_function" and isinstance(found, torch.Tensor) and not found.numel():
+            with graph.inserting_before(node):
+                node.replace_all_uses_with(call(node, aten.full.default, list(found.shape), 0, dtype=found.dtype))
+            if not node.is_impure():
+                graph.erase_node(node)
+
+
+@RULES(aten.transpose.int, aten.permute.default)
+def scalar_transpose(node: Node, a: dict[str, Any]) -> Node | None:
+    return None if value(a["self"]).dim() else a["self"]
+
+
 def refusal(node: Node) -> str:
     """Why an op has no form on the device at all, "" if it may have one."""
     if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -119,4 +135,5 @@ def repair(graph: Graph) -> None:
     for node in graph.nodes:
         if reason := refusal(node):
             raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), reason)
+    fill_empty(graph)
     RULES.apply(graph)
