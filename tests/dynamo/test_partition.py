@@ -55,11 +55,18 @@ def complex_all_over(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(torch.view_as_complex(x.reshape(4, 2, 2)).cumprod(0) * 2j)
 
 
+def inputs_after_a_constant(x: torch.Tensor) -> torch.Tensor:
+    y = torch.linalg.eigvalsh(x)
+    return torch.cat([x[4:], x]) + y
+
+
 def alone(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.eigvalsh(x @ x.T)
 
 
-@pytest.mark.parametrize("function", [in_the_middle, first, last, read_by_both, of_a_view, complex_all_over, alone])
+@pytest.mark.parametrize(
+    "function", [in_the_middle, first, last, read_by_both, of_a_view, complex_all_over, inputs_after_a_constant, alone]
+)
 def test_the_answer_is_that_of_eager(function: Callable[..., Any]) -> None:
     got, warned = run(function, X)
     torch.testing.assert_close(got, function(X), rtol=1e-4, atol=1e-4)

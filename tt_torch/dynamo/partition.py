@@ -75,6 +75,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
             reason = brief(error)
     gm = _copied(gm)
     constants = constant_fold(gm, fold=True)
+    gm.graph.eliminate_dead_code()
     roles = [*roles, *["constant"] * len(constants)]
     host = refused(gm.graph)
     if reason and not host:
@@ -171,8 +172,17 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
     nodes = [p.nodes for p in partitions if p.nodes]
     outer = fuse_by_partitions(copied, nodes, prefix="device_", always_return_tuple=True)
     pieces = {n.target: getattr(outer, n.target) for n in outer.graph.nodes if n.op == "call_module"}
+    for piece in pieces.values():
+        _inputs_first(piece.graph)
     outer.recompile()
     return outer, pieces
+
+
+def _inputs_first(graph: Graph) -> None:
+    """The fuser makes a placeholder where its first reader is."""
+    first = next(n for n in graph.nodes if n.op != "placeholder")
+    for node in [n for n in graph.nodes if n.op == "placeholder"]:
+        first.prepend(node)
 
 
 def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule]) -> list[HostOp]:

@@ -50,13 +50,13 @@ def _diagonal_places(rows: int, columns: int, offset: int) -> Tensor:
 @decomposes(aten.diagonal.default, aten.diagonal_copy.default)
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     x = x.movedim((dim1, dim2), (-2, -1))
-    return x.flatten(-2).index_select(-1, _diagonal_places(*x.shape[-2:], offset))
+    return x.flatten(-2).index_select(-1, _diagonal_places(x.shape[-2], x.shape[-1], offset))
 
 
 @decomposes(aten.diagonal_scatter.default)
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     x = x.movedim((dim1, dim2), (-2, -1))
-    places = _diagonal_places(*x.shape[-2:], offset)
+    places = _diagonal_places(x.shape[-2], x.shape[-1], offset)
     flat = aten.index_copy(x.flatten(-2), -1, places, source)
     return flat.reshape(x.shape).movedim((-2, -1), (dim1, dim2))
 

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
@@ -51,7 +51,7 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
     sees are in range: floats that become integers, indices.
     """
     gm = GraphModule(gm, copy.deepcopy(gm.graph))
-    doubles = [n for n in gm.graph.nodes if n.op == "call_function" and any(map(_is_double, (n, *n.all_input_nodes)))]
+    doubles = [n for n in _varying(gm.graph) if any(map(_is_double, (n, *n.all_input_nodes)))]
     for node in doubles if strict else ():
         node.meta["inexact"] = "the device computes float64 in float32"
     if doubles and not strict:
@@ -68,6 +68,15 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
     flagged = flag and _add_flag(gm, analysis, raw)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     return gm, Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
+
+
+def _varying(graph: Graph) -> list[Node]:
+    """Ops that depend on inputs; the others are computed while compiling, exactly."""
+    found: dict[Node, None] = dict.fromkeys(n for n in graph.nodes if n.op == "placeholder")
+    for node in graph.nodes:
+        if node.op == "call_function" and any(n in found for n in node.all_input_nodes):
+            found[node] = None
+    return [n for n in found if n.op == "call_function"]
 
 
 def _is_double(node: Node) -> bool:
