@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tt_torch.tools import utils, verify
-from tt_torch.tools.verify import calculate_atol, calculate_pcc, random_inputs, verify_against_golden
+from tt_torch.tools.verify import (
+    calculate_atol,
+    calculate_pcc,
+    calculate_rtol,
+    calculate_ulp,
+    random_inputs,
+    verify_against_golden,
+)
 
 NAN, INF = math.nan, math.inf
 
@@ -125,3 +132,24 @@ def test_verify_module_compares_with_eager(monkeypatch):
 def test_familiar_names():
     assert utils.calculate_pcc is calculate_pcc
     assert utils.CompileDepth.EXECUTE == 6 and utils.OpByOpBackend.STABLEHLO == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "golden", "dtype", "rtol", "ulp"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], torch.float32, 0.0, 0.0),
+        ([1.0 + 2**-23, 2.0], [1.0, 2.0], torch.float32, 2**-23, 1.0),
+        ([1.0, -2.0 - 2**-20], [1.0, -2.0], torch.float32, 2**-21, 4.0),
+        ([1.0078125], [1.0], torch.bfloat16, 2**-7, 1.0),
+        ([2**-149, 3.0], [-(2**-149), 3.0], torch.float32, 2.0, 2.0),  # across zero
+        ([1.0], [0.0], torch.float32, 0.0, 0x3F800000),  # zero has no relative error
+        ([NAN, 1.0], [NAN, 1.0], torch.float32, 0.0, 0.0),
+        ([NAN], [1.0], torch.float32, NAN, NAN),
+        ([5, -3], [4, -3], torch.int64, 0.25, 1.0),
+        ([], [], torch.float32, 0.0, 0.0),
+    ],
+)
+def test_relative_error_and_ulp(values, golden, dtype, rtol, ulp):
+    tensors = [torch.tensor(v, dtype=dtype) for v in (values, golden)]
+    assert calculate_rtol(*tensors) == pytest.approx(rtol, nan_ok=True)
+    assert calculate_ulp(*tensors) == pytest.approx(ulp, nan_ok=True)

@@ -233,7 +233,28 @@ class CompilerConfig:
         "raise OpByOpError when an op has not been executed by an op-by-op depth",
         "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
     )
-    results_path: str = _option(_folder(), "results/models", "folder of the op-by-op results", "TT_TORCH_RESULTS_PATH")
+    enable_intermediate_verification: bool = _option(
+        _boolean(),
+        False,
+        "compare each device op with eager PyTorch in the first call of each graph, and print a table",
+        "TT_TORCH_VERIFY_INTERMEDIATES",
+    )
+    bisect: bool = _option(
+        _boolean(),
+        False,
+        "shrink a graph whose results depart from eager PyTorch, or that breaks a step, and write the smallest part "
+        "that does so as a program into `repro_dir`",
+        "TT_TORCH_BISECT",
+    )
+    required_pcc: float = _option(
+        _number(float, -1, "a correlation"), 0.99, "below this a result departs from PyTorch's", "TT_TORCH_REQUIRED_PCC"
+    )
+    results_path: str = _option(
+        _folder(),
+        "results/models",
+        "folder of op-by-op results and of tables of intermediates",
+        "TT_TORCH_RESULTS_PATH",
+    )
     model_group: str = _option(_text(), "", "group of the model in op-by-op results")
 
     def __post_init__(self) -> None:

@@ -170,6 +170,10 @@ def _runner(
     device = options.devices[0] if options.devices else None
 
     def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
+        if config.enable_intermediate_verification or config.bisect:
+            from tt_torch.bringup.verifying import compile_verified
+
+            return compile_verified(piece, roles, config, device or runtime.default_device(config.arch))
         compiled = compile_graph(piece, roles, config)
         if config.compile_depth != CompileDepth.EXECUTE:
             return lambda inputs: piece(*inputs)

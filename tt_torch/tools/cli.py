@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tt_torch.bringup import cli as bringup
 from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
@@ -17,6 +18,7 @@ from tt_torch.tools.cli_errors import one_line_errors
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(sweep, name="sweep")
 app.add_typer(report, name="report")
+bringup.add_to(app)
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
@@ -115,3 +117,7 @@ def run(file: Binary, seed: Annotated[int, typer.Option(help="of the random inpu
     for i, output in enumerate(outputs):
         print(f"output {i}: {str(output.dtype).removeprefix('torch.')} {tuple(output.shape)}")
     print(f"{milliseconds:.1f} ms")
+
+
+if __name__ == "__main__":
+    app()

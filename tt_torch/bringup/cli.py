@@ -1,0 +1,40 @@
+"""`tt-torch verify`: a program's graphs compared with eager PyTorch, op by op."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Python program that uses tt_torch")]
+
+
+def verify(
+    program: Program,
+    arguments: Annotated[list[str] | None, typer.Argument(help="of the program, after --")] = None,
+    bisect: Annotated[bool, typer.Option("--bisect", help="shrink a graph that departs, into a program")] = False,
+    pcc: Annotated[float, typer.Option(help="correlation below which a result departs")] = 0.99,
+) -> None:
+    """Runs a program and compares each device op with eager PyTorch, in the first call of each graph."""
+    os.environ |= {
+        "TT_TORCH_VERIFY_INTERMEDIATES": "1",
+        "TT_TORCH_BISECT": str(int(bisect)),
+        "TT_TORCH_REQUIRED_PCC": str(pcc),
+    }
+    run_program(program, arguments or [])
+
+
+def add_to(app: typer.Typer) -> None:
+    """Registers the commands."""
+    app.command()(verify)
+
+
+def run_program(program: Path, arguments: list[str]) -> None:
+    """Runs a Python program in this process as `python program arguments` would."""
+    sys.argv = [str(program), *arguments]
+    sys.path.insert(0, str(program.resolve().parent))
+    runpy.run_path(str(program), run_name="__main__")

@@ -1,0 +1,142 @@
+"""Intermediate verification: what each device op puts out, against the FX node that it came from in eager PyTorch.
+
+Ops carry the name of their node as location. A node often becomes several ops: the last one has its value, the others
+are parts of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Interpreter
+
+from tt_torch.config import CompilerConfig
+from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.executor import Executor
+from tt_torch.files import write
+from tt_torch.tools.verify import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
+
+ROUNDING = 1e-6  # differences up to this are rounding, whatever their correlation: of zeros it says nothing
+_NODE = re.compile(r'"([\w.]+): [\w.]+"')
+
+
+@dataclass(frozen=True)
+class Row:
+    """One device op. Measures are None where it has no node's value: a part of a node, or of another shape."""
+
+    op: str
+    node: str
+    target: str
+    line: str
+    shape: tuple[int, ...]
+    dtype: str
+    pcc: float | None = None
+    atol: float | None = None
+    rtol: float | None = None
+    ulp: float | None = None
+
+    def departs(self, required_pcc: float) -> bool:
+        """Whether the op's value is not its node's."""
+        return self.pcc is not None and self.pcc < required_pcc and not (self.atol or 0.0) <= ROUNDING
+
+
+class Values(Interpreter):
+    """Runs a graph in eager PyTorch and keeps the value of each node by name."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+        self.values: dict[str, Any] = {}
+
+    def run_node(self, n: Any) -> Any:
+        self.values[n.name] = super().run_node(n)
+        return self.values[n.name]
+
+
+def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) -> list[Row]:
+    """Runs the executor once with every device op compared; `graph` is the one that it was compiled from, after the FX
+    passes, whose last placeholders are the constants."""
+    arguments = [*inputs, *executor.compiled.constants]
+    golden = Values(GraphModule(torch.nn.Module(), graph))
+    with torch.no_grad():
+        golden.run(*arguments)
+    nodes = {node.name: node for node in graph.nodes}
+    seen: list[tuple[str, str, list[torch.Tensor]]] = []
+
+    def record(op: str, location: str, text: str, program: str, outputs: list[torch.Tensor]) -> None:
+        names = [name for name in _NODE.findall(location) if name in nodes]
+        seen.append((op, names[-1] if names else "", outputs))
+
+    executor.executable.set_callback(record)
+    try:
+        Executor.__call__(executor, inputs)
+    finally:
+        executor.executable.set_callback(None)
+    last = {name: i for i, (_, name, _) in enumerate(seen)}
+    return [
+        _row(op, nodes.get(name), outputs, golden.values.get(name) if last[name] == i else None)
+        for i, (op, name, outputs) in enumerate(seen)
+    ]
+
+
+def _row(op: str, node: Any, outputs: list[torch.Tensor], golden: Any) -> Row:
+    where = (node.name, str(node.target), user_line(node)) if node else ("", "", "")
+    shape, dtype = (tuple(outputs[0].shape), str(outputs[0].dtype).removeprefix("torch.")) if outputs else ((), "")
+    values = list(golden) if isinstance(golden, (list, tuple)) else [golden]
+    pairs = [pair for pair in zip(outputs, values, strict=False) if _comparable(*pair)]
+    if not pairs:
+        return Row(op, *where, shape, dtype)
+    pccs, *others = ([m(*p) for p in pairs] for m in (calculate_pcc, calculate_atol, calculate_rtol, calculate_ulp))
+    return Row(op, *where, shape, dtype, min(pccs), *map(max, others))
+
+
+def _comparable(output: torch.Tensor, golden: Any) -> bool:
+    return isinstance(golden, torch.Tensor) and output.shape == golden.shape
+
+
+_reports = 0
+
+
+def report(rows: Sequence[Row], config: CompilerConfig) -> None:
+    """Prints the table to stderr, up to some ops after the first that departs, and writes all of it as CSV."""
+    global _reports
+    path = Path(config.results_path) / f"{config.file_stem}_{_reports}_intermediates.csv"
+    _reports += 1
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(field.name for field in fields(Row))
+    table.writerows(asdict(row).values() for row in rows)
+    write(path, text.getvalue().encode())
+    _print(rows, config.required_pcc)
+    print(path, file=sys.stderr)
+
+
+def _print(rows: Sequence[Row], required: float) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="device ops against eager PyTorch", box=None)
+    for column in ("", "op", "node", "target", "line", "shape", "PCC", "ATOL", "RTOL", "ULP"):
+        table.add_column(column, overflow="fold")
+    for i, row in enumerate(rows):
+        measures = ["" if v is None else f"{v:.6g}" for v in (row.pcc, row.atol, row.rtol, row.ulp)]
+        style = "red" if row.departs(required) else "dim" if row.pcc is None else None
+        shape = "x".join(map(str, row.shape))
+        table.add_row(str(i), row.op, row.node, row.target, Path(row.line).name, shape, *measures, style=style)
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
+    console.print(table)
+    first = next((row for row in rows if row.departs(required)), None)
+    compared = sum(row.pcc is not None for row in rows)
+    if first is None:
+        console.print(f"{compared} of {len(rows)} ops have a node's value; all agree (PCC at least {required:g})")
+    else:
+        console.print(
+            f"first to depart: {first.op} of {first.node}: {first.target} at {first.line}, PCC {first.pcc:.6g}"
+        )

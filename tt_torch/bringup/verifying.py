@@ -1,0 +1,70 @@
+"""Compiling and running with intermediate verification and bisection, as the options of these names ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule
+
+from tt_torch import runtime
+from tt_torch.bringup.bisect import bisect, differs
+from tt_torch.bringup.intermediates import compare, report
+from tt_torch.compiler import CompiledGraph, compile_graph
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import StageError
+from tt_torch.executor import Executor
+
+
+def compile_verified(
+    piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: runtime.Device
+) -> Executor:
+    """The executor of a graph that looks at its first call. A step that breaks is bisected where nothing else deals
+    with it: `fallback="host"` finds the op by itself."""
+    forms: dict[str, Any] = {}
+
+    def compile_part(part: GraphModule, roles: Sequence[str]) -> Executor:
+        return Executor(compile_graph(part, roles, config), device)
+
+    try:
+        compiled = compile_graph(piece, roles, config, forms.__setitem__)
+    except StageError:
+        if config.bisect and config.fallback == "error":
+            bisect(piece, roles, compile_part, None, config)
+        raise
+    return VerifiedExecutor(compiled, device, piece, forms["FX"], config, compile_part)
+
+
+class VerifiedExecutor(Executor):
+    """An executor whose first call is compared with eager PyTorch."""
+
+    def __init__(
+        self,
+        compiled: CompiledGraph,
+        device: runtime.Device,
+        piece: GraphModule,
+        graph: Graph,
+        config: CompilerConfig,
+        compile_part: Any,
+    ) -> None:
+        super().__init__(compiled, device)
+        self.piece, self.graph, self.config, self.compile_part = piece, graph, config, compile_part
+        self.verified = False
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        if not self.verified:
+            self.verified = True
+            self._verify(inputs)
+        return super().__call__(inputs)
+
+    def _verify(self, inputs: Sequence[torch.Tensor]) -> None:
+        config = self.config
+        if config.enable_intermediate_verification:
+            report(compare(self, self.graph, inputs), config)
+        if config.bisect:
+            with torch.no_grad():
+                golden = self.piece(*inputs)
+            results = super().__call__(inputs)
+            if any(differs(*pair, config.required_pcc) for pair in zip(results, golden, strict=True)):
+                bisect(self.piece, self.compiled.kinds[: len(inputs)], self.compile_part, inputs, config)
