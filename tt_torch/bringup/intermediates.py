@@ -11,7 +11,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +87,16 @@ def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) ->
 
 
 def _row(op: str, node: Any, outputs: list[torch.Tensor], golden: Any) -> Row:
-    where = (node.name, str(node.target), user_line(node)) if node else ("", "", "")
+    name, target, line = (node.name, str(node.target), user_line(node)) if node else ("", "", "")
     shape, dtype = (tuple(outputs[0].shape), str(outputs[0].dtype).removeprefix("torch.")) if outputs else ((), "")
+    row = Row(op, name, target, line, shape, dtype)
     values = list(golden) if isinstance(golden, (list, tuple)) else [golden]
     pairs = [pair for pair in zip(outputs, values, strict=False) if _comparable(*pair)]
     if not pairs:
-        return Row(op, *where, shape, dtype)
-    pccs, *others = ([m(*p) for p in pairs] for m in (calculate_pcc, calculate_atol, calculate_rtol, calculate_ulp))
-    return Row(op, *where, shape, dtype, min(pccs), *map(max, others))
+        return row
+    pcc = min(calculate_pcc(*pair) for pair in pairs)
+    atol, rtol, ulp = (max(m(*pair) for pair in pairs) for m in (calculate_atol, calculate_rtol, calculate_ulp))
+    return replace(row, pcc=pcc, atol=atol, rtol=rtol, ulp=ulp)
 
 
 def _comparable(output: torch.Tensor, golden: Any) -> bool:
