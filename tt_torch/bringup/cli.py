@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from tt_torch.tools.doctor import doctor
+
 Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Python program that uses tt_torch")]
 
 
@@ -31,6 +33,7 @@ def verify(
 def add_to(app: typer.Typer) -> None:
     """Registers the commands."""
     app.command()(verify)
+    app.command()(doctor)
 
 
 def run_program(program: Path, arguments: list[str]) -> None:

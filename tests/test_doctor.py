@@ -1,0 +1,72 @@
+"""`tt-torch doctor`: what is broken is found, and named with its remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tt_torch.runtime import _runtime
+from tt_torch.tools import doctor
+from tt_torch.tools.cli import app
+
+
+def states(findings) -> dict[str, str]:
+    return {finding.what: finding.state for finding in findings}
+
+
+def test_a_sound_installation() -> None:
+    for check in (doctor.python, doctor.packages, doctor.libraries):
+        assert set(states(check()).values()) == {"ok"}
+
+
+def test_another_version_and_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "rich":
+            raise metadata.PackageNotFoundError
+        return {"torch": "2.12.0+cpu"}.get(name, original(name))
+
+    original = metadata.version
+    monkeypatch.setattr(metadata, "version", version)
+    found = {finding.what: finding for finding in doctor.packages()}
+    assert {name for name, finding in found.items() if finding.state == "broken"} == {"torch", "rich"}
+    assert "torch==2.13.0" in found["torch"].remedy
+
+
+def test_a_library_without_what_it_is_linked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runtime").mkdir()
+    shutil.copy(_runtime.__file__, tmp_path / "runtime")
+    monkeypatch.setattr(doctor, "_package_folders", lambda: [tmp_path])
+    absent, lacking = doctor.libraries()
+    assert absent.what == "libtt_runtime.so" and absent.state == "broken"
+    assert lacking.found == "lacks libtt_runtime.so" and lacking.state == "broken" and doctor.REBUILD in lacking.remedy
+
+
+def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_TORCH_DTYPES", "bf16")
+    monkeypatch.setenv("TT_TORCH_DTYPE", "fp16")
+    unknown, refused = doctor.variables()
+    assert unknown.what == "TT_TORCH_DTYPES" and unknown.state == "note"
+    assert refused.state == "broken" and "TT_TORCH_DTYPE='fp16'" in refused.found
+
+
+def test_a_trial_that_fails_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = {"works": ("print('fine')", ""), "crashes": ("import os; os.abort()", "mend it")}
+    monkeypatch.setattr(doctor, "TRIALS", programs)
+    monkeypatch.setattr(doctor, "CHECKS", [doctor.trials])
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    assert result.stdout == "ok     works: fine\nbroken crashes: exit status -6\n       mend it\n"
+    found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    assert [finding["state"] for finding in found] == ["ok", "broken"]
+
+
+@pytest.mark.slow
+def test_all_of_it() -> None:
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0, result.stdout
+    assert "compile and run: agrees with eager PyTorch" in result.stdout
