@@ -49,6 +49,7 @@ REFUSED = [
 
 VARIABLES = [
     ("TT_TORCH_FALLBACK", "error", "fallback", "error"),
+    ("TT_TORCH_BUCKETS", "x.1=32,16; y.0=4", "buckets", (("x.1", (16, 32)), ("y.0", (4,)))),
     ("TT_TORCH_COMPILE_DEPTH", "stablehlo", "compile_depth", CompileDepth.STABLEHLO),
     ("TT_TORCH_COMPILE_DEPTH", "EXECUTE_OP_BY_OP", "compile_depth", CompileDepth.EXECUTE_OP_BY_OP),
     ("TT_TORCH_OP_BY_OP_BACKEND", "stablehlo", "op_by_op_backend", OpByOpBackend.STABLEHLO),

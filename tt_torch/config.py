@@ -97,6 +97,22 @@ def _number(kind: type, minimum: float, unit: str) -> Kind:
     return Kind(f"{unit}, at least {minimum:g}", check, kind)
 
 
+def _buckets() -> Kind:
+    def check(given: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        normal = tuple((str(name), tuple(sorted(sizes))) for name, sizes in pairs)
+        for name, sizes in normal:
+            _require(bool(re.fullmatch(r".+\.\d+", name)) and len(sizes) > 0, given)
+            _require(all(type(size) is int and size > 1 for size in sizes), given)
+        return normal
+
+    def parse(text: str) -> list[tuple[str, list[int]]]:
+        named = (part.split("=") for part in text.split(";"))
+        return [(name.strip(), [int(size) for size in sizes.split(",")]) for name, sizes in named]
+
+    return Kind('sizes above 1 by dimension, like {"x.1": (16, 32)} (in a variable: x.1=16,32;y.0=4)', check, parse)
+
+
 def _mesh() -> Kind:
     def check(shape: Any) -> tuple[int, int]:
         rows, columns = shape
@@ -177,6 +193,12 @@ class CompilerConfig:
         "what happens to ops that have no exact form on the device: `host` runs them in eager PyTorch and warns, "
         "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 too, which else runs as float32",
         "TT_TORCH_FALLBACK",
+    )
+    buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(
+        _buckets(),
+        (),
+        "sizes that dynamic dimensions, each named by an input and its number, are padded up to; results are cropped",
+        "TT_TORCH_BUCKETS",
     )
     arch: str = _option(
         _choice("wormhole_b0", "blackhole"),

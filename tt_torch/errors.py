@@ -42,6 +42,14 @@ class UnsupportedOpError(CompileError):
         return UnsupportedOpError(self.op, self.stage, self.location, self.detail, hint)
 
 
+class BucketError(CompileError):
+    """A dimension that the option `buckets` names cannot be padded without changing results."""
+
+    def __init__(self, op: str, location: str, reason: str) -> None:
+        super().__init__(f"{op} cannot be computed on padded sizes: {reason}\n  at {location}")
+        self.op, self.location, self.reason = op, location, reason
+
+
 class IRVerificationError(CompileError):
     """An op breaks the rules of its level: a bug of the step that made it."""
 

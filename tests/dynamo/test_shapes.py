@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from tt_torch.config import BackendOptions
 from tt_torch.dynamo.backend import compile_captured
@@ -85,3 +86,23 @@ def test_training_with_dynamic_sizes() -> None:
         expected = torch.autograd.grad(linear(x).square().sum(), linear.weight)
         got = torch.autograd.grad(run(x).square().sum(), linear.weight)
         torch.testing.assert_close(got, expected)
+
+
+def test_a_marked_dimension_that_the_program_fixes_raises() -> None:
+    run, _ = recording(lambda x: x + 1 if x.shape[0] == 4 else x - 1)
+    x = torch.randn(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    with pytest.raises(ConstraintViolationError, match="marked .* as dynamic"):
+        run(x)
+
+
+def test_shapes_used_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tt_torch.dynamo.backend.MOST_SHAPES", 2)
+    run, programs = recording(lambda x: x * 2, dynamic=True)
+    for size in (2, 3, 2):
+        run(torch.ones(size))
+    with pytest.warns(UserWarning, match="buckets"):
+        run(torch.ones(4))
+    assert len(programs) == 3
+    run(torch.ones(2))  # used after 3 was
+    assert len(programs) == 3

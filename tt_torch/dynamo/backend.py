@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RestartAnalysis
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule
@@ -19,6 +21,7 @@ from torch.fx import GraphModule
 from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
@@ -34,6 +37,12 @@ NO_GRAD = "gradients are recorded here: for inference call the model under torch
 # Dynamo leaves recurrent layers to eager PyTorch unless it is told that they are taken apart well.
 torch._dynamo.config.allow_rnn = True
 
+# Programs that a graph of changing sizes keeps.
+MOST_SHAPES = 64
+MANY_SHAPES = (
+    f"a program was compiled for more than {MOST_SHAPES} shapes, and one is forgotten for each new one; "
+    "CompilerConfig(buckets=...) pads a dimension up to a few sizes"
+)
 Listener = Callable[[Executor], None]
 
 
@@ -63,7 +72,9 @@ def compile_captured(
 ) -> Callable[..., Any]:
     """The backend with its options resolved; `listener` is told of the Executor of each graph that is one binary."""
     config = options.compiler_config
-    if any(isinstance(value, torch.SymInt) for value in example_inputs):
+    tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
+    records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    if any(isinstance(value, torch.SymInt) for value in example_inputs) and (records or not config.buckets):
         return _per_shape(gm, lambda inputs: _aot(gm, inputs, config, options, listener))
     return _aot(gm, example_inputs, config, options, listener)
 
@@ -79,12 +90,18 @@ def _aot(
 
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
 
+    compile_one = partial(_compile, config=config, options=options, listener=listener)
+
     def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         name_inputs(graph, sources)
-        return _compile(graph, _roles(len(inputs)), config, options, listener)
+        roles = _roles(len(inputs))
+        if not any(isinstance(n.meta.get("val"), torch.SymInt) for n in graph.graph.nodes if n.op == "placeholder"):
+            return compile_one(graph, roles)
+        buckets = symbols_of(graph, config.buckets)
+        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one))
 
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return _compile(graph, ["input"] * len(inputs), config, options, listener)
+        return compile_one(graph, ["input"] * len(inputs))
 
     def compile_training(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         try:
@@ -101,7 +118,7 @@ def _aot(
     try:
         with _without_onednn():
             return compiler(gm, example_inputs)
-    except TTTorchError:
+    except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
         if config.fallback == "error":
@@ -123,17 +140,34 @@ def _without_onednn() -> Iterator[None]:
 
 
 def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
-    """A program with symbolic sizes is compiled for each concrete set of them, at its first call."""
-    programs: dict[Any, Callable[..., Any]] = {}
+    """A program with symbolic sizes is compiled for each concrete set of them, at its first call.
+
+    Of more than MOST_SHAPES sets, those used longest ago are forgotten, and compiled again when they come back.
+    """
+    programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
 
     def run(*inputs: Any) -> Any:
         key = tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
         if key not in programs:
             with tracing(TracingContext(FakeTensorMode())):
                 programs[key] = compile_for(inputs)
+        programs.move_to_end(key)
+        if len(programs) > MOST_SHAPES:
+            programs.popitem(last=False)
+            warnings.warn(MANY_SHAPES, stacklevel=2)
         return programs[key](*inputs)
 
     return run
+
+
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Tells AOTAutograd that the function takes its inputs in a list, which it empties."""
+
+    def call(inputs: list[Any]) -> Any:
+        return run(inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
 
 
 def _roles(count: int) -> list[str]:
@@ -156,8 +190,7 @@ def _compile(
         inputs.clear()  # the boxed convention: the caller's references are ours to drop
         return interface.results(runner(arguments))
 
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
+    return boxed(run)
 
 
 def _runner(

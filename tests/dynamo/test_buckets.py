@@ -1,0 +1,147 @@
+"""Sizes padded up to buckets: few programs, results as without padding, refusal by name where that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch._dynamo.exc import BackendCompilerFailed
+
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.buckets import round_up
+from tt_torch.errors import BucketError
+from tt_torch.executor import Executor
+
+LINEAR = torch.nn.Linear(16, 5)
+
+
+def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, list[Executor]]:
+    """The compiled function, and the programs that are made for it."""
+    programs: list[Executor] = []
+    options = BackendOptions(compiler_config=CompilerConfig(buckets=buckets, fallback="error"))
+
+    def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_captured(gm, inputs, options, programs.append)
+
+    return torch.compile(function, backend=backend, dynamic=True), programs
+
+
+def heads(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(x.shape[0], -1, 2, 8).transpose(1, 2)
+
+
+def joined(x: torch.Tensor) -> torch.Tensor:
+    return x.transpose(1, 2).flatten(2)
+
+
+def attention_by_hand(x: torch.Tensor) -> torch.Tensor:
+    hidden = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+    return (x @ x.transpose(1, 2)).masked_fill(hidden, -1e9).softmax(-1) @ x
+
+
+# Of x (batch, length, 16), whose length is padded.
+RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
+    "element-wise": lambda x: ((x * 2 + 1).relu(), torch.log(x), x / x.sum(-1, keepdim=True)),
+    "reductions": lambda x: (x.sum(1), x.mean(1), x.amax(1), x.amin(), x.mean(), x.sum((0, 1)), x[:, :, :2].prod(1)),
+    "masks": lambda x: ((x > 0).all(1), (x > 0).any(1), x.argmax(1), x.max(1), x.logsumexp(1), x.softmax(1)),
+    "matrix products": lambda x: (x @ x.transpose(1, 2), x.transpose(1, 2) @ x, LINEAR(x)),
+    "normalization": lambda x: F.layer_norm(x, (16,)),
+    "attention": lambda x: joined(F.scaled_dot_product_attention(heads(x), heads(x), heads(x))),
+    "causal": lambda x: joined(F.scaled_dot_product_attention(heads(x), heads(x), heads(x), is_causal=True)),
+    "attention by hand": attention_by_hand,
+    "flattened": lambda x: (x.flatten(0, 1) * 2, x.flatten(0, 1).sum(0), x.flatten(), x.flatten(1)),
+    "positions": lambda x: (x + torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1]), x.cumsum(1)),
+    "picked": lambda x: (x[:, -1], x[:, 0], x[:, -2] + x[:, 1], x[..., 3:5]),
+    "size as a number": lambda x: (x * x.shape[1], x.sum(1) / (2 * x.shape[1] + 1)),
+    "joined": lambda x: (torch.cat([x, x], -1), torch.stack([x, -x]), x.chunk(2, -1)),
+    "looked up": lambda x: torch.arange(30.0).reshape(10, 3)[(x[..., 0] * 9).abs().long().clamp(0, 9)],
+    "padded and moved": lambda x: (F.pad(x, (1, 2)), x.transpose(0, 1), x.unsqueeze(1).expand(-1, 3, -1, -1)),
+}
+REFUSED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "aten.sort": lambda x: x.sort(1)[0],
+    "aten.flip": lambda x: x.flip(1),
+    "aten.view": lambda x: x.reshape(-1, 2, 16),
+    "aten.cat": lambda x: torch.cat([x, x], 1),
+    "aten.slice": lambda x: x[:, 1:],
+    "aten.constant_pad_nd": lambda x: F.pad(x, (0, 0, 1, 0)),
+    "aten.convolution": lambda x: F.conv1d(x.transpose(1, 2), torch.ones(4, 16, 3)),
+    "aten.var": lambda x: x.var(1),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_results_are_those_without_padding(name: str) -> None:
+    run, programs = recording(RIGHT[name], {"x.1": (8, 16)})
+    with torch.no_grad():
+        for length in (4, 8, 12, 5, 13):
+            x = torch.rand(2, length, 16) - (0 if name == "element-wise" else 0.5)
+            torch.testing.assert_close(run(x), RIGHT[name](x), rtol=1e-4, atol=1e-4)
+    assert len(programs) == 2
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_mixes_in_padding_is_refused_by_name(name: str) -> None:
+    run, _ = recording(REFUSED[name], {"x.1": (8, 16)})
+    with pytest.raises(BackendCompilerFailed) as caught, torch.no_grad():
+        run(torch.randn(2, 6, 16))
+    error = caught.value.inner_exception
+    assert isinstance(error, BucketError)
+    assert error.op.startswith(name)
+    assert "test_buckets.py" in error.location
+
+
+class LanguageModel(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = torch.nn.Embedding(50, 16), torch.nn.Embedding(128, 16)
+        self.norm, self.mix, self.head = torch.nn.LayerNorm(16), torch.nn.Linear(16, 48), torch.nn.Linear(16, 50)
+
+    def forward(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        query, key, value = (heads(part) for part in self.mix(self.norm(x)).chunk(3, -1))
+        logits = self.head(x + joined(F.scaled_dot_product_attention(query, key, value)))
+        return logits, logits[:, -1].argmax(-1)
+
+
+def test_a_hundred_lengths_make_four_programs() -> None:
+    model = LanguageModel().eval()
+    run, programs = recording(model, {"ids.1": (16, 32, 64, 128)})
+    with torch.no_grad():
+        for length in range(3, 103):
+            ids = torch.randint(0, 50, (2, length))
+            torch.testing.assert_close(run(ids), model(ids), rtol=1e-4, atol=1e-4)
+    assert len(programs) == 4
+
+
+def test_two_dimensions() -> None:
+    run, programs = recording(lambda x, y: (x @ y, x.sum(), y.mean(1)), {"x.0": [4], "y.1": [8]})
+    for rows, columns in ((2, 3), (3, 7), (4, 8), (2, 8)):
+        x, y = torch.randn(rows, 5), torch.randn(5, columns)
+        torch.testing.assert_close(run(x, y), (x @ y, x.sum(), y.mean(1)), rtol=1e-4, atol=1e-4)
+    assert len(programs) == 1
+
+
+def test_training_compiles_each_size() -> None:
+    run, programs = recording(lambda x: LINEAR(x).relu().mean(1).square().sum(), {"x.1": (8,)})
+    for length in (3, 6, 8):
+        x = torch.randn(2, length, 16, requires_grad=True)
+        expected = torch.autograd.grad(LINEAR(x).relu().mean(1).square().sum(), [x, LINEAR.weight])
+        torch.testing.assert_close(torch.autograd.grad(run(x), [x, LINEAR.weight]), expected, rtol=1e-4, atol=1e-4)
+    assert len(programs) == 6  # forward and backward
+
+
+def test_in_place() -> None:
+    run, _ = recording(lambda x: x.mul_(2).add_(1), {"x.0": (8,)})
+    for length in (3, 8):
+        x = torch.randn(length)
+        expected = x * 2 + 1
+        run(x)
+        torch.testing.assert_close(x, expected)
+
+
+def test_round_up() -> None:
+    assert [round_up(n, (8, 16)) for n in (1, 8, 9, 16, 17, 33)] == [8, 8, 16, 16, 32, 48]

@@ -1,0 +1,171 @@
+"""Programs for sizes rounded up: inputs are padded to the next bucket, results cropped to their own size.
+
+A captured graph with symbolic sizes is traced once per bucket (`padding.py`), with masks wherever an op would mix
+padding into results that are kept. An op that has no rule there is refused, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
+
+from tt_torch.dynamo.buckets.padding import Padding, crop, evaluated
+from tt_torch.errors import BucketError
+
+Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
+CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequence[Any]]]
+
+
+def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int, ...]]:
+    """The symbols of a graph whose inputs have the named dimensions, each with its bucket sizes."""
+    wanted = dict(buckets)
+    found: dict[sympy.Symbol, tuple[int, ...]] = {}
+    for node in gm.graph.nodes:
+        x = node.meta.get("val")
+        if node.op != "placeholder" or not isinstance(x, torch.Tensor):
+            continue
+        for dim, size in enumerate(x.shape):
+            sizes = wanted.get(f"{node.meta.get('source')}.{dim}")
+            if sizes and isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+                found[size.node.expr] = sizes
+    return found
+
+
+def round_up(size: int, sizes: Sequence[int]) -> int:
+    """The smallest bucket that holds a size; beyond the largest, its next multiple."""
+    return next((s for s in sizes if size <= s), -(-size // sizes[-1]) * sizes[-1])
+
+
+class BucketedProgram:
+    """A graph with symbolic sizes as one program per combination of bucket sizes."""
+
+    def __init__(
+        self,
+        gm: GraphModule,
+        roles: Sequence[str],
+        buckets: Mapping[sympy.Symbol, tuple[int, ...]],
+        decompositions: Mapping[Any, Any],
+        compile_for: CompileFor,
+    ) -> None:
+        self._gm, self._buckets, self._decompositions = gm, buckets, decompositions
+        self._compile_for = compile_for
+        self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        self._outputs = next(n for n in gm.graph.nodes if n.op == "output").args[0]
+        self._roles = [role for role, n in zip(roles, self._inputs, strict=True) if _is_tensor(n)]
+        self._padded = [_padded_dims(n, buckets) for n in self._inputs if _is_tensor(n)]
+        self._programs: dict[tuple[int, ...], tuple[Callable[..., Any], Padding]] = {}
+        self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})  # errors come while compiling
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        sizes: dict[sympy.Symbol, int] = {}
+        for node, given in zip(self._inputs, inputs, strict=True):
+            sizes |= _bound(node, given)
+        tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
+        inputs.clear()
+        program, padding = self._program(sizes)
+        padded = [_pad(x, dims, padding.sizes) for x, dims in zip(tensors, self._padded, strict=True)]
+        lengths = [torch.tensor(sizes[s], dtype=torch.int32) for s in self._buckets if s in sizes]
+        results = iter(program([*padded, *lengths]))
+        return [self._result(out, results, sizes, padding) for out in self._outputs]
+
+    def _result(self, out: Any, results: Any, sizes: Mapping[sympy.Symbol, int], padding: Padding) -> Any:
+        if not isinstance(out, Node):
+            return out
+        if not _is_tensor(out):
+            return evaluated(out.meta["val"], sizes)
+        return _placed(crop(next(results), padding.tags[out], padding.sizes, sizes), out.meta["val"], sizes)
+
+    def _program(self, sizes: Mapping[sympy.Symbol, int]) -> tuple[Callable[..., Any], Padding]:
+        rounded = {s: round_up(n, self._buckets[s]) if s in self._buckets else n for s, n in sizes.items()}
+        key = tuple(rounded.values())
+        if key not in self._programs:
+            padding = Padding(self._gm, rounded, [s for s in self._buckets if s in sizes])
+            graph = self._trace(padding)
+            self._programs[key] = self._compile_for(graph, [*self._roles, *["input"] * len(padding.padded)]), padding
+        return self._programs[key]
+
+    def _trace(self, padding: Padding) -> GraphModule:
+        """The graph for concrete bucket sizes; its inputs are the tensors and then the real lengths."""
+        mode = FakeTensorMode()
+        values = [n.meta["val"] for n in self._inputs]
+        with mode:
+            tensors = [
+                torch.empty([evaluated(d, padding.sizes) for d in v.shape], dtype=v.dtype)
+                for v in values
+                if isinstance(v, torch.Tensor)
+            ]
+            lengths = [torch.empty((), dtype=torch.int32) for _ in padding.padded]
+
+        def run(*given: torch.Tensor) -> tuple[Any, ...]:
+            remaining = iter(given)
+            arguments = [
+                next(remaining) if isinstance(v, torch.Tensor) else evaluated(v, padding.sizes) for v in values
+            ]
+            padding.lengths = dict(zip(padding.padded, remaining, strict=True))
+            results = padding.run(*arguments)
+            return tuple(v for v, out in zip(results, self._outputs, strict=True) if _is_tensor(out))
+
+        with mode, torch.no_grad(), preserve_node_meta():
+            return make_fx(run, tracing_mode="real", decomposition_table=dict(self._decompositions))(*tensors, *lengths)
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _padded_dims(node: Node, buckets: Mapping[sympy.Symbol, Any]) -> dict[int, sympy.Symbol]:
+    """The dimensions of an input that are padded, with their symbols."""
+    found: dict[int, sympy.Symbol] = {}
+    for dim, size in enumerate(node.meta["val"].shape):
+        symbols = size.node.expr.free_symbols & set(buckets) if isinstance(size, torch.SymInt) else ()
+        if symbols and not isinstance(size.node.expr, sympy.Symbol):
+            raise BucketError(node.meta.get("source", node.name), f"dimension {dim} of an input", f"its size is {size}")
+        found.update(dict.fromkeys([dim] if symbols else [], size.node.expr if symbols else None))
+    return found
+
+
+def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
+    """The sizes that the graph was captured with."""
+    sizes = {}
+    for node in inputs:
+        value = node.meta["val"]
+        for size in value.shape if isinstance(value, torch.Tensor) else [value]:
+            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+                sizes[size.node.expr] = size.node.hint
+    return sizes
+
+
+def _bound(node: Node, given: Any) -> dict[sympy.Symbol, int]:
+    """The symbols whose values an input shows."""
+    value = node.meta["val"]
+    pairs = zip(value.shape, given.shape, strict=True) if isinstance(value, torch.Tensor) else [(value, given)]
+    return {
+        s.node.expr: int(n) for s, n in pairs if isinstance(s, torch.SymInt) and isinstance(s.node.expr, sympy.Symbol)
+    }
+
+
+def _placed(x: torch.Tensor, like: torch.Tensor, sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:
+    """The strides and offset that the graph gives a result: AOTAutograd makes views of inputs from them."""
+    strides = [evaluated(s, sizes) for s in like.stride()]
+    offset = evaluated(like.storage_offset(), sizes)
+    if (list(x.stride()), x.storage_offset()) == (strides, offset):
+        return x
+    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
+    return x.new_empty(span).as_strided(x.shape, strides, offset).copy_(x)
+
+
+def _pad(x: torch.Tensor, dims: Mapping[int, sympy.Symbol], sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:
+    """Zeros behind the elements; a tensor that fills its bucket is passed as it is."""
+    shape = [sizes[dims[d]] if d in dims else n for d, n in enumerate(x.shape)]
+    if shape == list(x.shape):
+        return x
+    padded = x.new_zeros(shape)
+    padded[tuple(slice(0, n) for n in x.shape)] = x
+    return padded

@@ -1,0 +1,139 @@
+"""A symbolic graph run on padded sizes, with the padding kept out of what counts.
+
+Each dimension of a tensor carries tags: which padded symbols it is made of, and how many elements one step of the
+symbol takes within it (a dimension of batch * length has the tag {length: 1}). Elements beyond the real length may
+hold anything; ops that work on each position alone keep them there, others get them masked by a neutral value.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from tt_torch.dynamo.passes.rewriting import arguments, user_line
+from tt_torch.errors import BucketError
+
+Tags = tuple[dict[sympy.Symbol, int], ...]  # per dimension
+Rule = Callable[["Padding", Node, dict[str, Any]], tuple[Any, Any]]  # the result, and its tags
+SIZES = ("end", "length")  # of a sequence: numbers by their type, but the sizes of the result
+
+
+class Padding(Interpreter):
+    """Runs the graph for the sizes given; `tags` are those of each node afterwards."""
+
+    def __init__(self, gm: GraphModule, sizes: Mapping[sympy.Symbol, int], padded: Sequence[sympy.Symbol]) -> None:
+        super().__init__(gm)
+        self.extra_traceback = False  # our errors name op and line themselves
+        self.sizes, self.padded = dict(sizes), list(padded)
+        self._fixed = {s: size for s, size in sizes.items() if s not in self.padded}
+        self.lengths: dict[sympy.Symbol, torch.Tensor] = {}
+        self.tags: dict[Node, Any] = {}
+
+    def run_node(self, n: Node) -> Any:
+        if n.op == "output":
+            return super().run_node(n)
+        if n.op != "call_function" or not self._concerned(n):
+            result = super().run_node(n)
+            if isinstance(result, torch.Tensor):
+                self.tags[n] = self.of_shape(n) if n.op == "placeholder" else ({},) * result.dim()
+            return result
+        with self._set_current_node(n):
+            return self._run_rule(n)
+
+    def _concerned(self, n: Node) -> bool:
+        """Whether padding, or a padded size, may get into an op."""
+        sizes = [i.meta["val"] for i in n.all_input_nodes if isinstance(i.meta.get("val"), torch.SymInt)]
+        reads_size = any(v.node.expr.free_symbols & set(self.padded) for v in sizes)
+        return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
+
+    def _run_rule(self, n: Node) -> Any:
+        from tt_torch.dynamo.buckets.rules import rule_of  # which needs this class
+
+        if n.target is operator.getitem:
+            self.tags[n] = self.tags[n.args[0]][n.args[1]]
+            return super().run_node(n)
+        if not isinstance(n.target, torch._ops.OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
+            return super().run_node(n)  # arithmetic on sizes
+        rule = rule_of(n.target)
+        if rule is None:
+            raise self.refused(n, "it has no rule that keeps padding out")
+        nodes = arguments(n)
+        given = {s.name: self._argument(n, s, nodes[s.name]) for s in n.target._schema.arguments}
+        result, self.tags[n] = rule(self, n, given)
+        return result
+
+    def _argument(self, n: Node, schema: Any, given: Any) -> Any:
+        """A value for an argument; where arithmetic reads a size, the real one, which only the call knows."""
+        symbolic = isinstance(given, Node) and isinstance(given.meta.get("val"), torch.SymInt)
+        expr = given.meta["val"].node.expr.xreplace(self._fixed) if symbolic else sympy.Integer(0)
+        if schema.name in SIZES or "int" in str(schema.type) or not expr.free_symbols:
+            return self.map_nodes_to_values(given, n)
+        takes_tensor = str(schema.type) == "Tensor" or n.target is torch.ops.aten.scalar_tensor.default
+        if not takes_tensor or not expr.is_polynomial():
+            raise self.refused(n, "it computes with the size itself")
+        symbols = sorted(expr.free_symbols, key=str)
+        return sympy.lambdify(symbols, expr, [])(*(self.lengths[s] for s in symbols))  # type: ignore[index]
+
+    def refused(self, n: Node, reason: str) -> BucketError:
+        return BucketError(str(n.target), user_line(n), reason)
+
+    def of_shape(self, n: Node) -> Tags:
+        """Tags of a new tensor, or of an input: a dimension is padded where its size is a padded symbol."""
+        x = n.meta.get("val")
+        if not isinstance(x, torch.Tensor):
+            return ()
+        found = []
+        for size in x.shape:
+            expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+            found.append({s: 1 for s in self.padded if s in expr.free_symbols})
+        return tuple(found)
+
+    # --- for rules
+
+    def shape(self, n: Node) -> list[int]:
+        """The padded sizes of a tensor."""
+        return [evaluated(size, self.sizes) for size in n.meta["val"].shape]
+
+    def of(self, argument: Any) -> Tags:
+        return self.tags[argument]
+
+    def masked(self, x: torch.Tensor, tags: Tags, dims: Sequence[int], neutral: float) -> torch.Tensor:
+        """`x` with a neutral value in place of the padding of these dimensions."""
+        for dim in dims:
+            for symbol, inner in tags[dim].items():
+                positions = torch.arange(x.shape[dim]) // inner % self.sizes[symbol]
+                valid = (positions < self.lengths[symbol]).reshape([-1] + [1] * (x.dim() - 1 - dim % x.dim()))
+                x = torch.where(valid, x, torch.full((), neutral, dtype=x.dtype))
+        return x
+
+    def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Any:
+        """How many real elements these dimensions have together."""
+        fixed, count = math.prod(shape[d] for d in dims), 1
+        for symbol in [s for d in dims for s in tags[d]]:
+            fixed, count = fixed // self.sizes[symbol], count * self.lengths[symbol]
+        return fixed * count
+
+
+def evaluated(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
+    """A size, symbolic or not, as a number."""
+    return int(value.node.expr.xreplace(sizes)) if isinstance(value, torch.SymInt) else value
+
+
+def crop(x: Any, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]) -> torch.Tensor:
+    """Only the real elements of each dimension."""
+    for dim, symbols in enumerate(tags):
+        # The outermost symbol first: cropping it leaves the steps of the others as they are.
+        for symbol, inner in sorted(symbols.items(), key=lambda item: -item[1]):
+            if real[symbol] == padded[symbol]:
+                continue
+            shape = list(x.shape)
+            parts = x.reshape([*shape[:dim], -1, padded[symbol], inner, *shape[dim + 1 :]])
+            kept = parts.narrow(dim + 1, 0, real[symbol])
+            x = kept.reshape([*shape[:dim], -1, *shape[dim + 1 :]])
+    return x

@@ -1,0 +1,364 @@
+"""What each op family does with padding: keeps it in place, needs it masked, or (no rule here) is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+
+from tt_torch.dynamo.buckets.padding import Padding, Rule, Tags
+from tt_torch.dynamo.passes.rewriting import arguments
+
+aten, prims = torch.ops.aten, torch.ops.prims
+RULES: dict[str, Rule] = {}
+
+
+def rule(names: str) -> Any:
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return register
+
+
+def rule_of(target: Any) -> Rule | None:
+    known = RULES.get(target._schema.name.split("::")[1])
+    return known or (pointwise if torch.Tag.pointwise in target.tags else None)
+
+
+def run(node: Node, a: dict[str, Any]) -> Any:
+    """The op itself on arguments that may have been masked."""
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    positional = [a[s.name] for s in schema if not s.kwarg_only]
+    return node.target(*positional, **{s.name: a[s.name] for s in schema if s.kwarg_only})  # type: ignore[operator]
+
+
+def _dims(given: Any, rank: int) -> list[int]:
+    given = range(rank) if given is None or given == [] else [given] if isinstance(given, int) else given
+    return [d % max(rank, 1) for d in given]
+
+
+def _operands(node: Node) -> list[Node]:
+    return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+
+
+def _source(node: Node) -> Node:
+    return _operands(node)[0]
+
+
+@rule("clone _to_copy convert_element_type alias detach full_like zeros_like ones_like empty_like where masked_fill "
+      "tril triu copy nan_to_num fill")  # fmt: skip
+def pointwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    result = run(node, a)
+    tags: list[dict[sympy.Symbol, int]] = [{} for _ in range(result.dim())]
+    seen = [False] * result.dim()
+    for operand in _operands(node):
+        own, shape = p.of(operand), p.shape(operand)
+        for back in range(1, len(own) + 1):
+            if shape[-back] == 1:
+                continue
+            if seen[-back] and tags[-back] != own[-back]:
+                raise p.refused(node, "its operands are padded differently")
+            tags[-back], seen[-back] = own[-back], True
+    return result, tuple(tags)
+
+
+# --- shapes
+
+
+@rule("view _unsafe_view reshape")
+def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """Each symbol keeps its step in memory, or the elements would change places."""
+    result = run(node, a)
+    tags: list[dict[sympy.Symbol, int]] = [{} for _ in result.shape]
+    strides = [math.prod(result.shape[d + 1 :]) for d in range(result.dim())]
+    for symbol, step in _steps(a["self"].shape, p.of(_source(node))):
+        dim = next((d for d, stride in enumerate(strides) if stride <= step < stride * result.shape[d]), -1)
+        inner = step // strides[dim]
+        if dim < 0 or step % strides[dim] or result.shape[dim] % (inner * p.sizes[symbol]) or symbol in tags[dim]:
+            raise p.refused(node, "its elements would change places")
+        tags[dim][symbol] = inner
+    if [set(t) for t in tags] != [set(t) for t in p.of_shape(node)]:
+        raise p.refused(node, "its elements would change places")
+    return result, tuple(tags)
+
+
+def _steps(shape: Sequence[int], tags: Tags) -> Any:
+    """Symbols with the number of elements that one step of each takes in memory."""
+    for dim, symbols in enumerate(tags):
+        yield from ((s, inner * math.prod(shape[dim + 1 :])) for s, inner in symbols.items())
+
+
+@rule("split split_with_sizes unbind flip roll")
+def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own = p.of(_source(node))
+    taken = _dims(a.get("dim", a.get("dims")), len(own))
+    if any(own[d] for d in taken):
+        raise p.refused(node, "it picks or moves positions of a padded dimension")
+    result = run(node, a)
+    tags = tuple(t for d, t in enumerate(own) if "unbind" not in str(node.target) or d != taken[0])
+    return result, tags if isinstance(result, torch.Tensor) else [tags] * len(result)
+
+
+@rule("select")
+def select(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """A position from the front, or one from the real end."""
+    own = p.of(_source(node))
+    dim = a["dim"] % len(own)
+    rest = own[:dim] + own[dim + 1 :]
+    if not own[dim] or (isinstance(node.args[2], int) and a["index"] >= 0 and plain(p, a["self"].shape[dim], own[dim])):
+        return run(node, a), rest
+    if not isinstance(node.args[2], int) or not plain(p, a["self"].shape[dim], own[dim]):
+        raise p.refused(node, "it picks a position of a padded dimension")
+    (symbol,) = own[dim]
+    place = (p.lengths[symbol] + a["index"]).to(torch.int64).reshape(1)
+    return torch.index_select(a["self"], dim, place).squeeze(dim), rest
+
+
+def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
+    """Whether a dimension is a padded symbol and nothing else."""
+    return any(inner == 1 and size == p.sizes[s] for s, inner in tags.items())
+
+
+@rule("permute transpose t unsqueeze squeeze expand")
+def moved(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, name = p.of(_source(node)), node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+    return run(node, a), _moved(p, node, a, name, own)
+
+
+def _moved(p: Padding, node: Node, a: dict[str, Any], name: str, own: Tags) -> Tags:
+    rank = len(own)
+    if name == "expand":
+        new, shape = p.of_shape(node), p.shape(_source(node))
+        lead = len(new) - rank
+        return tuple(own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
+    if name == "unsqueeze":
+        at = a["dim"] % (rank + 1)
+        return (*own[:at], {}, *own[at:])
+    if name == "squeeze":
+        gone = [d for d in _dims(a.get("dim"), rank) if p.shape(_source(node))[d] == 1]
+        return tuple(tags for d, tags in enumerate(own) if d not in gone)
+    if name == "t":
+        return own[::-1]
+    order = list(range(rank))
+    if name == "transpose":
+        i, j = a["dim0"] % rank, a["dim1"] % rank
+        order[i], order[j] = j, i
+    return tuple(own[d] for d in (a["dims"] if name == "permute" else order))
+
+
+@rule("slice")
+def slice_(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
+    new = p.of_shape(node)[dim]
+    if (own[dim] or new) and (a["start"] not in (None, 0) or a["step"] != 1):
+        raise p.refused(node, "it cuts a padded dimension elsewhere than at its end")
+    if own[dim] and (a["end"] is not None and a["end"] < a["self"].shape[dim]):
+        raise p.refused(node, "it cuts a padded dimension")
+    result = run(node, a)
+    if new and not own[dim] and not plain(p, result.shape[dim], new):
+        raise p.refused(node, "it cuts to another size than that of a padded dimension")
+    return result, tuple(new if d == dim and not own[dim] else tags for d, tags in enumerate(own))
+
+
+@rule("cat stack")
+def joined(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    result, tags = run(node, a), p.of(_operands(node)[0])
+    dim = a["dim"] % result.dim()
+    stacked = "stack" in str(node.target)
+    if any(p.of(n) != tags for n in _operands(node)) or (not stacked and tags[dim]):
+        raise p.refused(node, "it joins padded dimensions")
+    return result, (*tags[:dim], {}, *tags[dim:]) if stacked else tags
+
+
+@rule("arange full zeros ones empty new_zeros new_ones new_full new_empty iota eye")
+def created(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    for size in node.meta["val"].shape:
+        expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+        if set(p.padded) & expr.free_symbols and not expr.is_Symbol:
+            raise p.refused(node, f"its size is {expr}")
+    starts = isinstance(node.args[0], Node) if a.get("step", 1) != 1 or "start" in a else False
+    if starts or a.get("step", 1) != 1:
+        raise p.refused(node, "it counts from the end of a padded dimension")
+    return run(node, a), p.of_shape(node)
+
+
+@rule("scalar_tensor")
+def scalar(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    return torch.as_tensor(a["s"]).to(node.meta["val"].dtype), ()
+
+
+# --- reductions: neutral values by the ends of the dtype
+
+NEUTRAL = {
+    "sum": 0,
+    "prod": 1,
+    "any": 0,
+    "all": 1,
+    "amax": -1,
+    "amin": 1,
+    "argmax": -1,
+    "argmin": 1,
+    "max": -1,
+    "min": 1,
+}
+NEUTRAL |= {"logsumexp": -1, "mean": 0, "count_nonzero": 0}
+
+
+def _neutral(name: str, dtype: torch.dtype) -> float:
+    if name in ("sum", "prod", "any", "all", "mean", "count_nonzero"):
+        return NEUTRAL[name]
+    if dtype.is_floating_point:
+        return NEUTRAL[name] * math.inf
+    if dtype is torch.bool:
+        return NEUTRAL[name] > 0
+    return torch.iinfo(dtype).max if NEUTRAL[name] > 0 else torch.iinfo(dtype).min
+
+
+@rule(" ".join(NEUTRAL))
+def reduction(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, name = p.of(_source(node)), node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
+    if a.get("other") is not None:
+        return pointwise(p, node, a)
+    dims = _dims(a.get("dim"), len(own))
+    if name.startswith("arg") and a["dim"] is None and any(own):
+        raise p.refused(node, "it gives a position among all elements")
+    masked = p.masked(a["self"], own, dims, _neutral(name, a["self"].dtype))
+    if name == "mean" and any(own[d] for d in dims):
+        total = torch.sum(masked, dims, a.get("keepdim", False), dtype=a.get("dtype"))
+        result = total / p.count(a["self"].shape, own, dims)
+        result = result.to(total.dtype)
+    else:
+        result = run(node, a | {"self": masked})
+    keep = a.get("keepdim", False)
+    tags = tuple({} if d in dims else t for d, t in enumerate(own) if keep or d not in dims)
+    return result, tags if isinstance(result, torch.Tensor) else [tags] * len(result)
+
+
+@rule("_softmax _log_softmax")
+def softmax(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own = p.of(_source(node))
+    return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own
+
+
+@rule("cumsum cumprod cummax logcumsumexp sort topk")
+def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """Padding comes last in a scan; an ordering would mix it in."""
+    own = p.of(_source(node))
+    dim = a["dim"] % len(own)
+    if own[dim] and not ("cum" in str(node.target) and plain(p, a["self"].shape[dim], own[dim])):
+        raise p.refused(node, "it works along a padded dimension")
+    result = run(node, a)
+    return result, own if isinstance(result, torch.Tensor) else [own] * len(result)
+
+
+# --- matrix products
+
+
+@rule("mm bmm addmm baddbmm mv dot")
+def matmul(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("self", "mat2")
+    names = names if names[1] in a else ("self", "vec" if "vec" in a else "tensor")
+    by_name = arguments(node)
+    left, right = (p.of(by_name[n]) for n in names)
+    inner = max(len(right) - 2, 0)
+    if left[-1] != right[inner] or left[:-2] != right[: max(len(left) - 2, 0)]:
+        raise p.refused(node, "its operands are padded differently")
+    masked = {
+        names[0]: p.masked(a[names[0]], left, [len(left) - 1], 0),
+        names[1]: p.masked(a[names[1]], right, [inner], 0),
+    }
+    return run(node, a | masked), (*left[:-1], *right[inner + 1 :])
+
+
+@rule("_scaled_dot_product_flash_attention_for_cpu")
+def attention(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    query, key, content = (p.of(n) for n in node.args[:3])
+    if query[3] or key[3] or content[3] or key != content or query[:2] != key[:2]:
+        raise p.refused(node, "its operands are padded differently")
+    if key[2]:
+        a["key"], a["value"] = (p.masked(a[name], key, [2], 0) for name in ("key", "value"))
+        if not (a["is_causal"] and query[2] == key[2]):
+            a["attn_mask"] = _attention_mask(p, a, key)
+    return run(node, a), [query, query[:3]]
+
+
+def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
+    """The mask given, with padded keys hidden: one to add to the scores."""
+    dtype, (length, keys) = a["query"].dtype, (a["query"].shape[2], a["key"].shape[2])
+    mask = a["attn_mask"]
+    if mask is None:
+        mask = torch.zeros([1, 1, length, keys], dtype=dtype)
+    elif mask.dtype is torch.bool:
+        mask = torch.where(mask, torch.zeros((), dtype=dtype), torch.full((), -math.inf, dtype=dtype))
+    if a["is_causal"]:
+        hidden = torch.arange(keys).unsqueeze(0) > torch.arange(length).unsqueeze(1)
+        mask, a["is_causal"] = torch.where(hidden, torch.full((), -math.inf, dtype=dtype), mask), False
+    return p.masked(
+        mask.expand(*mask.shape[:-1], keys), ({},) * (mask.dim() - 1) + (key[2],), [mask.dim() - 1], -math.inf
+    )
+
+
+# --- look-ups: positions in the padding become 0, which is always there
+
+
+@rule("embedding")
+def embedding(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    weight, indices = (p.of(n) for n in node.args[:2])
+    if any(weight):
+        raise p.refused(node, "it looks up rows of a padded table")
+    places = p.masked(a["indices"], indices, range(len(indices)), 0)
+    return run(node, a | {"indices": places}), (*indices, {})
+
+
+@rule("gather index_select")
+def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, index = p.of(node.args[0]), p.of(node.args[2])
+    dim = a["dim"] % max(len(own), 1)
+    alike = "select" in str(node.target) or own[:dim] + own[dim + 1 :] == index[:dim] + index[dim + 1 :]
+    if own[dim] or not alike:
+        raise p.refused(node, "it looks up positions of a padded dimension")
+    places = p.masked(a["index"], index, range(len(index)), 0)
+    tags = (*own[:dim], *index, *own[dim + 1 :]) if "select" in str(node.target) else index
+    return run(node, a | {"index": places}), tags
+
+
+@rule("index _unsafe_index")
+def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, given = p.of(node.args[0]), node.args[1]
+    at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
+    if len(at) != 1 or own[at[0]] or a["indices"][at[0]].dtype is torch.bool:
+        raise p.refused(node, "it looks up positions of a padded dimension, or of several dimensions")
+    tags = p.of(given[at[0]])  # type: ignore[index]
+    places = p.masked(a["indices"][at[0]], tags, range(len(tags)), 0)
+    return run(node, a | {"indices": [None] * at[0] + [places]}), (*own[: at[0]], *tags, *own[at[0] + 1 :])
+
+
+# --- ops that work on each element of some dimensions alone
+
+
+def _independent(names: str, mixed: Any) -> None:
+    """Ops of `names`, which mix along the dimensions that `mixed` gives for arguments and rank."""
+
+    @rule(names)
+    def alone(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+        own = p.of(node.args[0])
+        if any(own[d] for d in mixed(a, len(own))) or any(any(p.of(n)) for n in _operands(node)[1:]):
+            raise p.refused(node, "it mixes along a padded dimension")
+        result = run(node, a)
+        return result, own if isinstance(result, torch.Tensor) else [own] * len(result)
+
+
+_independent("native_layer_norm _fused_rms_norm", lambda a, rank: range(rank - len(a["normalized_shape"]), rank))
+_independent("native_group_norm convolution", lambda a, rank: range(1, rank))
+_independent("_native_batch_norm_legit_no_training", lambda a, rank: [1])
+_independent(
+    "max_pool2d_with_indices avg_pool2d _adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d reflection_pad2d",
+    lambda a, rank: range(rank - 2, rank),
+)
+_independent("constant_pad_nd", lambda a, rank: [rank - 1 - i // 2 for i, n in enumerate(a["pad"]) if n])
+_independent("native_dropout", lambda a, rank: range(rank))
