@@ -92,7 +92,7 @@ def test_a_marked_dimension_that_the_program_fixes_raises() -> None:
     run, _ = recording(lambda x: x + 1 if x.shape[0] == 4 else x - 1)
     x = torch.randn(4, 3)
     torch._dynamo.mark_dynamic(x, 0)
-    with pytest.raises(ConstraintViolationError, match="marked .* as dynamic"):
+    with pytest.raises(ConstraintViolationError, match=r"marked .* as dynamic"):
         run(x)
 
 
