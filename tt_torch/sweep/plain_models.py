@@ -135,7 +135,8 @@ def _noise(name: str, *shape: int) -> Callable[[], dict[str, Any]]:
 
 def _translation() -> dict[str, Any]:
     mask = nn.Transformer.generate_square_subsequent_mask(6)
-    return {"src": torch.randn(2, 9, 16), "tgt": torch.randn(2, 6, 16), "tgt_mask": mask}
+    sequences = {"src": torch.randn(2, 9, 16), "tgt": torch.randn(2, 6, 16)}
+    return {**sequences, "tgt_mask": mask, "tgt_is_causal": True}  # else PyTorch reads the mask to find out
 
 
 def _transformer() -> nn.Module:

@@ -5,6 +5,7 @@ what costs time. Rewrites that must see the whole graph, or become one op of the
 """
 
 from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the table)
+    attention,
     convolution,
     elementwise,
     indexing,

@@ -30,6 +30,7 @@ TAKEN = [
     aten._prelu_kernel.default,
     aten._unsafe_masked_index.default,
     aten._unsafe_masked_index_put_accumulate.default,
+    aten._weight_norm_interface.default,
     aten.addmv.default,
     aten.affine_grid_generator.default,
     aten.grid_sampler_2d.default,

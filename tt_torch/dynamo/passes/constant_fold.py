@@ -14,6 +14,8 @@ from torch.fx import GraphModule, Node
 
 # A folded tensor travels as an argument of the program, so a large one is better computed on the device.
 LARGEST = 1 << 24  # bytes
+# Results of real ops may have other strides than tracing assumed, so that a view of them is not always possible.
+VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 RANDOM = torch.Tag.nondeterministic_seeded
 
 
@@ -45,7 +47,8 @@ def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
             if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
                 values[node] = getattr(gm, node.target)
             elif fold and _foldable(node, values):
-                values[node] = node.target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+                target = torch.reshape if node.target in VIEWS else node.target
+                values[node] = target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
     return values
 
 

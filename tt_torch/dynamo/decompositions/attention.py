@@ -1,0 +1,92 @@
+"""The fused ops that torch.nn's transformer layers use in inference: taken apart, so that TTNN's attention is found."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+
+_PADDING = 1  # mask_type of a mask (batch, length); 0: (length, length), 2: (batch, heads, length, length)
+
+
+@decomposes(aten._native_multi_head_attention.default)
+def multi_head_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Any:
+    """(batch, length, embed_dim) each; the result and, if needed, the weights (batch, [heads,] length, length)."""
+    weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
+    projected = [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
+    q, k, v = (x.unflatten(-1, (num_head, -1)).transpose(1, 2) for x in projected)
+    if mask is not None:
+        mask = mask.to(torch.bool)  # true, or any number but zero, is what is left out
+        mask = mask[:, None, None, :] if mask_type == _PADDING else mask
+    if need_weights:
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
+        attention = (scores if mask is None else scores.masked_fill(mask, -math.inf)).softmax(-1)
+        heads = attention @ v
+    else:
+        attention = query.new_empty(0)
+        heads = F.scaled_dot_product_attention(q, k, v, None if mask is None else ~mask)
+    if need_weights and average_attn_weights:
+        attention = attention.mean(1)
+    return F.linear(heads.transpose(1, 2).flatten(2), proj_weight, proj_bias), attention
+
+
+@decomposes(aten._transformer_encoder_layer_fwd.default)
+def encoder_layer(
+    src: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    norm_weight_2: Tensor,
+    norm_bias_2: Tensor,
+    ffn_weight_1: Tensor,
+    ffn_bias_1: Tensor,
+    ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+) -> Tensor:
+    def attend(x: Tensor) -> Tensor:
+        projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+        return multi_head_attention(x, x, x, embed_dim, num_heads, *projections, mask, False, True, mask_type)[0]
+
+    def feed_forward(x: Tensor) -> Tensor:
+        hidden = F.linear(x, ffn_weight_1, ffn_bias_1)
+        return F.linear(F.gelu(hidden) if use_gelu else hidden.relu(), ffn_weight_2, ffn_bias_2)
+
+    norms = ((norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2))
+    x = src
+    for part, (weight, bias) in zip((attend, feed_forward), norms, strict=True):
+        if norm_first:
+            x = x + part(F.layer_norm(x, (embed_dim,), weight, bias, eps))
+        else:
+            x = F.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
+    return x
