@@ -40,6 +40,7 @@ from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
 from op_table_pooling import INTERPOLATION, POOLING
+from op_table_special import SPECIAL
 
 # --- element-wise -------------------------------------------------------------------------------
 
@@ -327,5 +328,6 @@ FAMILIES = {
     "creation": CREATION,
     "normalization": NORMALIZATION,
     "attention": ATTENTION,
+    "special": SPECIAL,
 }
 ROWS = list(itertools.chain.from_iterable(FAMILIES.values()))

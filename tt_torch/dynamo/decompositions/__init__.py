@@ -6,15 +6,19 @@ what costs time. Rewrites that must see the whole graph, or become one op of the
 
 from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the table)
     attention,
+    bessel,
     convolution,
     elementwise,
+    gamma,
     indexing,
     integers,
     interpolation,
     max_pooling,
     movement,
     ordering,
+    polynomials,
     pooling,
+    special,
 )
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS
 

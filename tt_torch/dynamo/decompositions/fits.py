@@ -1,0 +1,70 @@
+"""Polynomials that stand for functions which the device lacks, computed here rather than copied from tables.
+
+A fit interpolates PyTorch's own float64 function at Chebyshev points, which is within a small factor of the best
+polynomial of its degree (Trefethen, Approximation Theory and Approximation Practice, 2013, chapter 16). The degrees
+are the smallest that reach float32 on their interval; tests/op_table_special.py compares with eager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from numpy.polynomial import chebyshev
+from torch import Tensor
+from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+
+def horner(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """The polynomial with these coefficients, lowest degree first."""
+    value = torch.full_like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        value = value * x + c
+    return value
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A polynomial near `function`, float64 tensors to float64 tensors, between `low` and `high`."""
+
+    function: Callable[[Tensor], Tensor]
+    low: float
+    high: float
+    degree: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Only right inside of the interval."""
+        half, middle = (self.high - self.low) / 2, (self.high + self.low) / 2
+        return horner((x - middle) / half, self.coefficients)
+
+    @cached_property
+    def coefficients(self) -> list[float]:
+        def nodes(t: Any) -> Any:
+            x = torch.from_numpy((self.low + self.high) / 2 + t * (self.high - self.low) / 2)
+            return self.function(x).numpy()
+
+        with _disable_current_modes():  # while tracing, tensors have no values
+            fitted: list[float] = chebyshev.cheb2poly(chebyshev.chebinterpolate(nodes, self.degree)).tolist()
+        return fitted
+
+
+def series(x: Tensor, count: int) -> Tensor:
+    """x, x + 1, ... x + count - 1, along a new first dimension."""
+    return x + torch.arange(count).reshape([count] + [1] * x.dim())
+
+
+def special(*ops: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Registers a real function. As in eager, integers become float32, and bfloat16 is computed in float32."""
+
+    def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        computed: Callable[..., Tensor] = pw_cast_for_int_to_real(pw_cast_for_opmath(function))
+        decomposes(*ops)(computed)
+        return function
+
+    return register
