@@ -29,17 +29,13 @@ class CompileError(TTTorchError):
 class UnsupportedOpError(CompileError):
     """The program uses an op that a stage has no rule for."""
 
-    def __init__(self, op: str, stage: str, location: str, detail: str = "", hint: str = "") -> None:
+    def __init__(self, op: str, stage: str, location: str, detail: str = "") -> None:
         lines = [f"{op} is not supported in stage {stage}", f"  at {location}"]
         if detail:
             lines.append(f"  {detail}")
-        lines.append(f"  {hint or 'rewrite the line with supported ops, or run it outside torch.compile'}")
+        lines.append("  rewrite the line with supported ops, or run it outside torch.compile")
         super().__init__("\n".join(lines))
         self.op, self.stage, self.location, self.detail = op, stage, location, detail
-
-    def with_hint(self, hint: str) -> UnsupportedOpError:
-        """The same error with other advice, from who knows more of the situation."""
-        return UnsupportedOpError(self.op, self.stage, self.location, self.detail, hint)
 
 
 class BucketError(CompileError):

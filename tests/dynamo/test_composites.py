@@ -48,6 +48,10 @@ CASES = {
         composites.max_pool2d_with_indices(IMAGES, **POOL),
         F.max_pool2d(IMAGES, **POOL, return_indices=True),
     ),
+    "logical_right_shift": (
+        composites.logical_right_shift(torch.tensor([-8, 7, -(2**31)], dtype=torch.int32), bits=3),
+        torch.tensor([2**29 - 1, 0, 2**28], dtype=torch.int32),
+    ),
     "cumprod": (composites.cumprod(X, dim=1), torch.cumprod(X, 1)),
     "sort": (composites.sort(X, dim=0, descending=True, stable=False), torch.sort(X, 0, descending=True)),
     "topk": (composites.topk(X, k=2, dim=0, largest=False, sorted=True), torch.topk(X, 2, 0, largest=False)),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,16 +25,11 @@ from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
-from tt_torch.errors import ConfigError, TTTorchError, UnsupportedOpError
+from tt_torch.dynamo.tracing import partition, without_mkldnn
+from tt_torch.errors import ConfigError, TTTorchError
 from tt_torch.executor import Executor
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
-
-# A graph whose gradients are recorded also returns what its backward needs, which takes other forms of some ops.
-NO_GRAD = "gradients are recorded here: for inference call the model under torch.no_grad()"
-
-# Dynamo leaves recurrent layers to eager PyTorch unless it is told that they are taken apart well.
-torch._dynamo.config.allow_rnn = True
 
 # Programs that a graph of changing sizes keeps.
 MOST_SHAPES = 64
@@ -103,20 +97,14 @@ def _aot(
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         return compile_one(graph, ["input"] * len(inputs))
 
-    def compile_training(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        try:
-            return compile_forward(graph, inputs)
-        except UnsupportedOpError as error:
-            raise error.with_hint(NO_GRAD) from error
-
     compiler = aot_autograd(
-        fw_compiler=compile_training,
+        fw_compiler=compile_forward,
         bw_compiler=compile_backward,
-        inference_compiler=compile_forward,
+        partition_fn=partition,
         decompositions=DECOMPOSITIONS,
     )
     try:
-        with _without_onednn():
+        with without_mkldnn():
             return compiler(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
@@ -126,17 +114,6 @@ def _aot(
         whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
         warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
         return gm.forward
-
-
-@contextmanager
-def _without_onednn() -> Iterator[None]:
-    """While tracing: with oneDNN, an LSTM layer becomes one op that only a CPU has."""
-    enabled = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags sets more, and warns about it
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(enabled)
 
 
 def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
@@ -183,7 +160,7 @@ def _compile(
     program, interface = real_tensors_only(gm, DECOMPOSITIONS)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
-    runner = _runner(program, [roles[i] for i in interface.inputs], config, options, listener)
+    runner = _runner(program, interface.roles(roles), config, options, listener)
 
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)

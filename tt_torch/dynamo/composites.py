@@ -96,6 +96,13 @@ def topk(x: torch.Tensor, *, k: int, dim: int, largest: bool, sorted: bool) -> t
     return torch.topk(x, k, dim, largest)
 
 
+@composite("(Tensor input, *, int bits) -> Tensor")
+def logical_right_shift(x: torch.Tensor, *, bits: int) -> torch.Tensor:
+    """Of int32, by 1 to 31 bits: zeros come in from the left."""
+    kept = torch.full_like(x, 2 ** (32 - bits) - 1)
+    return torch.bitwise_right_shift(x, torch.full_like(x, bits)) & kept
+
+
 @composite("(Tensor input, Tensor index, Tensor source, *, int dim, str reduce) -> Tensor")
 def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str) -> torch.Tensor:
     """Index and source have one shape; `reduce` is "" (overwrite) or "sum"."""

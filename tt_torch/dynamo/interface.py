@@ -1,4 +1,5 @@
-"""What a program takes and returns are tensors; a graph also takes sizes and returns None and numbers."""
+"""What a program takes and returns are tensors; a graph also takes sizes, draws random seeds, and returns None and
+numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
+from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
 
 
 @dataclass
@@ -21,6 +23,7 @@ class Interface:
 
     inputs: list[int]  # positions of the tensors among the graph's inputs
     outputs: list[Any]  # what the graph returns that is no tensor, Ellipsis in the place of each tensor
+    seeds: int  # random ops; if there are any, the program's last input has a seed for each
     complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
     complex_outputs: list[int]
 
@@ -28,7 +31,11 @@ class Interface:
         tensors = [inputs[i] for i in self.inputs]
         for i in self.complex_inputs:
             tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
-        return tensors
+        return tensors + ([draw_seeds(self.seeds)] if self.seeds else [])
+
+    def roles(self, roles: Sequence[str]) -> list[str]:
+        """Roles of the program's inputs, from those of the graph's."""
+        return [roles[i] for i in self.inputs] + ["input"] * (self.seeds > 0)
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
         if self.complex_outputs:
@@ -60,7 +67,8 @@ def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     given = [i for i, n in enumerate(placeholders) if _is_tensor(n)]
     returned = [... if _is_tensor(v) else v for v in output.args[0]]
-    if len(given) < len(placeholders) or any(v is not ... for v in returned):
+    seeds = len(gm.graph.find_nodes(op="call_function", target=SEED))
+    if seeds or len(given) < len(placeholders) or any(v is not ... for v in returned):
         gm = copy.copy(gm)
         gm.graph = copy.deepcopy(gm.graph)
         placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
@@ -69,7 +77,9 @@ def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
         gm.graph.eliminate_dead_code()
         for i in set(range(len(placeholders))) - set(given):
             _replace_by_value(gm.graph, placeholders[i])
-    return gm, Interface(given, [_constant(v) for v in returned], [], [])
+        seeds = _seeds_to_input(gm.graph)
+        gm.recompile()
+    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [])
 
 
 def _is_tensor(value: Any) -> bool:
@@ -98,3 +108,21 @@ def name_inputs(graph: GraphModule, sources: Sequence[str]) -> None:
     for node in graph.graph.nodes:
         if node.op == "placeholder" and isinstance(descriptor := node.meta.get("desc"), PlainAOTInput):
             node.meta["source"] = sources[descriptor.idx]
+
+
+def _seeds_to_input(graph: torch.fx.Graph) -> int:
+    """Each seed becomes a row of one new input, the last; returns how many there are."""
+    nodes = graph.find_nodes(op="call_function", target=SEED)
+    if not nodes:
+        return 0
+    with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+        seeds = graph.placeholder("seeds")
+    with nodes[0].meta["val"].fake_mode:
+        seeds.meta["val"] = torch.empty(len(nodes), 2, dtype=torch.int32)
+    for row, node in enumerate(nodes):
+        with graph.inserting_before(node):
+            seed = graph.call_function(torch.ops.aten.select.int, (seeds, 0, row))
+        seed.meta = node.meta
+        node.replace_all_uses_with(seed)
+        graph.erase_node(node)
+    return len(nodes)

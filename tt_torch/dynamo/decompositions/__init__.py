@@ -9,6 +9,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     bessel,
     convolution,
     elementwise,
+    foreach,
     gamma,
     indexing,
     integers,
@@ -18,6 +19,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     ordering,
     polynomials,
     pooling,
+    random,
     special,
 )
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS

@@ -1,4 +1,5 @@
-"""The fused ops that torch.nn's transformer layers use in inference: taken apart, so that TTNN's attention is found."""
+"""Attention: its backward pass, and the fused ops of torch.nn's transformer layers in inference, taken apart so that
+TTNN's attention is found."""
 
 from __future__ import annotations
 
@@ -90,3 +91,42 @@ def encoder_layer(
         else:
             x = F.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
     return x
+
+
+@decomposes(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
+def attention_backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Computes the weights anew, from the operands alone: the forward pass keeps no scores and stays one op of the
+    device, which returns no logsumexp. PyTorch takes this op only where nothing is dropped."""
+    kind, heads, groups = query.dtype, query.shape[1], key.shape[1]
+    q, k, v, grad, out = (x.to(torch.promote_types(kind, torch.float32)) for x in (query, key, value, grad, out))
+    k, v = (x.repeat_interleave(heads // groups, 1) if heads != groups else x for x in (k, v))
+    scale = scale if scale is not None else 1 / math.sqrt(q.shape[-1])
+    weights = torch.softmax(_masked(q @ k.mT * scale, attn_mask, is_causal), -1)
+    grad_weights = grad @ v.mT
+    grad_scores = weights * (grad_weights - (grad * out).sum(-1, keepdim=True)) * scale
+    results = [grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad]
+    if heads != groups:
+        results[1:] = (x.unflatten(1, (groups, heads // groups)).sum(2) for x in results[1:])
+    return tuple(x.to(kind) for x in results)  # type: ignore[return-value]
+
+
+def _masked(scores: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        hidden = torch.arange(columns).unsqueeze(0) > torch.arange(rows).unsqueeze(1)
+        scores = torch.where(hidden, -math.inf, scores)
+    if mask is None:
+        return scores
+    return torch.where(mask, scores, -math.inf) if mask.dtype is torch.bool else scores + mask

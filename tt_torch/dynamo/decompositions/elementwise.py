@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
+from torch._inductor import inductor_prims
 
 from tt_torch.dynamo.decompositions.registry import decomposes
 
@@ -95,3 +96,15 @@ def power(x: Tensor, exponent: float) -> Any:
 @decomposes(aten.fmod.Scalar)
 def fmod(x: Tensor, divisor: float) -> Tensor:
     return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
+
+
+@decomposes(inductor_prims.fma)
+def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """Dynamo writes addcmul and others like this where the factor is a tensor or depends on one."""
+    return x * y + z
+
+
+@decomposes(aten.add.Tensor)
+def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Any:
+    """A number that differs from call to call, such as a learning rate, becomes a tensor where it is an operand."""
+    return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented

@@ -131,7 +131,7 @@ TAKEN = [
     aten.log_sigmoid_backward.default,
     aten.mse_loss_backward.default,
     aten.native_batch_norm_backward.default,
-    aten.native_dropout.default,
+    aten.native_dropout_backward.default,
     aten.native_group_norm_backward.default,
     aten.native_layer_norm_backward.default,
     aten.nll_loss_backward.default,

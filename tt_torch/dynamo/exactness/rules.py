@@ -267,6 +267,11 @@ def shift_right(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(min(x.low, 0), max(x.high, 0))
 
 
+@rule("logical_right_shift")
+def shift_in_zeros(node: Node, a: dict[str, Any], of: Of) -> Interval:
+    return Interval(0, 2 ** (32 - a["bits"]) - 1)
+
+
 # --- sums
 
 

@@ -63,6 +63,9 @@ COMPOSITES: dict[str, Expand] = {
     "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
     "tenstorrent.topk": lambda b, operands, a: b("ttir.topk", *operands, **a),
     "tenstorrent.erfc": lambda b, operands, _: b("ttir.erfc", *operands),
+    "tenstorrent.logical_right_shift": lambda b, operands, a: b(
+        "ttir.logical_right_shift", *operands, full(b, [1] * len(shape(operands[0])), dtype(operands[0]), a["bits"])
+    ),
     "tenstorrent.remainder": lambda b, operands, _: b("ttir.remainder", *operands),
     "tenstorrent.scatter": lambda b, operands, a: b(
         "ttir.scatter", *operands, dim=a["dim"], scatter_reduce_type=SCATTERS[a["reduce"]]

@@ -1,0 +1,211 @@
+"""Random numbers: a counter-based generator in 32-bit integers, from a seed that each call draws on the host.
+
+`tenstorrent::seed` is the only op that differs from call to call. `interface.py` makes it an input of the program,
+so the device computes pure functions: the backward pass, and what checkpointing computes anew, see the same numbers
+as the forward pass. torch.manual_seed makes calls repeatable; the numbers are not those of eager PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import aten, decomposes
+
+LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
+# A fake tensor's maker wants to choose the device.
+LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
+SEED = torch.ops.tenstorrent.seed.default
+INTEGERS = -(2**31), 2**31
+
+
+def draw_seeds(count: int, device: torch.device | None = None) -> Tensor:
+    """A row of two int32 for each random op of a program, from PyTorch's default generator."""
+    return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
+
+
+LIBRARY.impl("seed", lambda device=None: draw_seeds(1, device)[0], "CompositeExplicitAutograd")
+
+
+# --- bits
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A bijection of 32-bit integers; each bit of the result depends on each bit of `x`."""
+    shift = torch.ops.tenstorrent.logical_right_shift
+    x = (x ^ shift(x, bits=16)) * 0x7FEB352D
+    x = (x ^ shift(x, bits=15)) * (0x846CA68B - 2**32)
+    return x ^ shift(x, bits=16)
+
+
+def _bits(size: Sequence[int]) -> Tensor:
+    """Uniform int32: a hash of each element's position and the seed."""
+    first, second = torch.ops.tenstorrent.seed().unbind()
+    position, step = first, 1
+    for dim in reversed(range(len(size))):
+        along = torch.arange(size[dim], dtype=torch.int32) * step
+        position = position + along.reshape([-1] + [1] * (len(size) - 1 - dim))
+        step *= size[dim]
+    return _mix(_mix(position) ^ second)
+
+
+def _high(bits: Tensor, count: int) -> Tensor:
+    """The upper bits, as non-negative integers."""
+    return torch.ops.tenstorrent.logical_right_shift(bits, bits=32 - count)
+
+
+def _unit(bits: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """[0, 1) in steps that the type can tell apart, as PyTorch draws them; float64 gets float32's."""
+    count = {torch.bfloat16: 8, torch.float16: 11}.get(dtype, 24)
+    return _high(bits, count).to(dtype) * 2.0**-count
+
+
+def _positive(bits: Tensor) -> Tensor:
+    """(0, 1], which has a logarithm."""
+    return (_high(bits, 24) + 1).to(torch.float32) * 2.0**-24
+
+
+def _happens(size: Sequence[int], p: float) -> Tensor:
+    """True with probability p, compared as integers: no float type rounds it."""
+    return _high(_bits(size), 24) < round(p * 2**24)
+
+
+def _standard_normal(size: Sequence[int]) -> Tensor:
+    """Box and Muller's transform of two uniform numbers."""
+    bits = _bits(size)
+    radius = torch.sqrt(-2 * torch.log(_positive(bits)))
+    return radius * torch.cos(2 * math.pi * _unit(_mix(bits + 1)))
+
+
+def _standard_exponential(size: Sequence[int]) -> Tensor:
+    return -torch.log(_positive(_bits(size)))
+
+
+def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | None) -> Any:
+    """[low, high), as remainders; a wider range than 31 bits is beyond the device's integers."""
+    if high - low > 2**31 or low < INTEGERS[0] or high > INTEGERS[1]:
+        return NotImplemented
+    return (_high(_bits(size), 31) % (high - low) + low).to(dtype or torch.int64)
+
+
+# --- tensors of a size, or like another
+
+
+@decomposes(aten.rand.default)
+def rand(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+    return _unit(_bits(size), dtype or torch.get_default_dtype())
+
+
+@decomposes(aten.rand_like.default)
+def rand_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+    return _unit(_bits(x.shape), dtype or x.dtype)
+
+
+@decomposes(aten.randn.default)
+def randn(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+    return _standard_normal(size).to(dtype or torch.get_default_dtype())
+
+
+@decomposes(aten.randn_like.default)
+def randn_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+    return _standard_normal(x.shape).to(dtype or x.dtype)
+
+
+@decomposes(aten.randint.default)
+def randint(high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+    return _integers(size, 0, high, dtype)
+
+
+@decomposes(aten.randint.low)
+def randint_low(low: int, high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+    return _integers(size, low, high, dtype)
+
+
+@decomposes(aten.randint_like.default)
+def randint_like(x: Tensor, high: int, *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+    return _integers(x.shape, 0, high, dtype or x.dtype)
+
+
+@decomposes(aten.randint_like.low_dtype)
+def randint_like_low(x: Tensor, low: int, high: int, *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+    return _integers(x.shape, low, high, dtype or x.dtype)
+
+
+# --- functional forms of the methods that fill a tensor
+
+
+@decomposes(aten.uniform.default)
+def uniform(x: Tensor, low: float = 0, high: float = 1, generator: None = None) -> Tensor:
+    return rand_like(x) * (high - low) + low
+
+
+@decomposes(aten.normal_functional.default)
+def normal(x: Tensor, mean: float = 0, std: float = 1, generator: None = None) -> Tensor:
+    return (_standard_normal(x.shape) * std + mean).to(x.dtype)
+
+
+@decomposes(aten.log_normal.default)
+def log_normal(x: Tensor, mean: float = 1, std: float = 2, generator: None = None) -> Tensor:
+    return torch.exp(_standard_normal(x.shape) * std + mean).to(x.dtype)
+
+
+@decomposes(aten.exponential.default)
+def exponential(x: Tensor, rate: float = 1, generator: None = None) -> Tensor:
+    return (_standard_exponential(x.shape) / rate).to(x.dtype)
+
+
+@decomposes(aten.geometric.default)
+def geometric(x: Tensor, p: float, generator: None = None) -> Tensor:
+    return torch.ceil(_standard_exponential(x.shape) / -math.log1p(-p)).clamp_min(1).to(x.dtype)
+
+
+@decomposes(aten.cauchy.default)
+def cauchy(x: Tensor, median: float = 0, sigma: float = 1, generator: None = None) -> Tensor:
+    return (median + sigma * torch.tan(math.pi * (_positive(_bits(x.shape)) - 0.5))).to(x.dtype)
+
+
+# --- with probabilities or parameters from the program
+
+
+@decomposes(aten.bernoulli.p)
+def bernoulli_p(x: Tensor, p: float, generator: None = None) -> Tensor:
+    return _happens(x.shape, p).to(x.dtype)
+
+
+@decomposes(aten.bernoulli.default)
+def bernoulli(p: Tensor, generator: None = None) -> Tensor:
+    return (_unit(_bits(p.shape)) < p).to(p.dtype)
+
+
+@decomposes(aten.bernoulli.Tensor)
+def bernoulli_tensor(x: Tensor, p: Tensor, generator: None = None) -> Tensor:
+    return (_unit(_bits(x.shape)) < p).to(x.dtype)
+
+
+@decomposes(aten.normal.Tensor_Tensor, aten.normal.Tensor_float, aten.normal.float_Tensor)
+def normal_around(mean: Any, std: Any = 1, generator: None = None) -> Tensor:
+    tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
+    size = torch.broadcast_shapes(*(v.shape for v in tensors))
+    return _standard_normal(size).to(tensors[0].dtype) * std + mean
+
+
+@decomposes(aten.native_dropout.default)
+def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    if train is False or p == 0:
+        return x.clone(), torch.ones(x.shape, dtype=torch.bool)
+    kept = _happens(x.shape, 1 - p)
+    return torch.where(kept, x * (1 / (1 - p) if p < 1 else 0.0), 0), kept
+
+
+@decomposes(aten.multinomial.default)
+def multinomial(weights: Tensor, count: int, replacement: bool = False, generator: None = None) -> Tensor:
+    """The winner of a race whose runners arrive after exponential times at rates of their weights; without
+    replacement the first ones of the same race."""
+    if replacement or count == 1:
+        runners = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
+        return (runners / _standard_exponential(runners.shape)).argmax(-1)
+    return torch.topk(weights / _standard_exponential(weights.shape), count, -1).indices
