@@ -35,6 +35,7 @@ class CompiledGraph:
     kinds: list[str]  # role of each input: input, parameter or constant
     output_dtypes: list[torch.dtype]
     output_strides: list[tuple[int, ...] | None] | None  # None for contiguous ones, and when all are
+    output_devices: list[torch.device] | None = None  # None when all are on the CPU
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
 
 
@@ -90,13 +91,17 @@ def _translate(module: ir.Module, config: CompilerConfig, timings: pipeline.Timi
     return binary
 
 
-def _forms(gm: torch.fx.GraphModule) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None]:
-    """Dtypes of the results, and the strides that eager PyTorch gives them, which a later `view` may rely on."""
+def _forms(
+    gm: torch.fx.GraphModule,
+) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None, list[torch.device] | None]:
+    """Dtypes of the results, the strides that eager PyTorch gives them, which a later `view` may rely on, and devices."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in output.args[0]]
     dense = [not v.is_contiguous() and is_non_overlapping_and_dense_or_false(v) for v in values]
     strides = [v.stride() if own else None for v, own in zip(values, dense, strict=True)]
-    return [v.dtype for v in values], strides if any(dense) else None
+    devices = [v.device for v in values]
+    elsewhere = any(device.type != "cpu" for device in devices)
+    return [v.dtype for v in values], strides if any(dense) else None, devices if elsewhere else None
 
 
 class Dump:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tt_torch import runtime
 from tt_torch.compiler import CompiledGraph
 
 # Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
 LARGEST_WATCHED = 1 << 14
+
+
+def _count_fused_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    """The fused optimizers' CPU kernels change parameters without a new version."""
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            torch.autograd.graph.increment_version(group["params"])
+
+
+register_optimizer_step_post_hook(_count_fused_step)
 
 
 class Executor:
@@ -34,7 +45,8 @@ class Executor:
         if self.keep_arguments:
             self.last_arguments = arguments
         compiled = self.compiled
-        return self.executable(arguments, self.resident, compiled.output_dtypes, compiled.output_strides)
+        forms = compiled.output_dtypes, compiled.output_strides, compiled.output_devices
+        return self.executable(arguments, self.resident, *forms)
 
     def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
         """Sees buffers that were changed without a new version: eager batch norm writes its statistics like that."""

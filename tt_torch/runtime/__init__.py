@@ -216,6 +216,7 @@ class Executable:
         resident: Collection[int] = (),
         output_dtypes: Sequence[torch.dtype | None] | None = None,
         output_strides: Sequence[tuple[int, ...] | None] | None = None,
+        output_devices: Sequence[torch.device] | None = None,
     ) -> list[torch.Tensor]:
         if len(inputs) != len(self.inputs):
             name = self.binary.programs[self.program].name
@@ -227,7 +228,7 @@ class Executable:
         for i in split.passed:
             if _is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
-        results = self._make_results(output_dtypes, output_strides)
+        results = self._make_results(output_dtypes, output_strides, output_devices)
         self._impl.run(inputs, kept, results)
         return results
 
@@ -255,23 +256,25 @@ class Executable:
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
 
     def _make_results(
-        self, dtypes: Sequence[torch.dtype | None] | None, strides: Sequence[tuple[int, ...] | None] | None
+        self,
+        dtypes: Sequence[torch.dtype | None] | None,
+        strides: Sequence[tuple[int, ...] | None] | None,
+        devices: Sequence[torch.device] | None,
     ) -> list[torch.Tensor]:
-        for name, given in (("output_dtypes", dtypes), ("output_strides", strides)):
+        for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
             if given is not None and len(given) != len(self._results):
                 raise InputCountError(f"{len(self._results)} results, but {len(given)} {name}")
+        forms = zip(self._results, dtypes or repeat(None), devices or repeat(None), strict=False)
         try:
-            results = [
-                torch.empty(shape, dtype=dtype or own)
-                for (shape, own), dtype in zip(self._results, dtypes or repeat(None), strict=False)
-            ]
+            results = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
             for i, stride in enumerate(strides or ()):
                 if stride is not None:
-                    results[i] = torch.empty_strided(results[i].shape, stride, dtype=results[i].dtype)
+                    like = results[i]
+                    results[i] = torch.empty_strided(like.shape, stride, dtype=like.dtype, device=like.device)
             return results
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
-            raise DeviceMemoryError(f"the host has no memory for the results: {reason}") from None
+            raise DeviceMemoryError(f"there is no memory for the results: {reason}") from None
 
     def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
         """Call `callback(op, location, debug_info, program, outputs)` after each op; None turns it off.

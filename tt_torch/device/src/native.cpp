@@ -70,18 +70,30 @@ Other& view(Crossing&, Other& other) {
   return other;
 }
 
+// Autograd counts the versions of single tensors, and leaves those of lists to the kernel.
+void bump_versions(const c10::IValue& tensors) {
+  for (const c10::IValue& element : tensors.toListRef())
+    if (const at::Tensor& tensor = element.toTensor(); !tensor.is_inference())
+      tensor.unsafeGetTensorImpl()->bump_version();
+}
+
 // Runs an op's CPU kernel on views of its operands.
 class NativeOp final : public c10::OperatorKernel {
  public:
   explicit NativeOp(const c10::FunctionSchema& schema)
       : arguments_(schema.arguments().size()), results_(schema.returns().size()) {
-    for (size_t i = 0; i < arguments_; ++i)
-      if (schema.arguments()[i].type()->str().starts_with("Generator")) generator_ = static_cast<int>(i);
+    for (size_t i = 0; i < arguments_; ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      if (argument.type()->str().starts_with("Generator")) generator_ = static_cast<int>(i);
+      const bool list = argument.type()->kind() == c10::TypeKind::ListType;
+      if (list && argument.alias_info() && argument.alias_info()->isWrite()) written_lists_.push_back(i);
+    }
   }
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
     Crossing crossing;
     const size_t base = stack->size() - arguments_;
+    for (const size_t i : written_lists_) bump_versions((*stack)[base + i]);
     for (size_t i = base; i < stack->size(); ++i) enter(crossing, (*stack)[i]);
     if (generator_ >= 0) {
       c10::IValue& value = (*stack)[base + static_cast<size_t>(generator_)];
@@ -98,6 +110,7 @@ class NativeOp final : public c10::OperatorKernel {
  private:
   size_t arguments_, results_;
   int generator_ = -1;
+  std::vector<size_t> written_lists_;
 };
 
 // The same for one signature: `kernel` takes views and returns a new tensor, or its first argument.

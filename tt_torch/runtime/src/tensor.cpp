@@ -49,10 +49,11 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
     throw Error(ErrorKind::InputShape,
                 who + ": got shape " + describe(source.shape) + ", accepted is " + describe(spec.shape));
   device.impl()->require_open();
-  std::unique_ptr<DeviceBuffer> buffer;
-  if (spec.buffer != BufferType::Host)
-    buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
   AtenOnly guard;
+  std::unique_ptr<DeviceBuffer> buffer;
+  const bool stays = source.on_device && is_value(view_of(source), spec.dtype);
+  if (spec.buffer != BufferType::Host && !stays)
+    buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
   bool borrows = false;
   at::Tensor value = guarded(
       [&] {

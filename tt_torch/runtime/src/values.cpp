@@ -82,10 +82,13 @@ std::string accepted_types(DataType to) {
   return is_float(to) ? "Float32, BFloat16, Float16, Float64 or Bool" : "any integer type or Bool";
 }
 
+bool is_value(const at::Tensor& host, DataType dtype) {
+  return host.scalar_type() == storage_type(dtype) && host.is_contiguous() && !needs_settling(dtype);
+}
+
 at::Tensor to_value(const at::Tensor& host, DataType dtype) {
-  const at::ScalarType type = storage_type(dtype);
-  const bool fits = host.scalar_type() == type && host.is_contiguous();
-  at::Tensor value = fits ? host : host.to(type).contiguous();
+  if (is_value(host, dtype)) return host;
+  at::Tensor value = host.to(storage_type(dtype)).contiguous();
   if (!needs_settling(dtype)) return value;
   if (value.is_alias_of(host)) value = value.clone();
   settle(value, dtype);

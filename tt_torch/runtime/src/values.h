@@ -23,6 +23,7 @@ std::string accepted_types(DataType to);
 
 // The value a device of type `dtype` would hold; shares memory with `host` when nothing changes.
 at::Tensor to_value(const at::Tensor& host, DataType dtype);
+bool is_value(const at::Tensor& host, DataType dtype);  // nothing changes
 
 // Brings a tensor that was computed in storage type back onto the grid of `dtype`, in place.
 void settle(at::Tensor& value, DataType dtype);

@@ -15,11 +15,12 @@ struct HostBuffer {
   void* data = nullptr;
   std::vector<int64_t> shape, strides;
   DataType dtype = DataType::Float32;
+  bool on_device = false;  // the memory is a device's own, and charged there already
 };
 
 // A resident tensor with a process-wide version number. Host specs borrow the caller's memory without a
-// copy and keep `owner` alive; device specs hold a converted copy and its device allocation. Errors begin
-// with `who`.
+// copy and keep `owner` alive, and so do device specs what is on the device in their type; otherwise device
+// specs hold a converted copy and its device allocation. Errors begin with `who`.
 class TT_RUNTIME_API Tensor {
  public:
   Tensor() = default;

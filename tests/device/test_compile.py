@@ -1,0 +1,97 @@
+"""Compiled programs and device tensors: what is on tt stays there, and both see each other's changes."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import tt_torch
+from tt_torch import runtime
+from tt_torch.config import CompilerConfig
+
+STRICT = {"compiler_config": CompilerConfig(fallback="error")}
+
+
+def compiled(program):
+    return torch.compile(program, backend="tt", fullgraph=True, dynamic=False, options=STRICT)
+
+
+def live() -> list[tuple[str, int]]:
+    return runtime.default_device().memory_stats()["dram"]["live"]
+
+
+def test_results_are_on_the_device():
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        result = compiled(copy.deepcopy(model).tt())(x.tt())
+        assert result.is_tt
+        torch.testing.assert_close(result.cpu(), model(x))
+
+
+def test_parameters_stay_where_they_are():
+    weight, x = torch.randn(512, 512, device="tt"), torch.randn(2, 512, device="tt")
+    model = nn.Linear(512, 512, bias=False).tt()
+    model.weight.data.copy_(weight)
+    run = compiled(model)
+    with torch.no_grad():
+        run(x)
+        large = [name for name, size in live() if size >= weight.nbytes]
+    # The program reads the weight itself; what const-eval makes of it is a tensor of its own.
+    assert large and not any(name.startswith("resident tensor") for name in large)
+
+
+def test_parameters_of_another_type_are_converted_once():
+    model, x = nn.Linear(512, 512, bias=False).tt(), torch.randn(2, 512, device="tt")
+    config = CompilerConfig(dtype="bf16")
+    run = torch.compile(model, backend="tt", options={"compiler_config": config})
+    with torch.no_grad():
+        run(x)
+        run(x)
+    assert sum("512x512 BFloat16" in name for name, _ in live()) == 1
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("device", ["tt", "cpu"])
+def test_eager_and_compiled_steps_share_their_state(device, fused):
+    reference = nn.Sequential(nn.Linear(8, 8, bias=False), nn.BatchNorm1d(8), nn.Linear(8, 4))
+    model = copy.deepcopy(reference).to(device)
+    run = torch.compile(model, backend="tt")
+    optimizers = [torch.optim.Adam(m.parameters(), lr=0.05, fused=fused) for m in (reference, model)]
+    for step in range(4):
+        x, losses = torch.randn(6, 8), []
+        for forward, data, optimizer in ((reference, x, optimizers[0]),
+                                         (model if step % 2 else run, x.to(device), optimizers[1])):  # fmt: skip
+            loss = forward(data).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    torch.testing.assert_close(model[1].running_mean.cpu(), reference[1].running_mean, rtol=1e-4, atol=1e-5)
+
+
+def test_programs_that_move_tensors():
+    to_device = compiled(lambda x, w: x.to("tt") @ w)(torch.ones(2, 2), torch.ones(2, 2, device="tt"))
+    assert to_device.is_tt and to_device.sum().item() == 8
+    to_host = compiled(lambda x: (x * 2).cpu() + 1)(torch.ones(2, device="tt"))
+    assert to_host.device.type == "cpu" and to_host.tolist() == [3, 3]
+
+
+def test_views_and_updates():
+    x = torch.arange(6.0, device="tt").view(2, 3)
+    assert compiled(lambda x: x + 1)(x.t()).cpu().tolist() == [[1, 4], [2, 5], [3, 6]]
+    compiled(lambda x: x.mul_(2))(x)
+    assert x.sum().item() == 30
+    assert compiled(lambda x: x + torch.arange(3, device=x.device))(x).is_tt
+
+
+def test_host_ops_run_on_the_eager_device():
+    run = torch.compile(lambda x: torch.linalg.qr(x * 2).R + 1, backend="tt")
+    with pytest.warns(tt_torch.dynamo.partition.HostFallbackWarning):
+        result = run(torch.eye(3, device="tt"))
+    assert result.is_tt
+    torch.testing.assert_close(result.cpu(), torch.linalg.qr(torch.eye(3) * 2).R + 1)
