@@ -11,7 +11,8 @@ namespace tt::runtime {
 namespace {
 
 [[noreturn]] void refuse(const std::string& who, const std::string& got) {
-  throw Error(ErrorKind::InputDtype, who + ": got " + got + ", accepted is any real tensor on the CPU or on tt");
+  throw Error(ErrorKind::InputDtype,
+              who + ": got " + got + ", accepted is any real tensor on the CPU or on tt");
 }
 
 std::string type_name(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
@@ -75,8 +76,8 @@ HostBuffer host_buffer(py::handle tensor, const std::string& who) {
   const DLTensor view = view_of(tensor, who);
   const bool on_device = view.device.device_type == kDLExtDev;  // device "tt", whose memory the runtime reads
   if (view.device.device_type != kDLCPU && !on_device) refuse(who, "a tensor on another device");
-  HostBuffer buffer{static_cast<char*>(view.data) + view.byte_offset, {}, {}, type_of(view.dtype, who),
-                    on_device};
+  HostBuffer buffer{
+      static_cast<char*>(view.data) + view.byte_offset, {}, {}, type_of(view.dtype, who), on_device};
   buffer.shape.assign(view.shape, view.shape + view.ndim);
   if (view.strides) {
     buffer.strides.assign(view.strides, view.strides + view.ndim);
