@@ -94,7 +94,7 @@ def _translate(module: ir.Module, config: CompilerConfig, timings: pipeline.Timi
 def _forms(
     gm: torch.fx.GraphModule,
 ) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None, list[torch.device] | None]:
-    """Dtypes of the results, the strides that eager PyTorch gives them, which a later `view` may rely on, and devices."""
+    """Dtypes of the results; the strides that eager PyTorch gives them, which a later `view` may rely on; devices."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in output.args[0]]
     dense = [not v.is_contiguous() and is_non_overlapping_and_dense_or_false(v) for v in values]
