@@ -40,6 +40,7 @@ from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
 from op_table_pooling import INTERPOLATION, POOLING
+from op_table_scatter import SCATTERING
 from op_table_special import SPECIAL
 
 # --- element-wise -------------------------------------------------------------------------------
@@ -306,7 +307,6 @@ MATMULS = [
 ]
 
 UNSUPPORTED = [
-    Row("aten.scatter_reduce", lambda x, i, v: x.scatter_reduce(1, i, v, "amax"), [(3, 5), index(0, 5, 3, 4), (3, 4)]),
     Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
 ]
@@ -325,6 +325,7 @@ FAMILIES = {
     "interpolation": INTERPOLATION,
     "movement": MOVEMENT,
     "indexing": INDEXING,
+    "scattering": SCATTERING,
     "creation": CREATION,
     "normalization": NORMALIZATION,
     "attention": ATTENTION,

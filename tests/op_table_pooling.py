@@ -107,7 +107,12 @@ INTERPOLATION = [
     Row("interpolate nearest down", _resize("nearest", (4, 13)), [IMAGE]),
     *_gradients({f"interpolate {m}": (_resize(m, scale_factor=1.7), s) for m, s in SMOOTH.items()}),
     *_gradients({f"interpolate {m}": (_resize(m, scale_factor=2), s[1]) for m, s in COPYING.items()}),
-    Row("grid_sample", F.grid_sample, [(2, 3, 5, 6), uniform(-1.1, 1.1, 2, 4, 4, 2)], (f32,)),
+    Row(
+        "grid_sample",
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        [(2, 3, 5, 6), uniform(-1.1, 1.1, 2, 4, 4, 2)],
+        (f32,),
+    ),
     Row(
         "grid_sample nearest",
         lambda x, grid: F.grid_sample(x, grid, "nearest", "border", True),

@@ -55,6 +55,14 @@ CASES = {
     "cumprod": (composites.cumprod(X, dim=1), torch.cumprod(X, 1)),
     "sort": (composites.sort(X, dim=0, descending=True, stable=False), torch.sort(X, 0, descending=True)),
     "topk": (composites.topk(X, k=2, dim=0, largest=False, sorted=True), torch.topk(X, 2, 0, largest=False)),
+    "scatter prod": (
+        composites.scatter(X, INDEX, SOURCE, dim=1, reduce="prod"),
+        torch.scatter_reduce(X, 1, INDEX, SOURCE, "prod"),
+    ),
+    "scatter amax": (
+        composites.scatter(X, INDEX * 0, SOURCE, dim=0, reduce="amax"),
+        torch.scatter_reduce(X, 0, INDEX * 0, SOURCE, "amax"),
+    ),
     "layer_norm": (norm(X, W, B, **NORM), F.layer_norm(X, (6,), W, B)),
     "layer_norm, weight": (norm(X, W, None, **NORM), F.layer_norm(X, (6,), W)),
     "layer_norm, plain": (norm(X, None, None, **NORM), F.layer_norm(X, (6,))),

@@ -105,8 +105,22 @@ def logical_right_shift(x: torch.Tensor, *, bits: int) -> torch.Tensor:
 
 @composite("(Tensor input, Tensor index, Tensor source, *, int dim, str reduce) -> Tensor")
 def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: int, reduce: str) -> torch.Tensor:
-    """Index and source have one shape; `reduce` is "" (overwrite) or "sum"."""
-    return x.scatter_add(dim, index, source) if reduce else x.scatter(dim, index, source)
+    """Index and source have one shape; `reduce` is "" (overwrite), "sum", "prod", "amax" or "amin"."""
+    if reduce in ("", "sum"):
+        return x.scatter_add(dim, index, source) if reduce else x.scatter(dim, index, source)
+    least, most = (-math.inf, math.inf) if x.is_floating_point() else (-(2**31), 2**31 - 1)
+    neutral = {"prod": 1, "amax": least, "amin": most}[reduce]
+    combine = {"prod": torch.mul, "amax": torch.maximum, "amin": torch.minimum}[reduce]
+    hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim])
+    reduced = getattr(torch, reduce)(torch.where(hit, source.movedim(dim, -1).unsqueeze(-1), neutral), -2)
+    others = [(d, size) for d, size in enumerate(index.shape) if d != dim]
+    parts = [x]  # ever smaller, the last one being what the index reaches
+    for d, size in others:
+        parts.append(parts[-1].narrow(d, 0, size))
+    result = combine(parts.pop(), reduced.movedim(-1, dim))
+    for (d, size), whole in zip(others[::-1], parts[::-1], strict=True):
+        result = torch.cat([result, whole.narrow(d, size, whole.shape[d] - size)], d)
+    return result
 
 
 @composite("(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor")

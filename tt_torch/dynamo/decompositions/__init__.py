@@ -21,6 +21,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     pooling,
     random,
     special,
+    statistics,
 )
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS
 

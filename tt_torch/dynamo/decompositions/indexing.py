@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,6 +51,114 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     dim, size = lengths(x, dim)
     hit = (torch.arange(size).unsqueeze(1) == index.reshape(1, -1)).any(1)
     return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), value, x)
+
+
+@decomposes(aten.put.default)
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    return aten.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(x.shape)
+
+
+@decomposes(aten.index_put.default)
+def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
+    """By one mask: values that are the same for all elements it selects, or one value for each in their order."""
+    given = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if len(given) != 1 or given[0][1].dtype is not torch.bool:
+        return NotImplemented
+    if not values.numel():
+        return x.clone()
+    ((first, mask),) = given
+    after = x.dim() - first - mask.dim()
+    at = values.dim() - after - 1  # the dimension of the selected, if the values have it
+    if at >= 0 and values.shape[at] != 1:
+        place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, values.shape[at] - 1)
+        values = values.index_select(at, place).unflatten(at, mask.shape)
+    elif at >= 0:
+        values = values.reshape([*values.shape[:at], *[1] * mask.dim(), *values.shape[at + 1 :]])
+    mask = mask.reshape([*mask.shape, *[1] * after])
+    return x + torch.where(mask, values, 0) if accumulate else torch.where(mask, values, x)
+
+
+@decomposes(aten.masked_scatter.default)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The source's elements in the order of the places."""
+    if not source.numel():
+        return x.clone()
+    mask = mask.expand(x.shape)
+    place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, source.numel() - 1)
+    return torch.where(mask, source.reshape(-1)[place].reshape(x.shape), x)
+
+
+def _composed(op: Any) -> None:
+    """Registers what `op` is for scalars, and for booleans, which are added up as integers."""
+
+    def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
+        if not x.dim():
+            return op(x.reshape(1), 0, index.reshape(1), source.reshape(1)).reshape(())
+        if x.dtype is torch.bool:
+            return op(x.to(torch.int32), dim, index, source.to(torch.int32)) != 0
+        return NotImplemented  # a composite
+
+    decomposes(op)(of_others)
+
+
+_composed(aten.scatter.src)
+_composed(aten.scatter_add.default)
+
+
+# --- reductions by index
+
+# What a reduction starts from when an element's own value does not take part.
+NEUTRAL = {"sum": 0, "mean": 0, "prod": 1}
+
+
+def _neutral(reduce: str, dtype: torch.dtype) -> float:
+    if reduce in NEUTRAL:
+        return NEUTRAL[reduce]
+    end = math.inf if dtype.is_floating_point else min(torch.iinfo(dtype).max, 2**31 - 1)
+    return -end if reduce == "amax" else end
+
+
+@decomposes(aten.scatter_reduce.two)
+def scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Plain ones become composites; a mean is a sum and a count."""
+    if not x.dim():
+        given = (v.reshape(1) for v in (index, source))
+        return aten.scatter_reduce(x.reshape(1), 0, *given, reduce, include_self=include_self).reshape(())
+    if include_self and reduce != "mean":
+        return NotImplemented
+    start = x if include_self else x.scatter(dim, index, _neutral(reduce, x.dtype))
+    if reduce != "mean":
+        return aten.scatter_reduce(start, dim, index, source, reduce)
+    total = start.scatter_add(dim, index, source)
+    ones = torch.ones(index.shape, dtype=x.dtype)
+    count = torch.full(x.shape, int(include_self), dtype=x.dtype).scatter_add(dim, index, ones).clamp(min=1)
+    return total / count if x.is_floating_point() else torch.div(total, count, rounding_mode="floor")
+
+
+# The names that torch.scatter has for reductions.
+REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+@decomposes(aten.scatter.reduce)
+def scatter_with(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: str) -> Tensor:
+    return torch.scatter_reduce(x, dim, index, source, REDUCTIONS[reduce])
+
+
+@decomposes(aten.scatter.value_reduce)
+def scatter_value_with(x: Tensor, dim: int, index: Tensor, value: float, *, reduce: str) -> Tensor:
+    source = torch.full(index.shape, value, dtype=x.dtype)
+    return torch.scatter_reduce(x, dim, index, source, REDUCTIONS[reduce])
+
+
+@decomposes(aten.index_reduce.default)
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    dim, _ = lengths(x, dim)
+    places = _along(index, source, dim)
+    return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 
 @decomposes(aten.scatter.value)

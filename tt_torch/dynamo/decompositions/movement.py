@@ -61,6 +61,18 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
     return flat.reshape(x.shape).movedim((-2, -1), (dim1, dim2))
 
 
+@decomposes(aten.roll.default)
+def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    if not dims:
+        return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        dim, size = lengths(x, dim)
+        start = -shift % size if size and x.dim() else 0
+        if start:
+            x = torch.cat([x.narrow(dim, start, size - start), x.narrow(dim, 0, start)], dim)
+    return x.clone()
+
+
 @decomposes(aten.unfold.default, aten.unfold_copy.default)
 def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
     if not x.dim():

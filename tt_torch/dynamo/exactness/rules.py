@@ -316,9 +316,11 @@ def add_matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @rule("scatter_add index_add scatter_reduce")
 def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """Each element may receive all of the source."""
+    """Each element may receive all of the source, or the largest or smallest of it."""
     source = next(a[name] for name in ("src", "source", "values") if name in a)
-    if a.get("reduce") not in (None, "sum", "amax", "amin"):
+    if a.get("reduce") in ("amax", "amin"):
+        return of(a["self"]) | of(source)
+    if a.get("reduce") not in (None, "sum"):
         return ANYTHING
     return of(a["self"]).plus(_many(of(source).times(of(a.get("alpha", 1))), _count(source)))
 

@@ -90,6 +90,11 @@ def scatter_add(node: Node, a: dict[str, Any]) -> Node | None:
     return _scatter(node, a, "sum")
 
 
+@RULES(aten.scatter_reduce.two)
+def scatter_reduce(node: Node, a: dict[str, Any]) -> Node | None:
+    return _scatter(node, a, a["reduce"]) if a["include_self"] and a["reduce"] != "mean" else None
+
+
 def _scatter(node: Node, a: dict[str, Any], reduce: str) -> Node | None:
     """TTNN's scatter reads as much of the source as there are indices, but wants the same shape."""
     x, index, source = a["self"], a["index"], a["src"]

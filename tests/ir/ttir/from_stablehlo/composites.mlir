@@ -29,3 +29,25 @@ func.func @main(%x: tensor<2x4x6xf32>, %s: tensor<4xf32>, %o: tensor<4xf32>, %m:
     : (tensor<2x4x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x6xf32>
   return %0 : tensor<2x4x6xf32>
 }
+
+// -----
+
+// Images as TTNN takes them, and both results back.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>) {
+  // CHECK: [[FLAT:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 1, 1, 144, 4>}
+  // CHECK: [[P:%[0-9]+]]:2 = "ttir.max_pool2d_with_indices"([[FLAT]]) {{{.*}}padding = array<i64: 1, 0, 1, 0>
+  // CHECK-SAME: -> (tensor<1x1x40x4xf32>, tensor<1x1x40x4xi32>)
+  // CHECK: "ttir.reshape"([[P]]#0) {shape = array<i64: 2, 5, 4, 4>}
+  // CHECK: "ttir.reshape"([[P]]#1) {shape = array<i64: 2, 5, 4, 4>}
+  %0:2 = stablehlo.composite "tenstorrent.max_pool2d_with_indices" %x {
+    composite_attributes = {kernel_size = array<i64: 3, 2>, stride = array<i64: 2, 2>, padding = array<i64: 1, 0>, dilation = array<i64: 1, 1>},
+    decomposition = @body
+  } : (tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>)
+  return %0#0, %0#1 : tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>
+}
+func.func private @body(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>) {
+  %0 = stablehlo.constant dense<0.0> : tensor<2x4x5x4xf32>
+  %1 = stablehlo.constant dense<0> : tensor<2x4x5x4xi64>
+  return %0, %1 : tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>
+}

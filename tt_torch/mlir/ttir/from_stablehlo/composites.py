@@ -54,7 +54,7 @@ def max_pool2d_with_indices(b: Builder, operands: list[Any], a: dict[str, Any]) 
     return [unflatten(b, r, [batch, *out, channels], NCHW) for r in results]
 
 
-SCATTERS = {"": "Invalid", "sum": "Sum"}
+SCATTERS = {"": "Invalid", "sum": "Sum", "prod": "Prod", "amax": "Max", "amin": "Min"}
 
 COMPOSITES: dict[str, Expand] = {
     "tenstorrent.conv_transpose2d": conv_transpose2d,
