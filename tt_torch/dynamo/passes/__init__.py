@@ -7,7 +7,6 @@ from torch.fx import GraphModule
 
 from tt_torch.config import CompilerConfig
 from tt_torch.dynamo.passes.constant_fold import constant_fold
-from tt_torch.dynamo.passes.nothing import replace_empty_results
 from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
 from tt_torch.dynamo.passes.repair import repair
 from tt_torch.dynamo.passes.use_composites import use_composites
@@ -16,7 +15,6 @@ from tt_torch.dynamo.passes.use_composites import use_composites
 def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tensor]:
     """Runs all passes; returns the constants that became placeholders, by placeholder name."""
     remove_redundant_casts(gm.graph)
-    replace_empty_results(gm.graph)
     repair(gm.graph)
     use_composites(gm.graph)
     constants = constant_fold(gm, fold=config.enable_consteval)
