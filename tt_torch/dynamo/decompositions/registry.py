@@ -63,7 +63,6 @@ TAKEN = [
     aten.xlogy.Scalar_Other,
     aten._chunk_cat.default,
     aten._euclidean_dist.default,
-    # Compositions.
     aten.addr.default,
     aten.alias_copy.default,
     aten.all.dims,
