@@ -40,6 +40,11 @@ def test_a_wrong_write_to_an_argument_is_seen(monkeypatch):
     assert check_sample(lambda x: x.add_(1), ((X,), {}))["verdict"] == "wrong"
 
 
+def test_sparse_arguments():
+    sparse = torch.eye(3).to_sparse_csr()
+    assert check_sample(lambda m, x: m @ x, ((sparse, torch.randn(3, 2)), {}))["verdict"] == "match"
+
+
 def test_only_the_compiled_program_raises(monkeypatch):
     def refuse(*_):
         raise UnsupportedOpError("aten.add", "nowhere", "line 1")

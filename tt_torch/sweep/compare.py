@@ -110,7 +110,7 @@ class _Run:
     """A call on copies of its arguments: result or exception, the arguments afterwards, were random numbers drawn."""
 
     def __init__(self, function: Callable[..., Any], arguments: Arguments, seed: int) -> None:
-        self.arguments = copy.deepcopy(arguments)  # keeps strides and what aliases what
+        self.arguments = _copied(arguments)
         self.result = self.error = None
         state = torch.manual_seed(seed).get_state()
         try:
@@ -119,6 +119,13 @@ class _Run:
             inner = isinstance(error, BackendCompilerFailed)
             self.error = error.inner_exception if inner else error  # type: ignore[attr-defined]
         self.drew = not torch.equal(state, torch.get_rng_state())
+
+
+def _copied(arguments: Arguments) -> Arguments:
+    """A copy with the same strides and the same aliases."""
+    sparse = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided)
+    memo: dict[int, Any] = {id(leaf): leaf.clone() for leaf in sparse}  # deepcopy wants a storage, which they lack
+    return copy.deepcopy(arguments, memo)
 
 
 def _compile(
