@@ -123,7 +123,9 @@ class _Run:
 
 def _copied(arguments: Arguments) -> Arguments:
     """A copy with the same strides and the same aliases."""
-    sparse = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided)
+    sparse = (
+        leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided
+    )
     memo: dict[int, Any] = {id(leaf): leaf.clone() for leaf in sparse}  # deepcopy wants a storage, which they lack
     return copy.deepcopy(arguments, memo)
 
