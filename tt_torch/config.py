@@ -271,6 +271,9 @@ class CompilerConfig:
     required_pcc: float = _option(
         _number(float, -1, "a correlation"), 0.99, "below this a result departs from PyTorch's", "TT_TORCH_REQUIRED_PCC"
     )
+    profile: str = _option(
+        _text(), "", "folder for a profile of all calls of this process; none if empty", "TT_TORCH_PROFILE"
+    )
     results_path: str = _option(
         _folder(),
         "results/models",

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tt_torch.profiling.cli import profile
 from tt_torch.tools.doctor import doctor
 
 Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Python program that uses tt_torch")]
@@ -34,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
     """Registers the commands."""
     app.command()(verify)
     app.command()(doctor)
+    app.command()(profile)
 
 
 def run_program(program: Path, arguments: list[str]) -> None:

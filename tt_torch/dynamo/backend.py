@@ -187,7 +187,12 @@ def _runner(
         compiled = compile_graph(piece, roles, config)
         if config.compile_depth != CompileDepth.EXECUTE:
             return lambda inputs: piece(*inputs)
-        return Executor(compiled, device or runtime.default_device(config.arch))
+        opened = device or runtime.default_device(config.arch)
+        if config.profile:
+            from tt_torch.profiling.recorder import ProfiledExecutor, session
+
+            return ProfiledExecutor(compiled, opened, session(config.profile, config.arch))
+        return Executor(compiled, opened)
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
     exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=listener is None)

@@ -23,9 +23,9 @@ _TILE_BYTES = {"BFP_BFloat8": 1024 + 64, "BFP_BFloat4": 512 + 64, "BFP_BFloat2":
                "BFP_Float8": 1024 + 64, "BFP_Float4": 512 + 64, "BFP_Float2": 256 + 64}  # fmt: skip
 
 # Bookkeeping: what a call does besides running device ops on tensors.
-_NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
+NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
 # Ops that only place, reorder, copy or convert elements.
-_DATA_MOVEMENT = frozenset({
+DATA_MOVEMENT = frozenset({
     "AssignOp", "BitcastConvertOp", "ConcatOp", "CopyOp", "FromDeviceOp", "PadOp", "PermuteOp",
     "RepeatInterleaveOp", "RepeatOp", "ReshapeOp", "SliceOp", "ToDeviceOp", "ToLayoutOp",
     "ToMemoryConfigOp", "TransposeOp", "TypecastOp",
@@ -86,7 +86,7 @@ def device_ops(message: dict) -> Iterator[tuple[str, dict]]:
             continue
         for operation in program.get("operations", ()):
             for name, op in operation.get("type", {}).items():
-                if name not in _NOT_DEVICE_OPS:
+                if name not in NOT_DEVICE_OPS:
                     yield name, op
 
 
@@ -109,7 +109,7 @@ def cost(message: dict) -> Cost:
     ops = moves = total = 0
     for name, op in device_ops(message):
         ops += 1
-        moves += name in _DATA_MOVEMENT
+        moves += name in DATA_MOVEMENT
         total += sum(physical_bytes(ref) for ref in tensor_refs(op))
     return Cost(ops, moves, total)
 

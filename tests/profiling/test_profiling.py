@@ -1,0 +1,120 @@
+"""The cost model against known figures, planned memory against the runtime's, and the files of `tt-torch profile`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.flatbuffer.binary import device_ops
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops
+from tt_torch.profiling.recorder import planned
+from tt_torch.runtime import Binary, Device, Executable
+
+DATA = Path(__file__).parents[1] / "data" / "flatbuffer"
+PROGRAM = """
+import sys, torch
+from tt_torch.config import BackendOptions, CompilerConfig
+options = BackendOptions(compiler_config=CompilerConfig(enable_optimizer=True))
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Softmax(-1), torch.nn.Linear(64, 8)).eval()
+compiled = torch.compile(model, backend="tt", options=options)
+with torch.no_grad(), torch.profiler.profile() as recorded:
+    for _ in range(2):
+        compiled(torch.ones(4, 64))
+assert sum(e.count for e in recorded.key_averages() if e.key == "tt_torch graph 0") == 2
+"""
+
+
+def read(name: str) -> dict:
+    path = DATA / name
+    return decode(gzip.open(path).read() if path.suffix == ".gz" else path.read_bytes())
+
+
+def test_cost_of_a_linear_op() -> None:
+    (op,) = (op for name, op in device_ops(read("linear_relu.ttnn")) if name in ("LinearOp", "MatmulOp"))
+    cost = cost_of("MatmulOp", op, CHIPS["Wormhole_b0"])
+    passes = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[cost.fidelity]
+    assert cost.flops == 2 * 10 * 64 * 32
+    assert cost.compute == pytest.approx(cost.flops * passes / 262.144e12)
+    tiles = {"read": 2 + 2 + ("bias" in op and op["bias"] is not None), "written": 1}  # 10x64, 64x32 (or 32x64), bias
+    assert cost.dram_read == tiles["read"] * 4096 and cost.dram_written == tiles["written"] * 4096
+    assert cost.seconds == cost.dram == pytest.approx((cost.dram_read + cost.dram_written) / 288e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "flops"),
+    [
+        ("resnet50_b1.ttnn.gz", 8.2e9),  # the paper's 4.1e9 multiply-adds
+        ("bert_base_b1_s128.ttnn.gz", 22.35e9),  # 85e6 weights, 128 tokens, and attention
+    ],
+)
+def test_flops_of_known_models(name: str, flops: float) -> None:
+    assert sum(matrix_flops(*op) for op in device_ops(read(name))) == pytest.approx(flops, rel=0.02)
+
+
+def test_planned_memory_is_the_runtimes() -> None:
+    """But for the runtime's rounding to as many pages in each of 12 banks."""
+    x = torch.ones(512, 512)
+    compiled = tt_torch.compile_model(lambda x: torch.softmax(x.sin() + x.exp(), -1), (x,))
+    (program,) = (p for p in decode(compiled.binary)["programs"] if not p.get("private"))
+    with Device("wormhole_b0") as device:
+        executable = Executable(Binary(compiled.binary), 0, device)
+        executable([x])
+        peak = executable.memory_stats()["dram_peak"]
+    assert max(op.dram for op in planned(program, "Wormhole_b0")) == pytest.approx(peak, rel=0.04)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("profile")
+    (folder / "program.py").write_text(PROGRAM)
+    command = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "--", sys.executable, "program.py"]
+    subprocess.run([sys.executable, *command], cwd=folder, check=True, timeout=120, env=os.environ)
+    return folder / "out"
+
+
+def test_csv(folder: Path) -> None:
+    with (folder / "device_ops_perf_trace.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:3] == ["OP CODE", "OP TYPE", "GLOBAL CALL COUNT"]
+    assert list(rows[0])[-3:] == ["LOC", "CONST_EVAL_OP", "PROGRAM_METADATA"]
+    assert [int(row["GLOBAL CALL COUNT"]) for row in rows] == list(range(len(rows)))
+    last = [row for row in rows if json.loads(row["PROGRAM_METADATA"])["call"] == 1]
+    linear = [row for row in last if row["OP CODE"] == "LinearOp"]
+    assert [row["LOC"].split(":")[0] for row in linear] == ['loc("addmm', 'loc("addmm_1']
+    assert linear[0]["MATH FIDELITY"] == "HiFi4" and linear[0]["OUTPUT_0_Y"] == "4" and linear[0]["OUTPUT_0_X"] == "64"
+    assert all(float(row["PM IDEAL [ns]"]) > 0 and int(row["HOST DURATION [ns]"]) > 0 for row in last)
+    assert any("_L1_" in row["OUTPUT_0_MEMORY"] for row in last)
+    ends = [int(row["HOST END TS"]) for row in rows]
+    assert ends == sorted(ends)
+
+
+def test_trace(folder: Path) -> None:
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    tracks = {thread: [e for e in events if e["ph"] == "X" and e["tid"] == thread] for thread in (1, 2)}
+    assert [e["name"] for e in tracks[1]] == [e["name"] for e in tracks[2]] and tracks[1]
+    for track in tracks.values():  # no two ops of a track overlap
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in itertools.pairwise(track))
+    assert max(e["args"]["L1"] for e in events if e["ph"] == "C") > 0
+
+
+def test_page_needs_no_network(folder: Path) -> None:
+    page = (folder / "profile.html").read_text()
+    assert page.count("<svg") == 2 and "http" not in page and "src=" not in page
+
+
+def test_a_command_without_a_graph(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(tmp_path / "out"), "--"]
+    done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "nothing was recorded" in done.stdout
+    assert subprocess.run([*command, "sh", "-c", "exit 3"], check=False).returncode == 3

@@ -1,0 +1,32 @@
+"""`tt-torch profile`: a command with every compiled graph of it recorded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def profile(
+    command: Annotated[list[str], typer.Argument(help="what to run, after --, e.g. -- python program.py")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
+) -> None:
+    """Runs a command and writes, for all graphs that it runs on the device, a CSV, a trace and an HTML page."""
+    from tt_torch.profiling.page import PAGE_NAME
+
+    page = output / PAGE_NAME
+    page.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(command, env=os.environ | {"TT_TORCH_PROFILE": str(output.resolve())}, check=False)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="COMMAND") from None
+    if done.returncode:
+        raise typer.Exit(done.returncode if done.returncode > 0 else 128 - done.returncode)
+    if not page.exists():
+        print("nothing was recorded: the command ran no graph on the device")
+        raise typer.Exit(1)
+    for file in sorted(output.iterdir()):
+        print(file)

@@ -1,0 +1,138 @@
+"""What was recorded, as CSV with the columns of tt-metal's profiler, and as a trace for Perfetto or chrome://tracing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tt_torch.files import write
+from tt_torch.flatbuffer.binary import tensor_refs
+from tt_torch.profiling.cost_model import CHIPS, place_of, results
+from tt_torch.profiling.recorder import OpRun, Session
+
+CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
+
+# Measured on cards, by Tracy; the emulated device has nothing to put there.
+_ON_CARDS = """DEVICE FW START CYCLE|DEVICE FW END CYCLE|OP TO OP LATENCY [ns]|OP TO OP LATENCY BR/NRISC START [ns]
+DEVICE FW DURATION [ns]|DEVICE KERNEL DURATION [ns]|DEVICE KERNEL DURATION DM START [ns]
+DEVICE KERNEL DURATION PER CORE MIN [ns]|DEVICE KERNEL DURATION PER CORE MAX [ns]
+DEVICE KERNEL DURATION PER CORE AVG [ns]|DEVICE KERNEL FIRST TO LAST START [ns]|DEVICE BRISC KERNEL DURATION [ns]
+DEVICE NCRISC KERNEL DURATION [ns]|DEVICE TRISC0 KERNEL DURATION [ns]|DEVICE TRISC1 KERNEL DURATION [ns]
+DEVICE TRISC2 KERNEL DURATION [ns]|DEVICE ERISC KERNEL DURATION [ns]|DEVICE COMPUTE CB WAIT FRONT [ns]
+DEVICE COMPUTE CB RESERVE BACK [ns]|DISPATCH TOTAL CQ CMD OP TIME [ns]|DISPATCH GO SEND WAIT TIME [ns]"""
+_HEAD = """OP CODE|OP TYPE|GLOBAL CALL COUNT|DEVICE ID|ATTRIBUTES|MATH FIDELITY|CORE COUNT|PARALLELIZATION STRATEGY
+HOST START TS|HOST END TS|HOST DURATION [ns]"""
+_TAIL = """PM IDEAL [ns]|PM COMPUTE [ns]|PM BANDWIDTH [ns]|PM REQ I BW|PM REQ O BW|PM FPU UTIL (%)|NOC UTIL (%)
+DRAM BW UTIL (%)|NPE CONG IMPACT (%)|LOC|CONST_EVAL_OP|PROGRAM_METADATA"""
+
+
+def _names(text: str) -> list[str]:
+    return text.replace("\n", "|").split("|")
+
+
+def write_csv(session: Session) -> Path:
+    """One row per op and call."""
+    rows = [_row(i, run, session) for i, run in enumerate(session.runs)]
+    used = {name for row in rows for name in row}
+    tensors = [f"{way}_{n}_{part}" for way in ("INPUT", "OUTPUT") for n in range(64) for part in _PARTS]
+    columns = _names(_HEAD) + _names(_ON_CARDS) + [c for c in tensors if c in used] + _names(_TAIL)
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write(session.folder / CSV_NAME, text.getvalue().encode())
+    return session.folder / CSV_NAME
+
+
+def _row(number: int, run: OpRun, session: Session) -> dict[str, Any]:
+    op, cost, chip = run.op, run.op.cost, CHIPS[session.arch]
+    ideal = cost.seconds
+    made = results(op.table)
+    read = [ref for ref in tensor_refs(op.table) if not any(ref is out for out in made)]
+    return {
+        "OP CODE": op.name,
+        "OP TYPE": "tt_dnn_device",
+        "GLOBAL CALL COUNT": number,
+        "DEVICE ID": 0,
+        "ATTRIBUTES": json.dumps(_attributes(op.table)),
+        "MATH FIDELITY": cost.fidelity,
+        "CORE COUNT": chip.cores,
+        "HOST START TS": run.begin,
+        "HOST END TS": run.end,
+        "HOST DURATION [ns]": run.end - run.begin,
+        **_tensors("INPUT", read),
+        **_tensors("OUTPUT", made),
+        "PM IDEAL [ns]": _ns(ideal),
+        "PM COMPUTE [ns]": _ns(cost.compute),
+        "PM BANDWIDTH [ns]": _ns(max(cost.dram, cost.l1)),
+        "PM REQ I BW": f"{cost.dram_read / ideal / 1e9:.3f}" if ideal else "",
+        "PM REQ O BW": f"{cost.dram_written / ideal / 1e9:.3f}" if ideal else "",
+        "PM FPU UTIL (%)": f"{100 * cost.compute / ideal:.1f}" if ideal and cost.flops else "",
+        "DRAM BW UTIL (%)": f"{100 * cost.dram / ideal:.1f}" if ideal else "",
+        "LOC": op.location or "loc(unknown)",
+        "CONST_EVAL_OP": str(run.const_eval).lower(),
+        "PROGRAM_METADATA": json.dumps({"graph": run.graph, "program": run.program, "call": run.call}),
+    }
+
+
+def _ns(seconds: float) -> str:
+    return f"{seconds * 1e9:.1f}"
+
+
+def _attributes(table: dict[str, Any]) -> dict[str, Any]:
+    plain = (str, int, float, bool)
+    return {
+        k: v
+        for k, v in table.items()
+        if isinstance(v, plain) or (isinstance(v, list | tuple) and all(isinstance(x, plain) for x in v))
+    }
+
+
+_PARTS = ("W", "Z", "Y", "X", "LAYOUT", "DATATYPE", "MEMORY")
+
+
+def _tensors(way: str, refs: list[dict[str, Any]]) -> dict[str, Any]:
+    """W, Z, Y and X are the last four extents, padded with ones; more than four are multiplied into W."""
+    return {
+        f"{way}_{n}_{part}": value
+        for n, ref in enumerate(refs)
+        for part, value in zip(_PARTS, _tensor(ref), strict=True)
+    }
+
+
+def _tensor(ref: dict[str, Any]) -> list[Any]:
+    shape = [1, 1, 1, 1, *ref["desc"]["shape"]]
+    while len(shape) > 4:
+        shape[:2] = [shape[0] * shape[1]]
+    memory = ref["desc"]["layout"]["memory_desc"]
+    layout = "TILE" if memory["tile_shape"] == {"y": 32, "x": 32} else "ROW_MAJOR"
+    kind = (memory.get("memory_config") or {}).get("tensor_memory_layout", "")
+    return [*shape, layout, memory["data_type"].upper(), f"DEV_0_{place_of(ref)}_{kind}".upper()]
+
+
+def write_trace(session: Session) -> Path:
+    """Host times as measured on one track; on another the model's device times, one op after the other."""
+    write(session.folder / TRACE_NAME, json.dumps({"traceEvents": list(_events(session))}).encode())
+    return session.folder / TRACE_NAME
+
+
+def _events(session: Session) -> Iterator[dict[str, Any]]:
+    process = os.getpid()
+    for thread, name in ((1, "host (measured)"), (2, f"{session.arch} (roofline model)")):
+        yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}}
+    device = 0.0
+    for run in session.runs:
+        arguments = {"location": run.op.location, "graph": run.graph, "call": run.call, "bytes": run.op.cost.bytes}
+        shared = {"ph": "X", "name": run.op.name, "pid": process, "args": arguments}
+        begin = run.begin / 1e3
+        device = max(device, begin)
+        yield shared | {"cat": "cpu_op", "tid": 1, "ts": begin, "dur": (run.end - run.begin) / 1e3}
+        yield shared | {"cat": "kernel", "tid": 2, "ts": device, "dur": run.op.cost.seconds * 1e6}
+        device += run.op.cost.seconds * 1e6
+        memory = {"DRAM": run.op.dram, "L1": run.op.l1}
+        yield {"ph": "C", "name": "allocated bytes", "pid": process, "ts": run.end / 1e3, "args": memory}
