@@ -66,10 +66,9 @@ def cost_of(name: str, op: dict[str, Any], chip: Chip) -> OpCost:
         compute = flops * _PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
     else:
         compute = _vector_cycles(name, op, written) / (_VECTOR_LANES * chip.cores * chip.clock)
-    l1 = sum(traffic["L1"])
-    return OpCost(
-        fidelity, flops, *traffic["DRAM"], l1, compute, sum(traffic["DRAM"]) / chip.dram, l1 / (chip.l1 * chip.cores)
-    )
+    dram_read, dram_written = traffic["DRAM"]
+    dram, l1 = (dram_read + dram_written) / chip.dram, sum(traffic["L1"]) / (chip.l1 * chip.cores)
+    return OpCost(fidelity, flops, dram_read, dram_written, sum(traffic["L1"]), compute, dram, l1)
 
 
 def results(op: dict[str, Any]) -> list[dict[str, Any]]:
