@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
@@ -26,6 +27,7 @@ class Interface:
     seeds: int  # random ops; if there are any, the program's last input has a seed for each
     complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
     complex_outputs: list[int]
+    strides: dict[int, tuple[int, ...]]  # of outputs that do not fill their memory, or share it among elements
 
     def arguments(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         tensors = [inputs[i] for i in self.inputs]
@@ -38,10 +40,11 @@ class Interface:
         return [roles[i] for i in self.inputs] + ["input"] * (self.seeds > 0)
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
-        if self.complex_outputs:
-            tensors = list(tensors)
-            for i in self.complex_outputs:
-                tensors[i] = torch.view_as_complex(tensors[i])
+        tensors = list(tensors)
+        for i in self.complex_outputs:
+            tensors[i] = torch.view_as_complex(tensors[i])
+        for i, strides in self.strides.items():
+            tensors[i] = with_strides(tensors[i], strides)
         remaining = iter(tensors)
         return [next(remaining) if value is ... else value for value in self.outputs]
 
@@ -49,6 +52,10 @@ class Interface:
 def real_tensors_only(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> tuple[GraphModule, Interface]:
     """The graph with nothing but real tensors, and how to call it. `gm` itself is not changed."""
     program, interface = _tensors_only(gm)
+    (output,) = (n for n in program.graph.nodes if n.op == "output")
+    values = [n.meta["val"] for n in output.args[0]]
+    scattered = [i for i, v in enumerate(values) if v.numel() and not is_non_overlapping_and_dense_or_false(v)]
+    interface.strides = {i: values[i].stride() for i in scattered}
     if has_complex(program):
         inputs = [n for n in program.graph.nodes if n.op == "placeholder"]
         (output,) = (n for n in program.graph.nodes if n.op == "output")
@@ -79,7 +86,7 @@ def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
             _replace_by_value(gm.graph, placeholders[i])
         seeds = _seeds_to_input(gm.graph)
         gm.recompile()
-    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [])
+    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [], {})
 
 
 def _is_tensor(value: Any) -> bool:
@@ -95,6 +102,17 @@ def _replace_by_value(graph: torch.fx.Graph, placeholder: Node) -> None:
         user.args = torch.fx.node.map_arg(user.args, lambda n: n.meta["val"] if n is placeholder else n)
         user.kwargs = torch.fx.node.map_arg(user.kwargs, lambda n: n.meta["val"] if n is placeholder else n)
     graph.erase_node(placeholder)
+
+
+def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
+    """The same elements in new memory of these strides, in which several may share a place."""
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # what an expanded view has once
+    x, shape = x[once], x.shape
+    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
+    places = torch.arange(span).as_strided(x.shape, strides, offset)
+    memory = x.new_empty(span)
+    memory[places.reshape(-1)] = x.reshape(-1)
+    return memory.as_strided(shape, strides, offset)
 
 
 def source(placeholder: Node) -> str:

@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.buckets.padding import Padding, crop, evaluated
+from tt_torch.dynamo.interface import with_strides
 from tt_torch.errors import BucketError
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
@@ -157,8 +158,7 @@ def _placed(x: torch.Tensor, like: torch.Tensor, sizes: Mapping[sympy.Symbol, in
     offset = evaluated(like.storage_offset(), sizes)
     if (list(x.stride()), x.storage_offset()) == (strides, offset):
         return x
-    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
-    return x.new_empty(span).as_strided(x.shape, strides, offset).copy_(x)
+    return with_strides(x, strides, offset)
 
 
 def _pad(x: torch.Tensor, dims: Mapping[int, sympy.Symbol], sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:

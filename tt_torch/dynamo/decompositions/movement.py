@@ -126,3 +126,8 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
         dim = x.dim() - 1 - i
         x = x.narrow(dim, max(0, -low), x.shape[dim] - max(0, -low) - max(0, -high))
     return aten.constant_pad_nd(x, [max(0, p) for p in pad], value)
+
+
+@decomposes(aten.fill.Tensor)
+def fill(x: Tensor, value: Tensor) -> Tensor:
+    return value.to(x.dtype).expand(x.shape).clone()
