@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.sweep.summary import alone, good
+from tt_torch.sweep.summary import alone, notes
 
 Record = dict[str, Any]
 
@@ -42,14 +42,8 @@ def compare(before: Iterable[Record], after: Iterable[Record]) -> list[Change]:
     for record in after:
         was = old.get((record["kind"], record["key"]))
         if was is not None and state(was) != state(record):
-            changes.append(Change(record["kind"], record["key"], state(was), state(record), _why(record)))
+            changes.append(Change(record["kind"], record["key"], state(was), state(record), "; ".join(notes(record))))
     return sorted(changes, key=lambda change: (not change.worse, change.kind, change.key))
-
-
-def _why(record: Record) -> str:
-    if not good(record):
-        return f"{record.get('error', '')}: {record.get('message', '')}".strip(": ")
-    return "; ".join(f"{op['op']}: {op['reason']}" for op in record.get("host_ops", ()))
 
 
 def only_in_one(before: Sequence[Record], after: Sequence[Record]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import jinja2
 
 from tt_torch.reports.compare import STATES, state
 from tt_torch.sweep.pages import brief
-from tt_torch.sweep.summary import device_only, failures, good, host_reasons
+from tt_torch.sweep.summary import device_only, failures, good, host_reasons, notes
 
 Record = dict[str, Any]
 
@@ -34,6 +34,7 @@ def render(records: Sequence[Record], history: Sequence[Record]) -> str:
         states=[name for name in STATES if any(state(r) == name for r in records)],
         state=state,
         brief=brief,
+        notes=notes,
         commits=sorted({str(r.get("commit")) for r in records}),
         newest=max((r.get("time") or "" for r in records), default=""),
         totals=totals(records),

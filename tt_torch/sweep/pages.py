@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tt_torch.sweep.summary import alone, device_only, good
+from tt_torch.sweep.summary import alone, device_only, good, notes
 
 Record = dict[str, Any]
 
@@ -62,11 +62,7 @@ def models_page(records: Sequence[Record]) -> str:
 
 def _model(record: Record) -> Sequence[object]:
     figures = (f"{record['pcc']:.6f}", f"{record['atol']:.1e}") if "pcc" in record else ("", "")
-    problems = [f"{op['op']} ×{op['count']}: {op['reason']}" for op in record.get("host_ops", ())]
-    problems += [f"graph break: {reason}" for reason in record.get("graph_breaks", ())]
-    if not good(record):
-        problems.insert(0, f"{record['verdict']}: {record['error']}: {record['message']}")
-    return (record["model"], record.get("group", ""), *figures, "; ".join(map(brief, problems)))
+    return (record["model"], record.get("group", ""), *figures, "; ".join(map(brief, notes(record))))
 
 
 def _origin(records: Iterable[Record]) -> list[str]:

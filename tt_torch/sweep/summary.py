@@ -65,6 +65,16 @@ def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:
     return reasons
 
 
+def notes(record: dict[str, Any]) -> list[str]:
+    """What keeps a record from being right and on the device alone, each thing once."""
+    error = [f"{record['verdict']}: {record.get('error', '')}: {record.get('message', '')}"] if not good(record) else []
+    ops: Counter[str] = Counter()
+    for op in record.get("host_ops", ()):
+        ops[f"{op['op']}: {op['reason']}"] += op["count"]
+    host = [f"{count} × {op}" if count > 1 else op for op, count in ops.items()]
+    return error + host + list(dict.fromkeys(f"graph break: {reason}" for reason in record.get("graph_breaks", ())))
+
+
 def _verdicts(records: Sequence[dict[str, Any]]) -> Table:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
