@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from flatbuffer.wire_reader import check
+from PIL import Image
 
 from tt_torch.flatbuffer.decode import decode
 from tt_torch.flatbuffer.encode import encode
@@ -107,6 +108,22 @@ def test_demo(demo, options, says, tmp_path):
     assert loaded.stdout.strip() == "same", loaded.stderr
 
 
+def test_training_demo(tmp_path):
+    """One epoch: the device learns what the CPU does, and the curve is an image with lines in both colours."""
+    curve = tmp_path / "curve.png"
+    ran = python(DEMOS / "train_digits.py", "--epochs", "1", "--curve", curve, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "FAILED" not in ran.stdout and str(curve) in ran.stdout and "22/22" in ran.stdout
+    cpu, device = number(r"accuracy, CPU +(\S+) %", ran.stdout), number(r"accuracy, device +(\S+) %", ran.stdout)
+    assert cpu > 60 and abs(cpu - device) <= 1
+    first, last = re.search(r"loss, device +(\S+) at the first step, (\S+) at", ran.stdout).groups()
+    assert float(last) < float(first) / 2
+    image = Image.open(curve)
+    colours = {colour for count, colour in image.convert("RGB").getcolors(1 << 20) if count > 50}
+    assert image.format == "PNG" and {(31, 119, 180), (255, 127, 14)} & colours
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".png"] == ["curve.png"]
+
+
 @pytest.mark.parametrize(
     ("demo", "options", "message"),
     [
@@ -115,6 +132,9 @@ def test_demo(demo, options, says, tmp_path):
         (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
         ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
         ("digits.py", ["--epochs", "0"], "--epochs"),
+        ("train_digits.py", ["--epochs", "0"], "--epochs"),
+        ("train_digits.py", ["--optimizer", "lion"], "'lion' is not one of 'sgd', 'adam', 'adamw'"),
+        ("train_digits.py", ["--curve", "nowhere/loss.png"], "there is no folder"),
     ],
 )
 def test_bad_input_is_one_line(demo, options, message, tmp_path):

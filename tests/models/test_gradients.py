@@ -80,6 +80,41 @@ class Tabular(nn.Module):
         return self.rest(torch.cat([*embedded, numbers], 1))
 
 
+class SmallUNet(nn.Module):
+    """Grouped, strided, dilated and transposed convolutions; pooling; both kinds of upsampling."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.down = nn.Conv2d(8, 8, 3, stride=2, padding=1, groups=2)
+        self.up = nn.ConvTranspose2d(8, 8, 2, stride=2)
+        self.last = nn.Conv2d(16, 3, 3, padding=2, dilation=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        whole = F.silu(self.first(x))
+        half = F.avg_pool2d(F.relu(self.down(whole)), 2)
+        for mode in ("nearest", "bilinear"):
+            half = F.interpolate(half, scale_factor=2, mode=mode)
+        return self.last(torch.cat([whole, self.up(F.max_pool2d(half, 2))], 1))
+
+
+def conv_bn_maxpool() -> Made:
+    normalized = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)
+    grouped = nn.Conv2d(8, 8, 3, groups=4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
+    return classifies(nn.Sequential(*normalized, *grouped), torch.randn(4, 3, 10, 10), classes=5)
+
+
+def hf_resnet() -> Made:
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=3)
+    model, labels = transformers.ResNetForImageClassification(config), torch.tensor([0, 2])
+    pixels = torch.randn(2, 3, 32, 32)
+    return model, lambda run: run(pixel_values=pixels, labels=labels).loss
+
+
+def unetish() -> Made:
+    return matches(SmallUNet(), torch.randn(1, 3, 16, 16))
+
+
 def hf_bert() -> Made:
     config = transformers.BertConfig(
         **TINY, vocab_size=64, hidden_dropout_prob=0, attention_probs_dropout_prob=0, max_position_embeddings=16
@@ -134,9 +169,11 @@ def graph_attention() -> Made:
 
 
 MODELS: dict[str, Callable[[], Made]] = {
+    "conv_bn_maxpool": conv_bn_maxpool,
     "hf_bert": hf_bert,
     "hf_gpt2": hf_gpt2,
     "hf_llama": hf_llama,
+    "hf_resnet": hf_resnet,
     "hf_vit": hf_vit,
     "layernorm_dropout": layernorm_dropout,
     "lstm": lambda: predicts_tokens(Recurrent(nn.LSTM), 20),
@@ -144,6 +181,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "rnn_bidirectional": lambda: predicts_tokens(Recurrent(nn.RNN, bidirectional=True), 20),
     "mlp_gelu_ce": mlp_gelu_ce,
     "transformer_layer": transformer_layer,
+    "unetish": unetish,
     "tabular": tabular,
     "graph_attention": graph_attention,
 }

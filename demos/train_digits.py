@@ -1,0 +1,150 @@
+"""Training on the device: the handwritten digits' CNN, forward, backward and the optimizer's step.
+
+python demos/train_digits.py [--epochs N] [--optimizer adamw] [--curve loss.png]
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import matplotlib
+import torch
+import typer
+from common import conclude, console, print_facts, run, short_time
+from digits import BATCH, accuracy, load_data, make_model, predict
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
+
+import tt_torch
+
+matplotlib.use("Agg")  # files only, no window
+from matplotlib import pyplot
+
+POINTS = 1.0  # how far apart the accuracies may be, in percent
+
+
+class Optimizer(StrEnum):
+    """What --optimizer takes."""
+
+    sgd = "sgd"
+    adam = "adam"
+    adamw = "adamw"
+
+
+def make_optimizer(name: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
+    if name == Optimizer.sgd:
+        return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name](model.parameters(), lr=2e-3)
+
+
+def on_device(function: Any) -> Any:
+    """Compiled so that an op which would run on the host is an error."""
+    options = {"compiler_config": tt_torch.CompilerConfig(fallback="error").with_env()}
+    return torch.compile(function, backend=tt_torch.backend, dynamic=False, options=options)
+
+
+def batches(count: int, epochs: int) -> list[torch.Tensor]:
+    """Indices of each step's images: shuffled anew for every epoch, the incomplete last batch left out."""
+    return [part for _ in range(epochs) for part in torch.randperm(count).split(BATCH) if len(part) == BATCH]
+
+
+def train(
+    title: str,
+    model: Callable[[torch.Tensor], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    step: Callable[[], Any],
+    data: tuple[torch.Tensor, torch.Tensor],
+    order: list[torch.Tensor],
+) -> list[float]:
+    """The losses, one per step, which the progress bar shows too."""
+    images, labels = data
+    losses: list[float] = []
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, TextColumn("loss {task.fields[loss]:.3f}"), console=console) as progress:
+        task = progress.add_task(title, total=len(order), loss=float("nan"))
+        for batch in order:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
+            loss.backward()
+            step()
+            losses.append(loss.item())
+            progress.update(task, advance=1, loss=losses[-1])
+    return losses
+
+
+def save_curve(path: Path, curves: dict[str, list[float]]) -> None:
+    """Loss against step, one line each, as a PNG; an existing file is replaced only once the new one is complete."""
+    figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
+    styles = ["-", "--"]
+    for (name, losses), style in zip(curves.items(), styles, strict=True):
+        axes.plot(range(1, len(losses) + 1), losses, style, label=name, linewidth=1.5)
+    axes.set(title="Training on the digits", xlabel="step", ylabel="cross entropy", yscale="log")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        figure.savefig(temporary, format="png")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+        pyplot.close(figure)
+
+
+def check_folder(path: Path | None) -> Path | None:
+    if path and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.absolute().parent}")
+    return path
+
+
+def main(
+    epochs: Annotated[int, typer.Option(min=1, max=1000, help="passes over the training set")] = 8,
+    optimizer: Annotated[Optimizer, typer.Option(help="whose step runs on the device")] = Optimizer.adamw,
+    curve: Annotated[
+        Path, typer.Option(dir_okay=False, metavar="FILE.png", callback=check_folder, help="where the loss curve goes")
+    ] = Path("train_digits.png"),
+) -> None:
+    """Trains a small CNN on scikit-learn's digits on the device, and the same on the CPU to compare."""
+    torch._logging.set_logs(dynamo=logging.ERROR)  # it says that the profiler's marks of a step are left out
+    torch.manual_seed(0)
+    train_images, test_images, train_labels, test_labels = load_data()
+    model = make_model()
+    reference, data, order = copy.deepcopy(model), (train_images, train_labels), batches(len(train_images), epochs)
+
+    ours = make_optimizer(optimizer, model)
+    start = time.perf_counter()
+    device = train("On the device", on_device(model), ours, on_device(ours.step), data, order)
+    taken = time.perf_counter() - start
+    theirs = make_optimizer(optimizer, reference)
+    cpu = train("On the CPU", reference, theirs, theirs.step, data, order)
+
+    on_the_device = accuracy(predict(on_device(model.eval()), test_images), test_labels)
+    on_the_cpu = accuracy(predict(reference.eval(), test_images), test_labels)
+    save_curve(curve, {"device": device, "CPU": cpu})
+    print_facts(
+        {
+            "steps": f"{len(order)} of {BATCH} images, {optimizer}",
+            "time on the device": f"{short_time(taken)}, compiling included",
+            "loss, device": f"{device[0]:.4f} at the first step, {device[-1]:.4f} at the last",
+            "loss, CPU": f"{cpu[0]:.4f} at the first step, {cpu[-1]:.4f} at the last",
+            "test images": str(len(test_images)),
+            "accuracy, device": f"{on_the_device:.2f} %",
+            "accuracy, CPU": f"{on_the_cpu:.2f} %",
+            "loss curve": str(curve),
+        }
+    )
+    conclude(
+        {
+            "the first losses are the CPU's": abs(device[0] - cpu[0]) < 1e-3,
+            f"accuracy within {POINTS:g} point of the CPU's": abs(on_the_device - on_the_cpu) <= POINTS,
+        }
+    )
+
+
+if __name__ == "__main__":
+    run(main)
