@@ -307,7 +307,6 @@ MATMULS = [
 ]
 
 UNSUPPORTED = [
-    Row("aten.col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
     Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
 ]
 

@@ -46,6 +46,8 @@ POOLING = [
     Row("adaptive_avg_pool1d", lambda x: F.adaptive_avg_pool1d(x, 3), [(2, 3, 9)]),
     Row("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (3, 4)), [IMAGE]),
     Row("im2col", lambda x: F.unfold(x, (2, 3), stride=2), [IMAGE]),
+    Row("col2im", lambda x: F.fold(x, (4, 5), (2, 2)), [(2, 12, 12)]),
+    Row("col2im all", lambda x: F.fold(x, (6, 7), (2, 3), (2, 1), 1, (2, 3)), [(2, 12, 9)], (f32,)),
     Row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [(2, 8, 3, 4)]),
     Row("max_pool2d of integers", lambda x: F.max_pool2d(x, 2, padding=1), [IMAGE], INTS),
     Row("max_pool2d indices", lambda x: F.max_pool2d(x, 3, 2, 1, **POSITIONS), [IMAGE], (f32,)),

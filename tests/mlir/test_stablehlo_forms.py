@@ -43,6 +43,16 @@ def updated(x: torch.Tensor, u: torch.Tensor, i: torch.Tensor, j: torch.Tensor) 
     return x
 
 
+def batch_norm_gradients(x: torch.Tensor, scale: torch.Tensor, mean: Any, var: Any, grad: torch.Tensor) -> Any:
+    offset = torch.zeros(4)
+    _, backward = torch.func.vjp(lambda *v: F.batch_norm(v[0], None, None, v[1], v[2], True, 0, 0.1), x, scale, offset)
+    return backward(grad)
+
+
+IMAGE, GRAD = randn(2, 4, 5, 6), randn(2, 4, 5, 6) + 1
+VARIANCE, MEAN = torch.var_mean(IMAGE, (0, 2, 3), correction=0)
+NORM = "{epsilon = 0.1 : f32, feature_index = 1 : i64} : (tensor<2x4x5x6xf32>, tensor<4xf32>, tensor<4xf32>"
+PAIR = "^bb0(%x: tensor<f32>, %y: tensor<f32>):"
 CONV = "stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = "
 COUNTS = "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x4x5x6xf32>, tensor<3x4x2x3xf32>) -> "
 FORMS = [
@@ -85,22 +95,91 @@ FORMS = [
 ]
 
 
+FORMS += [
+    Form(
+        "batch_norm_training",
+        f'"stablehlo.batch_norm_training"(%a, %b, %c) {NORM}) -> ',
+        "2x4x5x6xf32 4xf32 4xf32",
+        (IMAGE, randn(4), randn(4) + 1),
+        lambda x, w, o: (F.batch_norm(x, None, None, w, o, True, 0, 0.1), MEAN, VARIANCE),
+    ),
+    Form(
+        "batch_norm_grad",
+        f'"stablehlo.batch_norm_grad"(%a, %b, %c, %d, %e) {NORM}, tensor<4xf32>, tensor<2x4x5x6xf32>) -> ',
+        "2x4x5x6xf32 4xf32 4xf32",
+        (IMAGE, randn(4), MEAN, VARIANCE, GRAD),
+        batch_norm_gradients,
+    ),
+    Form(
+        "round away from zero",
+        "stablehlo.round_nearest_afz %a : ",
+        "6xf32",
+        (torch.tensor([0.5, -0.5, 2.5, -2.4, 0.49999997, 8388609.0]),),
+        lambda x: torch.tensor([1.0, -1.0, 3.0, -2.0, 0.0, 8388609.0]),
+    ),
+    Form(
+        "bitcast",
+        "stablehlo.bitcast_convert %a : (tensor<3xf32>) -> ",
+        "3xi32",
+        (torch.tensor([1.0, -0.0, 3.14]),),
+        lambda x: x.view(torch.int32),
+    ),
+    Form(
+        "barrier and size",
+        "%s = stablehlo.get_dimension_size %a, dim = 1 : (tensor<5x6xf32>) -> tensor<i32>\n"
+        "%p, %q = stablehlo.optimization_barrier %a, %s : tensor<5x6xf32>, tensor<i32>\n"
+        "%f = stablehlo.convert %q : (tensor<i32>) -> tensor<f32>\n"
+        "%g = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<5x6xf32>\n"
+        "stablehlo.add %p, %g : ",
+        "5x6xf32",
+        (randn(5, 6),),
+        lambda x: x + 6,
+    ),
+    Form(
+        "select_and_scatter",
+        "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        f'%0 = "stablehlo.select_and_scatter"(%a, %b, %z) ({{\n{PAIR}\n'
+        "%m = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+        f"stablehlo.return %m : tensor<i1>\n}}, {{\n{PAIR}\n"
+        "%n = stablehlo.add %x, %y : tensor<f32>\nstablehlo.return %n : tensor<f32>\n}) "
+        "{window_dimensions = array<i64: 1, 1, 3, 2>, window_strides = array<i64: 1, 1, 2, 2>, "
+        "padding = dense<[[0, 0], [0, 0], [1, 1], [0, 0]]> : tensor<4x2xi64>} "
+        ": (tensor<2x4x5x6xf32>, tensor<2x4x3x3xf32>, tensor<f32>) -> ",
+        "2x4x5x6xf32",
+        (IMAGE, randn(2, 4, 3, 3)),
+        lambda x, g: torch.func.vjp(lambda v: F.max_pool2d(v, (3, 2), 2, (1, 0)), x)[1](g)[0],
+    ),
+]
+
+
 def run(form: Form) -> list[torch.Tensor]:
     names = "abcdefgh"
     kinds = ["x".join([*map(str, t.shape), {torch.float32: "f32", torch.int32: "i32"}[t.dtype]]) for t in form.inputs]
     arguments = ", ".join(f"%{n}: tensor<{kind}>" for n, kind in zip(names, kinds, strict=False))
-    result = f"tensor<{form.result}>"
-    lines = [*form.body.splitlines()[:-1], f"%0 = {form.body.splitlines()[-1]}{result}", f"return %0 : {result}"]
+    results = [f"tensor<{kind}>" for kind in form.result.split()]
+    types = f"({', '.join(results)})" if len(results) > 1 else results[0]
+    values = [f"%0#{i}" for i in range(len(results))] if len(results) > 1 else ["%0"]
+    name = "%0" if len(results) == 1 else f"%0:{len(results)}"
+    body = form.body if "%0 =" in form.body else _named(form.body, name)
+    lines = [f"{body}{types}", f"return {', '.join(values)} : {', '.join(results)}"]
     config = CompilerConfig(verify_ir=True)
     with make_context():
-        text = f"func.func @main({arguments}) -> {result} {{\n" + "\n".join(lines) + "\n}"
+        text = f"func.func @main({arguments}) -> {types} {{\n" + "\n".join(lines) + "\n}"
         module = ir.Module.parse(text)
         for steps in (pipeline.TO_TTIR, pipeline.TO_TTNN):
             pipeline.run_steps(module, steps, config, pipeline.Timings())
         return Executable(Binary(translate(module, config)))(list(form.inputs))
 
 
+def _named(body: str, name: str) -> str:
+    """The last line's op gives its results the name."""
+    *before, last = body.splitlines()
+    return "\n".join([*before, f"{name} = {last}"])
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_form(form: Form) -> None:
-    (got,) = run(form)
-    torch.testing.assert_close(got, form.expected(*form.inputs), rtol=1e-5, atol=1e-5)
+    expected = form.expected(*form.inputs)
+    expected = [expected] if isinstance(expected, torch.Tensor) else expected
+    for got, want in zip(run(form), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)

@@ -162,3 +162,24 @@ def adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
 @decomposes(aten._adaptive_avg_pool3d_backward.default)
 def adaptive_avg_pool3d_backward(grad: Tensor, x: Tensor) -> Tensor:
     return apply_transposed(grad, _adaptive_averages(x.shape[-3:], grad.shape[-3:]))
+
+
+@decomposes(aten.col2im.default)
+def col2im(
+    x: Tensor,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Any:
+    """Every element of every window added to its place, along the height and then along the width."""
+    if not x.is_floating_point():
+        return NotImplemented
+    matrices, counts = [], []
+    for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True):
+        counts.append((n + 2 * p - d * (k - 1) - 1) // s + 1)
+        place = torch.arange(k).unsqueeze(1) * d + torch.arange(counts[-1]) * s - p
+        matrices.append((place.reshape(1, -1) == torch.arange(n).unsqueeze(1)).to(torch.float32))
+    columns = x.reshape([*x.shape[:-2], -1, *kernel, *counts]).transpose(-3, -2)
+    return apply(columns.flatten(-2).flatten(-3, -2), matrices)

@@ -12,6 +12,7 @@ from torch_mlir import ir
 
 NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
 
+MARKED = ("stablehlo.convert", "stablehlo.bitcast_convert")
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 
 
@@ -28,15 +29,18 @@ def normalize(module: ir.Module) -> None:
             for block in function.regions[0].blocks:
                 _retype(block.arguments)
                 for op in block.operations:
-                    _mark_boolean(op.operation)
+                    _mark(op.operation)
                     _retype(op.operation.results)
             retype_function(function)
 
 
-def _mark_boolean(op: ir.Operation) -> None:
-    """Notes that a convert means "is nonzero", which the device's type no longer shows."""
-    if op.name == "stablehlo.convert" and str(op.results[0].type.element_type) == "i1":
+def _mark(op: ir.Operation) -> None:
+    """Notes what the device types no longer show: that a convert means "is nonzero", that bits are those of others."""
+    name = str(op.results[0].type.element_type) if op.name in MARKED else ""
+    if op.name == "stablehlo.convert" and name == "i1":
         op.attributes["tt.to_bool"] = ir.UnitAttr.get()
+    if op.name == "stablehlo.bitcast_convert" and name in NORMAL:
+        op.attributes["tt.retyped"] = ir.UnitAttr.get()
 
 
 def _retype(values: Any) -> None:

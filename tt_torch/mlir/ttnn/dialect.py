@@ -99,6 +99,8 @@ op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "Cl
 op("where", "EltwiseTernaryWhereOp", "first second third", infer=infer.where)
 op("typecast", "TypecastOp", "in", derived=("dtype",))
 
+op("bitcast_convert", "BitcastConvertOp", "in", derived=("dtype",))
+
 # --- reductions
 for name in ("sum", "mean", "max", "min"):
     op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)}, infer=infer.reduction)

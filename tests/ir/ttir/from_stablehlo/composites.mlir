@@ -21,17 +21,6 @@ func.func private @unary(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-// CHECK-LABEL: @main(
-func.func @main(%x: tensor<2x4x6xf32>, %s: tensor<4xf32>, %o: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>)
-    -> tensor<2x4x6xf32> {
-  // CHECK: "ttir.batch_norm_inference"(%arg0, %arg1, %arg2, %arg3, %arg4) {dimension = 1 : i64, epsilon = 9.99
-  %0 = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %v) {epsilon = 1.0e-5 : f32, feature_index = 1 : i64}
-    : (tensor<2x4x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x6xf32>
-  return %0 : tensor<2x4x6xf32>
-}
-
-// -----
-
 // Images as TTNN takes them, and both results back.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>) {

@@ -19,3 +19,12 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xcomplex<f32>> 
   %0 = stablehlo.complex %a, %b : tensor<4xcomplex<f32>> loc("polar_1: aten.polar.default"("model.py":12:0))
   return %0 : tensor<4xcomplex<f32>>
 }
+
+// -----
+
+// The device has 32-bit types in the place of these.
+// CHECK: error: stablehlo.bitcast_convert is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<3xf64>) -> tensor<3xi64> {
+  %0 = stablehlo.bitcast_convert %x : (tensor<3xf64>) -> tensor<3xi64>
+  return %0 : tensor<3xi64>
+}

@@ -42,3 +42,22 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
     : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x3x4x3xf32>
   return %0 : tensor<1x3x4x3xf32>
 }
+
+// -----
+
+// The last of equal maxima.
+// CHECK: error: stablehlo.select_and_scatter is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<1x1x4x4xf32>, %s: tensor<1x1x2x2xf32>) -> tensor<1x1x4x4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%x, %s, %zero) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>}
+    : (tensor<1x1x4x4xf32>, tensor<1x1x2x2xf32>, tensor<f32>) -> tensor<1x1x4x4xf32>
+  return %0 : tensor<1x1x4x4xf32>
+}

@@ -16,6 +16,7 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
     elementwise,
     indexing,
     matmul,
+    normalization,
     ordering,
     pooling,
     reduction,

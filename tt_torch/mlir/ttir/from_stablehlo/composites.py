@@ -1,4 +1,4 @@
-"""Ops that arrive whole: our composites by name, and StableHLO's batch norm."""
+"""Ops that arrive whole: our composites by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
-from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
@@ -83,9 +82,3 @@ COMPOSITES: dict[str, Expand] = {
 def composite(op: Any, b: Builder) -> Any:
     expand = COMPOSITES.get(ods.attr(op, "name"))
     return expand and expand(b, list(op.operands), ods.attr(op, "composite_attributes") or {})
-
-
-@RULES.rewrites("stablehlo.batch_norm_inference")
-def batch_norm_inference(op: Any, b: Builder) -> Any:
-    dimension, epsilon = attrs.integer(op, "feature_index"), attrs.number(op, "epsilon")
-    return b("ttir.batch_norm_inference", *op.operands, dimension=dimension, epsilon=epsilon)

@@ -71,6 +71,11 @@ def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
     return ir.DenseElementsAttr.get(np.ascontiguousarray(values.astype(target)), type=kind)
 
 
+@RULES.rewrites("stablehlo.get_dimension_size")
+def get_dimension_size(op: Any, b: Builder) -> Any:
+    return full(b, [], dtype(op.results[0]), shape(op.operands[0])[attrs.integer(op, "dimension")])
+
+
 @RULES.rewrites("tensor.empty")
 def empty(op: Any, b: Builder) -> Any:
     """Elements that the program overwrites, or means to be arbitrary."""

@@ -159,6 +159,35 @@ def round_nearest_even(op: Any, b: Builder) -> Any:
     return b("ttir.where", b("ttir.eq", rounded, scalar(0.0)), b("ttir.multiply", x, scalar(0.0)), rounded)
 
 
+@RULES.rewrites("stablehlo.round_nearest_afz")
+def round_nearest_away(op: Any, b: Builder) -> Any:
+    """Of the magnitude: floor(x), plus one from the middle on."""
+    (x,) = op.operands
+    size = b("ttir.abs", x)
+    low = b("ttir.floor", size)
+    half = full(b, [1] * len(shape(x)), dtype(x), 0.5)
+    up = b("ttir.ge", b("ttir.subtract", size, low), half)
+    ones, none = (full(b, shape(x), dtype(x), v) for v in (1.0, 0.0))
+    return b("ttir.multiply", b("ttir.sign", x), b("ttir.add", low, b("ttir.where", up, ones, none)))
+
+
+@RULES.rewrites("stablehlo.optimization_barrier")
+def optimization_barrier(op: Any, b: Builder) -> Any:
+    """An order of evaluation, which the device's programs have anyway."""
+    return list(op.operands)
+
+
+@RULES.rewrites("stablehlo.bitcast_convert")
+def bitcast_convert(op: Any, b: Builder) -> Any:
+    """Between types of 32 bits, as they were before the device's took their place (see normalize)."""
+    (x,), target = op.operands, dtype(op.results[0])
+    wide = ("f32", "i32", "ui32")
+    same = shape(x) == shape(op.results[0]) and "tt.retyped" not in op.operation.attributes
+    if not same or str(target) not in wide or str(dtype(x)) not in wide:
+        return None
+    return b("ttir.bitcast_convert", x, dtype=target)
+
+
 @RULES.rewrites("stablehlo.shift_right_arithmetic")
 def shift_right_arithmetic(op: Any, b: Builder) -> Any:
     """TTNN shifts zeros in; a negative number is shifted as its complement."""

@@ -37,6 +37,39 @@ def reduce_window(op: Any, b: Builder) -> Any:
     return pooled if pooled is None else b("ttir.reshape", pooled, shape=shape(op.results[0]))
 
 
+@RULES.rewrites("stablehlo.select_and_scatter")
+def select_and_scatter(op: Any, b: Builder) -> Any:
+    """The gradient of max pooling over the last two dimensions: added up where the first maxima are."""
+    x, source, initial = op.operands
+    selected, scattered = (_only_compare(region) for region in op.operation.regions)
+    window = attrs.ints(op, "window_dimensions") or []
+    stride, pads = attrs.ints(op, "window_strides") or [1] * 4, attrs.ints(op, "padding") or [0] * 8
+    top, bottom, left, right = pads[4:] or [0] * 4
+    if (selected, scattered) != ("GE", "add") or splat_of(initial) != 0 or len(window) != 4:
+        return None
+    if [*window[:2], *stride[:2]] != [1] * 4 or any(pads[:4]) or (top, left) != (bottom, right) or min(pads) < 0:
+        return None
+    batch, channels, height, width = shape(x)
+    sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
+    sizes |= {"kernel_size": window[2:], "stride": stride[2:], "padding": [top, left] * 2, "dilation": [1, 1]}
+    _, places = b("ttir.max_pool2d_with_indices", flatten(b, x, NCHW), **sizes)
+    places = unflatten(b, places, [batch, *shape(source)[2:], channels], NCHW)
+    count = shape(source)[2] * shape(source)[3]
+    places, source = (b("ttir.reshape", v, shape=[batch * channels, count]) for v in (places, source))
+    zeros = full(b, [batch * channels, height * width], dtype(x), 0)
+    added = b("ttir.scatter", zeros, places, source, dim=1, scatter_reduce_type="Sum")
+    return b("ttir.reshape", added, shape=shape(x))
+
+
+def _only_compare(region: Any) -> str:
+    """What the one op of a region does: a comparison's direction, else the op's name; "" when there are several."""
+    ops = list(region.blocks[0].operations)
+    if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):
+        return ""
+    name = ops[0].operation.name
+    return attrs.direction(ops[0]) if name == "stablehlo.compare" else name.split(".")[1]
+
+
 def _scanned(sizes: list[int], window: list[int], pads: list[int]) -> int | None:
     """The dimension of which every position sees all before it, if it is the only one in the window."""
     wide = [d for d, w in enumerate(window) if w != 1]
