@@ -50,7 +50,7 @@ def select_and_scatter(op: Any, b: Builder) -> Any:
     if [*window[:2], *stride[:2]] != [1] * 4 or any(pads[:4]) or (top, left) != (bottom, right) or min(pads) < 0:
         return None
     batch, channels, height, width = shape(x)
-    sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
+    sizes: dict[str, Any] = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
     sizes |= {"kernel_size": window[2:], "stride": stride[2:], "padding": [top, left] * 2, "dilation": [1, 1]}
     _, places = b("ttir.max_pool2d_with_indices", flatten(b, x, NCHW), **sizes)
     places = unflatten(b, places, [batch, *shape(source)[2:], channels], NCHW)
