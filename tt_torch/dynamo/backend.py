@@ -22,6 +22,7 @@ from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.decompositions.late import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
@@ -84,6 +85,7 @@ def _aot(
 
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
 
+    register_late_ops()
     compile_one = partial(_compile, config=config, options=options, listener=listener)
 
     def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:

@@ -104,8 +104,9 @@ def filled(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(next(a[name] for name in ("fill_value", "value", "s") if name in a))
 
 
-@rule("zeros zeros_like new_zeros ones ones_like new_ones eye")
+@rule("zeros zeros_like new_zeros ones ones_like new_ones eye empty empty_like new_empty")
 def bits(node: Node, a: dict[str, Any], of: Of) -> Interval:
+    """What is empty may hold anything, so also this."""
     return BIT
 
 

@@ -1,0 +1,34 @@
+"""Custom ops of other packages, known by name: they exist only once their package is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS
+
+
+def grouped_matmul(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    """Rows of `x` (rows, in) are sorted by group, ending at `offs` (groups,); each meets its group's weight (in, out).
+
+    Rows after the last group are zero.
+    """
+    rows = torch.arange(x.shape[0], device=x.device)
+    group = (rows[:, None] >= offs).sum(1)
+    chosen = weight[group.clamp(max=weight.shape[0] - 1)]
+    result = torch.bmm(x[:, None], chosen)[:, 0]
+    return torch.where((group < weight.shape[0])[:, None], result, 0)
+
+
+_BY_NAME: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": grouped_matmul}
+
+
+def register_late_ops() -> None:
+    """Puts those that exist by now into the table."""
+    for name, function in _BY_NAME.items():
+        if torch._C._jit_get_schemas_for_operator(name):
+            namespace, op = name.split("::")
+            DECOMPOSITIONS[getattr(getattr(torch.ops, namespace), op).default] = function
