@@ -100,6 +100,21 @@ def test_multinomial_without_replacement() -> None:
     assert got.min() == 0 and got.max() == 5
 
 
+def test_randperm() -> None:
+    run = compiled(lambda: torch.randperm(50))
+    first, second = run(), run()
+    assert sorted(first.tolist()) == list(range(50)) and first.dtype == torch.int64 and not torch.equal(first, second)
+
+
+def test_rrelu() -> None:
+    x = torch.randn(40, 30, requires_grad=True)
+    y = compiled(lambda x: F.rrelu(x, 0.1, 0.4, training=True))(x)
+    (grad,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(grad, y / x)
+    slopes = grad[x < 0]
+    assert (grad[x > 0] == 1).all() and stats.kstest(slopes.numpy(), stats.uniform(0.1, 0.3).cdf).pvalue > 1e-3
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_types(dtype: torch.dtype) -> None:
     got = compiled(lambda: torch.rand(SIZE, dtype=dtype))()

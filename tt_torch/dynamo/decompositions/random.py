@@ -135,6 +135,12 @@ def randint_like_low(x: Tensor, low: int, high: int, *, dtype: torch.dtype | Non
     return _integers(x.shape, low, high, dtype or x.dtype)
 
 
+@decomposes(aten.randperm.default)
+def randperm(n: int, *, dtype: torch.dtype = torch.int64, **place: Any) -> Tensor:
+    """The order of random integers, of which two are seldom equal."""
+    return torch.argsort(_bits((n,))).to(dtype)
+
+
 # --- functional forms of the methods that fill a tensor
 
 
@@ -199,6 +205,17 @@ def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Ten
         return x.clone(), torch.ones(x.shape, dtype=torch.bool)
     kept = _happens(x.shape, 1 - p)
     return torch.where(kept, x * (1 / (1 - p) if p < 1 else 0.0), 0), kept
+
+
+@decomposes(aten.rrelu_with_noise_functional.default)
+def rrelu(
+    x: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: None = None
+) -> tuple[Tensor, Tensor]:
+    """`noise` is what an element was multiplied by, for the backward pass."""
+    if not training:
+        return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise.clone()
+    factors = torch.where(x > 0, 1, rand_like(x) * (upper - lower) + lower)
+    return x * factors, factors
 
 
 @decomposes(aten.multinomial.default)
