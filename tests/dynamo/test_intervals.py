@@ -31,7 +31,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "division": lambda x, y, i: (x // 7, x // -3, torch.div(x, 5, rounding_mode="trunc"), (x / 7).to(i64)),
     "remainder": lambda x, y, i: (x % 7, x % -5, torch.fmod(x, 9), x % (y.abs() + 1)),
     "bits": lambda x, y, i: (x & y, x | y, x ^ y, ~x, x & 0xFF, x | 1),
-    "shifts": lambda x, y, i: (x << 3, x >> 2, x >> (y & 7)),
+    "shifts": lambda x, y, i: (x << 3, x >> 2, x >> (y & 7), x << (y & 7), x << (-1 - (y & 3))),
     "powers": lambda x, y, i: (x**2, x**3, x.square(), (x & 7) ** (y & 3)),
     "signs": lambda x, y, i: (-x, x.abs(), x.sign(), y.relu()),
     "sums": lambda x, y, i: (x.sum(), x.sum(1), y.cumsum(0), x.sum((0, 1)), (x > y).sum()),

@@ -258,8 +258,9 @@ def invert(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @rule("__lshift__ bitwise_left_shift")
 def shift_left(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    bits = of(a["other"])
-    return of(a["self"]).times(hull(2**bits.low, 2**bits.high)) if 0 <= bits.low <= bits.high < 64 else ANYTHING
+    """By a negative number of bits, all are shifted out."""
+    most = of(a["other"]).high
+    return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
 
 @rule("__rshift__ bitwise_right_shift")
