@@ -36,6 +36,7 @@ from op_rows import (
 )
 from op_table_complex import COMPLEX, FOURIER
 from op_table_convolution import CONVOLUTIONS
+from op_table_linalg import LINALG
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
 from op_table_ordering import ORDERINGS
@@ -328,6 +329,7 @@ FAMILIES = {
     "creation": CREATION,
     "normalization": NORMALIZATION,
     "attention": ATTENTION,
+    "linalg": LINALG,
     "special": SPECIAL,
 }
 ROWS = list(itertools.chain.from_iterable(FAMILIES.values()))

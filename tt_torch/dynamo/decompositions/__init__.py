@@ -14,6 +14,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     indexing,
     integers,
     interpolation,
+    linalg,
     max_pooling,
     movement,
     ordering,

@@ -1,0 +1,357 @@
+"""Factorizations of matrices and what is solved with them, as LAPACK does it, so that signs and pivots are eager's.
+
+The device has no loops: one step per row or column is unrolled, each vectorized over the rest of the matrices, so that
+only matrices up to LARGEST are taken apart. Complex ones are left to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+LARGEST = 32
+
+
+def unrolled(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of real matrices, the first argument, whose steps are as many as its smaller side."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def of_small(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+            large = x.is_complex() or min(x.shape[-2:]) > LARGEST
+            return NotImplemented if large else function(x, *args, **kwargs)
+
+        decomposes(*ops)(of_small)
+        return function
+
+    return register
+
+
+def _no_errors(x: Tensor) -> Tensor:
+    return torch.zeros(x.shape[:-2], dtype=torch.int32)
+
+
+def _first(found: list[Tensor], x: Tensor) -> Tensor:
+    """LAPACK's info: the number of the first step at which something was found, counted from 1, or 0."""
+    info = _no_errors(x)
+    for step in range(len(found) - 1, -1, -1):
+        info = torch.where(found[step].reshape(info.shape), step + 1, info)
+    return info.to(torch.int32)
+
+
+def _row(x: Tensor, k: int) -> Tensor:
+    return x.narrow(-2, k, 1)
+
+
+def _column(x: Tensor, k: int) -> Tensor:
+    return x.narrow(-1, k, 1)
+
+
+def _corner(x: Tensor, k: int) -> Tensor:
+    """Element (k, k) as a matrix of one."""
+    return _column(_row(x, k), k)
+
+
+def _below(x: Tensor, k: int) -> Tensor:
+    """All rows from k on."""
+    return x.narrow(-2, k, x.shape[-2] - k)
+
+
+def _right(x: Tensor, k: int) -> Tensor:
+    """All columns from k on."""
+    return x.narrow(-1, k, x.shape[-1] - k)
+
+
+# --- triangular systems ---------------------------------------------------------------------------
+
+
+def _solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
+    """Forward substitution: each row found is taken from those below. `a` is read below its diagonal only."""
+    size, rows = a.shape[-1], []
+    b = b.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:])
+    for k in range(size):
+        found = _row(b, 0) if unit else _row(b, 0) / _corner(a, k)
+        rows.append(found)
+        if k + 1 < size:
+            b = _below(b, 1) - _below(_column(a, k), k + 1) * found
+    return torch.cat(rows, -2)
+
+
+def _solve(a: Tensor, b: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
+    """X of A X = B or X A = B. An upper system is a lower one from its end."""
+    if not left:
+        return _solve(a.mT, b.mT, not upper, True, unit).mT
+    if not a.shape[-1] or not b.numel():
+        return b.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:]).clone()
+    if upper:
+        return _solve_lower(a.flip(-2, -1), b.flip(-2), unit).flip(-2)
+    return _solve_lower(a, b, unit)
+
+
+@unrolled(aten.linalg_solve_triangular.default)
+def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    return _solve(a, b, upper, left, unitriangular)
+
+
+@decomposes(aten.triangular_solve.default)
+def triangular_solve(
+    b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
+    if a.is_complex() or a.shape[-1] > LARGEST:
+        return NotImplemented
+    matrix = a.mT if transpose else a
+    copied = a.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + a.shape[-2:]).clone()
+    return _solve(matrix, b, upper != transpose, True, unitriangular), copied
+
+
+# --- Cholesky -------------------------------------------------------------------------------------
+
+
+def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    """The factor, of one half of the matrix, and info."""
+    rest, columns, found = (a.mT if upper else a), [], []
+    size = a.shape[-1]
+    for k in range(size):
+        pivot = _corner(rest, 0)
+        found.append(~(pivot > 0))
+        column = _column(rest, 0) / torch.sqrt(pivot)
+        columns.append(torch.constant_pad_nd(column, [0, 0, k, 0]) if k else column)
+        if k + 1 < size:
+            under = _below(column, 1)
+            rest = _right(_below(rest, 1), 1) - under * under.mT
+    if not a.numel():
+        return a.clone(), _no_errors(a)
+    lower = torch.cat(columns, -1)
+    return (lower.mT if upper else lower), _first(found, a)
+
+
+@unrolled(aten.linalg_cholesky_ex.default)
+def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    return NotImplemented if check_errors else _cholesky(a, upper)
+
+
+@unrolled(aten.cholesky_solve.default)
+def cholesky_solve(b: Tensor, a: Tensor, upper: bool = False) -> Any:
+    if a.shape[-1] > LARGEST:
+        return NotImplemented
+    lower = a.mT if upper else a
+    return _solve(lower.mT, _solve(lower, b, False), True)
+
+
+@unrolled(aten.cholesky_inverse.default)
+def cholesky_inverse(a: Tensor, upper: bool = False) -> Tensor:
+    return cholesky_solve(torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape), a, upper)
+
+
+# --- LU -------------------------------------------------------------------------------------------
+
+
+def _swap(x: Tensor, k: int, other: Tensor) -> Tensor:
+    """Rows k and `other`, a number per matrix as a matrix of one, exchanged."""
+    place = torch.arange(x.shape[-2]).unsqueeze(-1)
+    hit = place == other
+    row = torch.where(hit, x, 0).sum(-2, keepdim=True)
+    return torch.where(place == k, row, torch.where(hit, _row(x, k), x))
+
+
+def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Gauss's elimination with partial pivoting in the first `steps` columns: the packed factors, with the columns
+    behind them transformed alike; the pivots, counted from 1; and info."""
+    rows, columns = torch.arange(x.shape[-2]).unsqueeze(-1), torch.arange(x.shape[-1])
+    pivots, found = [], []
+    for k in range(steps):
+        largest = _below(_column(x, k), k).abs().argmax(-2, keepdim=True) + k
+        x = _swap(x, k, largest)
+        pivot, column = _corner(x, k), _column(x, k)
+        zero = pivot == 0
+        factor = column / torch.where(zero, 1, pivot)
+        x = torch.where(
+            rows > k, torch.where(columns > k, x - factor * _row(x, k), torch.where(columns == k, factor, x)), x
+        )
+        pivots.append(largest)
+        found.append(zero)
+    if not pivots:
+        return x.clone(), torch.zeros((*x.shape[:-2], 0), dtype=torch.int32), _no_errors(x)
+    return x, torch.cat(pivots, -2).squeeze(-1).to(torch.int32) + 1, _first(found, x)
+
+
+@unrolled(aten.linalg_lu_factor_ex.default)
+def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+    return _eliminate(a, min(a.shape[-2:])) if pivot and not check_errors else NotImplemented
+
+
+def _exchange(x: Tensor, pivots: Tensor, steps: Iterable[int]) -> Tensor:
+    for k in steps:
+        x = _swap(x, k, pivots.narrow(-1, k, 1).unsqueeze(-1) - 1)
+    return x
+
+
+@unrolled(aten.lu_unpack.default)
+def lu_unpack(
+    lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows, columns = lu.shape[-2:]
+    count = min(rows, columns)
+    none = lu.new_empty([0])
+    p = lower = upper = none
+    if unpack_pivots:
+        eye = torch.eye(rows, dtype=lu.dtype).expand(*lu.shape[:-2], rows, rows)
+        p = _exchange(eye, pivots, reversed(range(count))) if lu.numel() else eye.clone()
+    if unpack_data:
+        lower = lu.narrow(-1, 0, count).tril(-1) + torch.eye(rows, count, dtype=lu.dtype)
+        upper = lu.narrow(-2, 0, count).triu()
+    return p, lower, upper
+
+
+@unrolled(aten.linalg_lu.default)
+def lu(a: Tensor, *, pivot: bool = True) -> Any:
+    if not pivot:
+        return NotImplemented
+    packed, pivots, _ = _eliminate(a, min(a.shape[-2:]))
+    return lu_unpack(packed, pivots)
+
+
+@unrolled(aten.linalg_lu_solve.default)
+def lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    if not left:
+        return lu_solve(lu, pivots, b.mT, adjoint=not adjoint).mT
+    if not b.numel():
+        return b.expand(torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2]) + b.shape[-2:]).clone()
+    steps = range(lu.shape[-1])
+    if adjoint:
+        return _exchange(_solve(lu.mT, _solve(lu.mT, b, False), True, unit=True), pivots, reversed(steps))
+    return _solve(lu, _solve(lu, _exchange(b, pivots, steps), False, unit=True), True)
+
+
+def _as_eager(a: Tensor) -> Tensor:
+    """What eager factorizes: LAPACK wants columns, so that a contiguous matrix is transposed."""
+    return a.mT if a.is_contiguous() else a
+
+
+def _sign(packed: Tensor, pivots: Tensor) -> Tensor:
+    """Of the permutation: each exchange of two different rows changes it."""
+    moved = pivots != torch.arange(1, pivots.shape[-1] + 1)
+    return 1 - 2 * (moved.sum(-1) % 2).to(packed.dtype)
+
+
+@unrolled(aten._linalg_det.default)
+def det(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    packed, pivots, _ = _eliminate(_as_eager(a), a.shape[-1])
+    return _sign(packed, pivots) * packed.diagonal(0, -2, -1).prod(-1), packed, pivots
+
+
+@unrolled(aten._linalg_slogdet.default)
+def slogdet(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    packed, pivots, _ = _eliminate(_as_eager(a), a.shape[-1])
+    diagonal = packed.diagonal(0, -2, -1)
+    sign = _sign(packed, pivots) * torch.sign(diagonal).prod(-1)
+    return sign, torch.log(diagonal.abs()).sum(-1), packed, pivots
+
+
+def _solve_by_elimination(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """X of A X = B, the factors and pivots of A, and info: the elimination of [A B] leaves a triangular system."""
+    size = a.shape[-1]
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = a.expand(batch + a.shape[-2:]), b.expand(batch + b.shape[-2:])
+    both, pivots, info = _eliminate(torch.cat([a, b], -1), size)
+    packed = both.narrow(-1, 0, size)
+    return _solve(packed, _right(both, size), True), packed, pivots, info
+
+
+@unrolled(aten.linalg_inv_ex.default)
+def inv_ex(a: Tensor, *, check_errors: bool = False) -> Any:
+    if check_errors:
+        return NotImplemented
+    inverse, _, _, info = _solve_by_elimination(a, torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape))
+    return inverse, info
+
+
+@unrolled(aten._linalg_solve_ex.default)
+def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    vectors = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
+    right = b.unsqueeze(-1) if vectors else b
+    if check_errors or a.shape[:-2] != right.shape[:-2]:  # the factors would be those of an expanded matrix
+        return NotImplemented
+    if left:
+        x, packed, pivots, info = _solve_by_elimination(a, right)
+    else:
+        packed, pivots, info = _eliminate(a, a.shape[-1])
+        x = lu_solve(packed, pivots, right, left=False)
+    return x.squeeze(-1) if vectors else x, packed, pivots, info
+
+
+# --- QR -------------------------------------------------------------------------------------------
+
+
+def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """LAPACK's larfg for a column: what it becomes, tau, and the vector below its leading 1."""
+    alpha, tail = _row(x, 0), _below(x, 1)
+    size = torch.sqrt((tail * tail).sum(-2, keepdim=True))
+    none = size == 0
+    beta = torch.where(alpha < 0, 1.0, -1.0) * torch.hypot(alpha, size)
+    tau = torch.where(none, 0, (beta - alpha) / torch.where(none, 1, beta))
+    return torch.where(none, alpha, beta), tau, tail / torch.where(none, 1, alpha - beta)
+
+
+@unrolled(aten.geqrf.default)
+def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    rest, frames, taus = a, [], []
+    steps = min(a.shape[-2:])
+    for _ in range(steps):
+        beta, tau, vector = _reflector(_column(rest, 0))
+        full = torch.cat([torch.ones_like(beta), vector], -2)
+        others = _right(rest, 1)
+        if others.shape[-1]:
+            others = others - tau * full * (full.mT @ others)
+        frames.append((torch.cat([beta, vector], -2), _row(others, 0)))
+        taus.append(tau.squeeze(-1))
+        rest = _below(others, 1)
+    if not steps:
+        return a.clone(), a.new_empty((*a.shape[:-2], 0))
+    for column, row in reversed(frames):
+        rest = torch.cat([column, torch.cat([row, rest], -2)], -1)
+    return rest, torch.cat(taus, -1)
+
+
+def _reflect(packed: Tensor, tau: Tensor, x: Tensor, steps: Iterable[int]) -> Tensor:
+    """The reflections of a packed factorization, one after the other, applied to x."""
+    for k in steps:
+        below = _below(_column(packed, k), k + 1)
+        one = torch.ones_like(below[..., :1, :]) if below.shape[-2] else packed.new_ones((*packed.shape[:-2], 1, 1))
+        vector = torch.constant_pad_nd(torch.cat([one, below], -2), [0, 0, k, 0])
+        x = x - tau.narrow(-1, k, 1).unsqueeze(-1) * vector * (vector.mT @ x)
+    return x
+
+
+@unrolled(aten.linalg_householder_product.default)
+def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
+    eye = torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand(packed.shape)
+    return _reflect(packed, tau, eye, reversed(range(tau.shape[-1]))) if packed.numel() else eye.clone()
+
+
+@unrolled(aten.ormqr.default)
+def ormqr(packed: Tensor, tau: Tensor, x: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """x Q is the transpose of Q' x'."""
+    if not left:
+        return ormqr(packed, tau, x.mT, True, not transpose).mT
+    steps = range(tau.shape[-1])
+    return _reflect(packed, tau, x, steps if transpose else reversed(steps)) if x.numel() else x.clone()
+
+
+@unrolled(aten.linalg_qr.default)
+def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    rows, columns = a.shape[-2:]
+    count = rows if mode == "complete" else min(rows, columns)
+    packed, tau = geqrf(a)
+    r = packed.narrow(-2, 0, count).triu()
+    if mode == "r":
+        return a.new_empty([0]), r
+    eye = torch.eye(rows, count, dtype=a.dtype).expand(*a.shape[:-2], rows, count)
+    return _reflect(packed, tau, eye, reversed(range(tau.shape[-1]))) if eye.numel() else eye.clone(), r
