@@ -21,6 +21,7 @@ from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
+from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.late import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
@@ -159,6 +160,7 @@ def _roles(count: int) -> list[str]:
 def _compile(
     gm: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
 ) -> Callable[..., Any]:
+    gm, checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
@@ -167,7 +169,7 @@ def _compile(
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)
         inputs.clear()  # the boxed convention: the caller's references are ours to drop
-        return interface.results(runner(arguments))
+        return passed(interface.results(runner(arguments)), checks)
 
     return boxed(run)
 

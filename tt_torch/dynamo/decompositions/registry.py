@@ -49,7 +49,6 @@ TAKEN = [
     aten.reflection_pad2d.default,
     aten.replication_pad1d.default,
     aten.replication_pad2d.default,
-    aten.renorm.default,
     aten.sinc.default,
     aten.smooth_l1_loss.default,
     aten.special_entr.default,

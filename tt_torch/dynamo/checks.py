@@ -1,0 +1,60 @@
+"""Checks that eager makes on the host between two ops, such as whether a matrix had an inverse.
+
+The program does not wait for them: what they read becomes one more result, and they are made when the program is done,
+before its caller sees anything of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._higher_order_ops.effects import with_effects
+from torch.fx import GraphModule, Node
+
+Check = Callable[[Tensor], None]
+CHECKS = {torch.ops.aten._linalg_check_errors.default}
+
+
+def defer_checks(gm: GraphModule) -> tuple[GraphModule, list[Check]]:
+    """The graph without its checks, whose arguments are its last results, and the checks. `gm` is not changed."""
+    if not any(_is_check(n) for n in gm.graph.nodes):
+        return gm, []
+    gm = GraphModule(gm, copy.deepcopy(gm.graph))
+    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+    checks: list[Check] = []
+    for node in [n for n in gm.graph.nodes if _is_check(n)]:
+        token, op, read, *rest = node.args
+        checks.append(partial(_check, op, rest, node.kwargs))
+        output.args = ((*output.args[0], read),)
+        for result in list(node.users):  # only tokens, which keep the order of effects
+            assert result.target is operator.getitem
+            result.replace_all_uses_with(token)
+            gm.graph.erase_node(result)
+        gm.graph.erase_node(node)
+        if token.op == "placeholder" and set(token.users) <= {output}:  # its value is None
+            token.replace_all_uses_with(None)
+            token.meta["val"] = None
+    gm.recompile()
+    return gm, checks
+
+
+def passed(results: Sequence[Any], checks: Sequence[Check]) -> list[Any]:
+    """The results that the caller asked for; raises what eager raises if a check fails."""
+    count = len(results) - len(checks)
+    for check, read in zip(checks, results[count:], strict=True):
+        check(read)
+    return list(results[:count])
+
+
+def _is_check(node: Node) -> bool:
+    return node.target is with_effects and node.args[1] in CHECKS
+
+
+def _check(op: Any, rest: Sequence[Any], options: dict[str, Any], read: Tensor) -> None:
+    op(read, *rest, **options)
