@@ -89,6 +89,13 @@ def test_views_and_updates():
     assert compiled(lambda x: x + torch.arange(3, device=x.device))(x).is_tt
 
 
+def test_attention():
+    q = torch.randn(1, 2, 8, 16)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    result = compiled(lambda q: attend(q, q, q, is_causal=True))(q.tt())
+    torch.testing.assert_close(result.cpu(), attend(q, q, q, is_causal=True), rtol=1e-4, atol=1e-5)
+
+
 def test_host_ops_run_on_the_eager_device():
     run = torch.compile(lambda x: torch.linalg.qr(x * 2).R + 1, backend="tt")
     with pytest.warns(tt_torch.dynamo.partition.HostFallbackWarning):

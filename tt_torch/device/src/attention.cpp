@@ -5,7 +5,7 @@
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <torch/library.h>
 
-#include "values.h"
+#include "tt/device/values.h"
 
 namespace tt::device {
 
@@ -21,6 +21,8 @@ Mask entered(Crossing& crossing, const Mask& tensor) {
 // The fused kernel where it can run, else PyTorch's composition.
 int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
                bool causal, std::optional<double> scale, bool gqa) {
+  // While a program is traced there are no values; compilers know what the composition is made of.
+  if (query.key_set().has(c10::DispatchKey::Python)) return static_cast<int64_t>(sdp::SDPBackend::math);
   Crossing crossing;
   const Tensor q = crossing.enter(query), k = crossing.enter(key), v = crossing.enter(value);
   const int64_t choice = at::_fused_sdp_choice(q, k, v, entered(crossing, mask), dropout, causal, scale, gqa);

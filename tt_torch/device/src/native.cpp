@@ -22,7 +22,7 @@
 
 #include "generator.h"
 #include "ops.h"
-#include "values.h"
+#include "tt/device/values.h"
 
 namespace tt::device {
 

@@ -11,7 +11,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
-#include "values.h"
+#include "memory.h"
+#include "tt/device/values.h"
 
 namespace tt::device {
 

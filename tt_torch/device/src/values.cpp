@@ -1,6 +1,7 @@
-#include "values.h"
+#include "tt/device/values.h"
 
 #include "chips.h"
+#include "memory.h"
 
 namespace tt::device {
 

@@ -3,6 +3,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/onednn.h"
+#include "tt/runtime/kernels.h"
 
 namespace tt::runtime::kernels {
 
@@ -41,12 +42,16 @@ std::optional<Tensor> flat_bias(const Product& p, Frame& f) {
   return f[*p.bias].reshape({-1}).to(p.type);
 }
 
+Tensor activated(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+                 const Activation& activation) {
+  if (!activation.apply || !activation.fused.empty()) return onednn::linear(x, weight, bias, activation);
+  return activation.apply(onednn::linear(x, weight, bias, {}));
+}
+
 Tensor packed_product(const Product& p, Frame& f) {
   const Tensor x = f[p.a].to(p.type);
   if (p.added) return onednn::linear_add(x, f[*p.added].view(p.shape), f[p.b], flat_bias(p, f));
-  if (!p.activation.apply || !p.activation.fused.empty())
-    return onednn::linear(x, f[p.b], flat_bias(p, f), p.activation);
-  return p.activation.apply(onednn::linear(x, f[p.b], flat_bias(p, f), {}));
+  return activated(x, f[p.b], flat_bias(p, f), p.activation);
 }
 
 Tensor plain_product(const Product& p, Frame& f) {
@@ -105,6 +110,11 @@ void absorb_tail(OpBuilder& op, Product& p) {
 }
 
 }  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+              const std::string& activation) {
+  return activated(x, weight, bias, activation_named(activation));
+}
 
 void matmul(OpBuilder& op) {
   Product p{op.in("a"),
