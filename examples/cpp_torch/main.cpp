@@ -1,12 +1,11 @@
 // device="tt" from C++: tensors, PyTorch's ops, and a kernel of one's own.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <torch/library.h>
 #include <tt/device/device.h>
 #include <tt/device/values.h>
 
 #include <iostream>
-
-#include <torch/library.h>
 
 namespace {
 

@@ -1,4 +1,5 @@
-// Kernels as functions on CPU tensors, for callers that have tensors rather than programs. Needs ATen's headers.
+// Kernels as functions on CPU tensors, for callers that have tensors rather than programs. Needs ATen's
+// headers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
