@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Event, Stream
 
-from tt_torch.device import _device, ops
+from tt_torch.device import _device, ops  # noqa: F401 - registers
 from tt_torch.device._device import clear_fallback_counts, fallback_counts
 from tt_torch.device.memory import (
     empty_cache,

@@ -7,14 +7,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+# Those that the kernel knows.
 ACTIVATIONS = {
-    "": lambda x: x,
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-}
+    "": lambda x: x, "abs": torch.abs, "exp": torch.exp, "gelu": F.gelu, "hardsigmoid": F.hardsigmoid, "neg": torch.neg,
+    "relu": F.relu, "relu6": F.relu6, "sigmoid": torch.sigmoid, "silu": F.silu, "softplus": F.softplus,
+    "sqrt": torch.sqrt, "square": torch.square, "tanh": torch.tanh,
+}  # fmt: skip
 
 
 @torch.library.register_fake("tt::to_bfp8")
