@@ -80,11 +80,9 @@ def _zeta(s: Any, q: Tensor, sign: Any) -> Tensor:
     return torch.where((q <= 0) & (f == 0), math.inf, value)
 
 
-@special(aten.special_zeta.default, aten.special_zeta.other_scalar, aten.special_zeta.self_scalar)
-def zeta(s: Any, q: Any) -> Tensor:
+@special(aten.special_zeta.default)
+def zeta(s: Tensor, q: Tensor) -> Tensor:
     """The Hurwitz zeta function, with eager's values outside of its domain."""
-    s = s if isinstance(s, Tensor) else torch.full_like(q, s)
-    q = q if isinstance(q, Tensor) else torch.full_like(s, q)
     s, q = torch.broadcast_tensors(s, q)
     whole = s == torch.floor(s)
     sign = 1 - 4 * (s / 2 - torch.floor(s / 2))
