@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tt_torch.explore.cli import explore
 from tt_torch.profiling.cli import profile
 from tt_torch.tools.doctor import doctor
 
@@ -36,6 +37,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(verify)
     app.command()(doctor)
     app.command()(profile)
+    app.command()(explore)
 
 
 def run_program(program: Path, arguments: list[str]) -> None:

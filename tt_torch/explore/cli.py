@@ -1,0 +1,52 @@
+"""`tt-torch explore`: a file in Model Explorer, with times and PCCs on its nodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PACKAGE = "ai-edge-model-explorer==0.1.34"
+
+File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
+TT_ADAPTER = "tt_torch"  # its id in tt_torch/explore/main.py
+Table = Path | None
+
+
+def explore(
+    file: File,
+    profile: Annotated[Table, typer.Option(exists=True, help="device_ops_perf_trace.csv of tt-torch profile")] = None,
+    comparison: Annotated[Table, typer.Option(exists=True, help="*_intermediates.csv of tt-torch verify")] = None,
+    port: Annotated[int, typer.Option(help="of the server on this machine")] = 8080,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="only serve, open no browser")] = False,
+) -> None:
+    """Opens a program in Google's Model Explorer, with layouts, memory and costs, and times and PCCs if given."""
+    if importlib.util.find_spec("model_explorer") is None:
+        print(f"error: Model Explorer is not installed; run: pip install {PACKAGE}", file=sys.stderr)
+        raise typer.Exit(1)
+    import model_explorer
+    from model_explorer import node_data_builder
+
+    from tt_torch.explore.graphs import add_comparison, add_profile, read_graphs
+
+    graphs = read_graphs(file)
+    if profile:
+        add_profile(graphs, profile)
+    if comparison:
+        add_comparison(graphs, comparison)
+    config = model_explorer.config()
+    config.add_model_from_path(str(file.resolve()), adapterId=TT_ADAPTER)
+    for measure in sorted({measure for graph in graphs for measure in graph.data}):
+        values = {
+            graph.name: node_data_builder.GraphNodeData(
+                {node: node_data_builder.NodeDataResult(value) for node, value in graph.data.get(measure, {}).items()}
+            )
+            for graph in graphs
+        }
+        config.add_node_data(measure, node_data_builder.ModelNodeData(values))
+    model_explorer.visualize_from_config(
+        config, extensions=["tt_torch.explore"], port=port, no_open_in_browser=no_browser
+    )
