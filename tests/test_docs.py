@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WHOLE = re.MULTILINE | re.DOTALL
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SNIPPET = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", WHOLE)
+FILE = re.compile(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", WHOLE)
 EDIT = re.compile(r"^<!-- edit (\S+) (after|before|replace) ([^\n]+) -->\n```python\n(.*?)^```$", WHOLE)
 
 # Runs pages' snippets in one process; each page is a program of its own.
@@ -82,6 +83,41 @@ def test_add_an_op_as_written(tmp_path: Path) -> None:
     for file, how, anchor, text in edits[:-1]:
         edit(tmp_path / file, how, anchor, text)
     run("-c", TEST_COPY, str(tmp_path), folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_bring_up_as_written(tmp_path: Path) -> None:
+    """The page's program has one op that fails; after the page's edit, in a copy of the package, it has none."""
+    copy_package(tmp_path)
+    page = (ROOT / "docs" / "bring_up.md").read_text()
+    ((name, text),) = FILE.findall(page)
+    (tmp_path / name).write_text(text)
+    op_by_op = {"TT_TORCH_COMPILE_DEPTH": "EXECUTE_OP_BY_OP", "TT_TORCH_JOBS": "1"}
+    before = run_copy(tmp_path, [name], op_by_op)
+    said = [line.strip().split(" in stage")[0] for line in re.findall(r"^ {7}(\[.*)$", page, re.MULTILINE)]
+    assert said and all(line in before.stderr for line in said), before.stderr
+    for file, how, anchor, text in EDIT.findall(page):
+        edit(tmp_path / file, how, anchor, text)
+    run_copy(tmp_path, [name], op_by_op | {"TT_TORCH_CHECK_ALL_OPS_EXECUTE": "1"})
+    compared = run_copy(tmp_path, ["-m", "tt_torch.tools.cli", "verify", name], {"TT_TORCH_FALLBACK": "error"})
+    assert "all agree" in compared.stderr
+
+
+def run_copy(folder: Path, arguments: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess:
+    """Python on the copy of the package in `folder`, worker processes included: -S leaves out the editable install."""
+    path = os.pathsep.join([str(folder), *(p for p in sys.path if p.endswith("site-packages"))])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TT_TORCH_", "PYTEST_"))}
+    done = subprocess.run(
+        [sys.executable, "-S", *arguments],
+        cwd=folder,
+        env=environment | variables | {"PYTHONPATH": path, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
 
 
 def copy_package(folder: Path) -> None:

@@ -17,7 +17,9 @@ from tt_torch.explore.graphs import Graph, add_comparison, add_profile, read_gra
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explore")
     config = CompilerConfig(save_mlir=("STABLEHLO", "TTNN"), output_mlir_dir=str(folder), model_name="m")
-    compiled = tt_torch.compile_model(lambda x, w: torch.softmax(x @ w, -1), (torch.ones(4, 8), torch.ones(8, 8)), config)
+    compiled = tt_torch.compile_model(
+        lambda x, w: torch.softmax(x @ w, -1), (torch.ones(4, 8), torch.ones(8, 8)), config
+    )
     compiled.save(folder / "m.ttnn")
     return folder
 

@@ -144,7 +144,7 @@ def _outcome(file: Path, outcome: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _line(record: dict[str, Any]) -> str:
     parts = [f"{record['framework_op_name']} {' '.join(record['input_shapes'])}: {record['verdict']}"]
     if record["pcc"] is not None:
-        parts.append(f"PCC {record['pcc']}")
+        parts.append(f"PCC {float(record['pcc']):.6g}")
     if record["verdict"] not in ("executed", "compiled"):
         parts.append(" ".join((record["message"] or record["error"]).split())[:120])
     return ", ".join(parts)

@@ -1,1 +1,1 @@
-"""Programs in Google's Model Explorer: `graphs` reads them, `main` is the adapter, by the name that the explorer loads."""
+"""Programs in Model Explorer: `graphs` reads them, `main` is the adapter, by the name that the explorer asks for."""
