@@ -96,6 +96,14 @@ def test_float64(fallback: str) -> None:
     assert torch.equal(got, tiny(x) if fallback == "strict-dtype" else torch.zeros(3, dtype=torch.float64))
 
 
+def test_float16_on_the_way() -> None:
+    options = BackendOptions(compiler_config=CompilerConfig(fallback="strict-dtype"))
+    x = torch.tensor([1.0001, 70000.0])
+    with pytest.warns(HostFallbackWarning, match="float16"):
+        got = torch.compile(lambda x: x.half().float() + 1, backend=tt_torch.backend, options=options)(x)
+    assert torch.equal(got, x.half().float() + 1)
+
+
 T, at = torch.arange(15.0).reshape(5, 3), torch.tensor
 OUT_OF_RANGE = {
     "index": (lambda x, i: x[i], T, at([1, 7])),

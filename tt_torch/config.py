@@ -191,7 +191,8 @@ class CompilerConfig:
         _choice("host", "error", "strict-dtype"),
         "host",
         "what happens to ops that have no exact form on the device: `host` runs them in eager PyTorch and warns, "
-        "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 too, which else runs as float32",
+        "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 and float16 too, which else run as "
+        "float32",
         "TT_TORCH_FALLBACK",
     )
     buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(

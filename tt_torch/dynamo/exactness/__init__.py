@@ -46,14 +46,14 @@ class Float64Warning(UserWarning):
 def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphModule, Plan]:
     """A copy of a functional graph whose integers are exact wherever the plan says so.
 
-    Nodes that the device cannot compute exactly are marked, with `strict` those of float64 too, narrow integers
+    Nodes that the device cannot compute exactly are marked, with `strict` those of other floats too, narrow integers
     wrapped; with `flag` there is one more output, if need be, which is true while the values that only the device
     sees are in range: floats that become integers, indices.
     """
     gm = GraphModule(gm, copy.deepcopy(gm.graph))
-    doubles = [n for n in _varying(gm.graph) if any(map(_is_double, (n, *n.all_input_nodes)))]
-    for node in doubles if strict else ():
-        node.meta["inexact"] = "the device computes float64 in float32"
+    doubles = _varying(gm.graph, torch.float64)
+    for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
+        node.meta["inexact"] = "the device computes float64 and float16 in float32"
     if doubles and not strict:
         first = f"{doubles[0].target} at {user_line(doubles[0])}"
         advice = 'CompilerConfig(fallback="strict-dtype") leaves float64 to the host'
@@ -70,17 +70,17 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
     return gm, Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
 
 
-def _varying(graph: Graph) -> list[Node]:
-    """Ops that depend on inputs; the others are computed while compiling, exactly."""
+def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
+    """Ops that read or make tensors of a dtype and depend on inputs; others are computed while compiling, exactly."""
     found: dict[Node, None] = dict.fromkeys(n for n in graph.nodes if n.op == "placeholder")
     for node in graph.nodes:
         if node.op == "call_function" and any(n in found for n in node.all_input_nodes):
             found[node] = None
-    return [n for n in found if n.op == "call_function"]
 
+    def has(node: Node) -> bool:
+        return isinstance(value(node), torch.Tensor) and value(node).dtype is dtype
 
-def _is_double(node: Node) -> bool:
-    return isinstance(value(node), torch.Tensor) and value(node).dtype is torch.float64
+    return [n for n in found if n.op == "call_function" and any(map(has, (n, *n.all_input_nodes)))]
 
 
 def _wrap(node: Node, raw: Any) -> None:
