@@ -275,6 +275,9 @@ REDUCTIONS = [
 # --- matrix products ----------------------------------------------------------------------------
 
 MATMULS = [
+    Row(
+        "grouped_mm", lambda x, w, e: F.grouped_mm(x, w, offs=e), [(9, 8), (3, 8, 16), tensor([4, 4, 9], i32)], (bf16,)
+    ),
     Row("mm", torch.mm, [(3, 4), (4, 5)]),
     Row("mm transposed left", lambda x, y: x.t() @ y, [(4, 3), (4, 5)]),
     Row("mm transposed right", lambda x, y: x @ y.t(), [(3, 4), (5, 4)]),

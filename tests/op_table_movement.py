@@ -19,6 +19,21 @@ from op_rows import (
     tensor,
 )
 
+
+def _write(x: torch.Tensor) -> torch.Tensor:
+    """In place, then through a view that the memory's order allows."""
+    x[1:3] = 7
+    x[:, ::2] += 1
+    return x.t().view(-1)
+
+
+def _masked(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[x > 1] = 1
+    x[:, x[0, :, 0] > 0] = -3
+    return x.index_put((x == 1,), torch.ones_like(x[:1, 0, 0]), accumulate=True)
+
+
 # --- data movement ------------------------------------------------------------------------------
 
 MOVEMENT = [
@@ -65,6 +80,9 @@ MOVEMENT = [
     Row(
         "as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (4, 1), 1), [(3, 4), (2, 2)], NUMBERS
     ),
+    Row("as_strided of transposed", lambda x: (x.t() + 1).as_strided((2, 3), (1, 4)) * 1, [(3, 4)], NUMBERS),
+    Row("scatter into transposed", lambda x: _write(x.t() + 1), [(4, 6)], NUMBERS),
+    Row("one value by a mask", lambda x: _masked(x), [(3, 4, 2)], NUMBERS),
     Row("unfold of a scalar", lambda x: x.unfold(0, 1, 1) * 1, [()]),
     Row("nothing", lambda x: (x.flip(0), x.transpose(0, 2) + 1, torch.cat([x, x])), [(5, 0, 10)], ALL),
     Row("transposed scalar", lambda x: x.transpose(0, -1) + 1, [()], NUMBERS),

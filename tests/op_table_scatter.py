@@ -80,7 +80,7 @@ SCATTERING = [
         [(2, 7), (2, 3)],
         (f32,),
     ),
-    *(Row(f"cdist {p}", lambda x, y, p=p: torch.cdist(x, y, p), [(2, 4, 3), (2, 5, 3)]) for p in (0.5, 1, 2)),
+    *(Row(f"cdist {p}", lambda x, y, p=p: torch.cdist(x, y, p), [(2, 4, 3), (2, 5, 3)], (f32,)) for p in (0.5, 1, 2)),
     Row("cdist of many", torch.cdist, [(30, 8), (27, 8)], (f32,)),
     Row("dist", torch.dist, [(3, 4), (3, 4)]),
     Row("dist 3", lambda x, y: torch.dist(x, y, 3), [(3, 4), (3, 4)], (f32,)),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
+import tt_torch
 from tt_torch.config import BackendOptions
 from tt_torch.dynamo.backend import compile_captured
 from tt_torch.executor import Executor
@@ -106,3 +107,11 @@ def test_shapes_used_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
     assert len(programs) == 3
     run(torch.ones(2))  # used after 3 was
     assert len(programs) == 3
+
+
+def test_numbers_read_from_inputs_are_compiled_for_each_value() -> None:
+    """Dynamo leaves the tensors in the graph; each value is a program, up to a bound."""
+    padded = torch.compile(lambda x, n: torch.nn.functional.pad(x, (n, n)) * 2, backend=tt_torch.backend)
+    x = torch.randn(2, 3)
+    for n in (1, 2, 1):
+        assert torch.equal(padded(x, torch.tensor(n)), torch.nn.functional.pad(x, (n, n)) * 2)

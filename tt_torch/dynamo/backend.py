@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import warnings
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import RestartAnalysis
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule
 
 from tt_torch import runtime
@@ -71,7 +73,7 @@ def compile_captured(
     tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
     records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and (records or not config.buckets):
-        return _per_shape(gm, lambda inputs: _aot(gm, inputs, config, options, listener))
+        return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, listener))
     return _aot(gm, example_inputs, config, options, listener)
 
 
@@ -112,6 +114,9 @@ def _aot(
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
+        numbers = _numbers(gm, example_inputs)
+        if numbers and isinstance(error, DataDependentOutputException):
+            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, listener))
         if config.fallback == "error":
             raise
         whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
@@ -119,18 +124,23 @@ def _aot(
         return gm.forward
 
 
-def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[..., Any]]) -> Callable[..., Any]:
-    """A program with symbolic sizes is compiled for each concrete set of them, at its first call.
+def _specialized(
+    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """A program with symbolic sizes is compiled for each concrete set of them at its first call, and one that makes
+    Python numbers of its inputs `numbers` (a position, a padding) for each of their values.
 
     Of more than MOST_SHAPES sets, those used longest ago are forgotten, and compiled again when they come back.
     """
     programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
 
     def run(*inputs: Any) -> Any:
-        key = tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
+        values = {i: inputs[i].item() for i in numbers}
+        shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
+        key = (*shapes, *values.values())
         if key not in programs:
             with tracing(TracingContext(FakeTensorMode())):
-                programs[key] = compile_for(inputs)
+                programs[key] = compile_for(_with_values(gm, values), inputs)
         programs.move_to_end(key)
         if len(programs) > MOST_SHAPES:
             programs.popitem(last=False)
@@ -138,6 +148,32 @@ def _per_shape(gm: GraphModule, compile_for: Callable[[Sequence[Any]], Callable[
         return programs[key](*inputs)
 
     return run
+
+
+def _numbers(gm: GraphModule, inputs: Sequence[Any]) -> list[int]:
+    """Positions of the integer scalars among the inputs that are tensors and that the graph reads."""
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    return [
+        i
+        for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True))
+        if node.users and isinstance(v, torch.Tensor) and not (v.dim() or v.is_floating_point() or v.is_complex())
+    ]
+
+
+def _with_values(gm: GraphModule, values: Mapping[int, Any]) -> GraphModule:
+    """The graph with constants in the place of some inputs, which stay inputs that nobody reads."""
+    if not values:
+        return gm
+    gm = copy.copy(gm)
+    gm.graph = copy.deepcopy(gm.graph)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    with gm.graph.inserting_after(placeholders[-1]):
+        for i, v in values.items():
+            dtype = placeholders[i].meta["example_value"].dtype
+            constant = gm.graph.call_function(torch.tensor, (v,), {"dtype": dtype})
+            placeholders[i].replace_all_uses_with(constant)
+    gm.recompile()
+    return gm
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:

@@ -44,10 +44,10 @@ def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
     return torch.where(y == 0, x / y, torch.where(quotient == 0, 0 * (x / y), whole))
 
 
-def _promoted(x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
-    """Operands of the type of their result; a number becomes a tensor."""
+def _promoted(x: Any, y: Any) -> list[Tensor]:
+    """Operands of the type of their result; numbers become tensors, sizes of the program among them."""
     dtype = torch.result_type(x, y)
-    return x.to(dtype), y.to(dtype) if isinstance(y, Tensor) else torch.full((), y, dtype=dtype)
+    return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y)]
 
 
 @decomposes(aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 
 
 def grouped_matmul(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
@@ -21,6 +21,19 @@ def grouped_matmul(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     chosen = weight[group.clamp(max=weight.shape[0] - 1)]
     result = torch.bmm(x[:, None], chosen)[:, 0]
     return torch.where((group < weight.shape[0])[:, None], result, 0)
+
+
+@decomposes(torch.ops.aten._grouped_mm.default)
+def grouped_mm(
+    x: Tensor,
+    weight: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Any:
+    if x.dim() != 2 or weight.dim() != 3 or offs is None or bias is not None:
+        return NotImplemented
+    return grouped_matmul(x, weight, offs).to(out_dtype or x.dtype)
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": grouped_matmul}

@@ -8,7 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+from tt_torch.dynamo.decompositions.registry import (
+    decomposes,
+    from_memory_order,
+    lengths,
+    memory_order,
+    strided_like,
+)
 
 aten = torch.ops.aten
 
@@ -22,10 +28,10 @@ def slice_scatter(
     begin, stop, _ = slice(start, end).indices(size)
     if step != 1:
         rows = aten.index_put(x.movedim(dim, 0), [torch.arange(begin, stop, step)], source.movedim(dim, 0))
-        return rows.movedim(0, dim)
+        return strided_like(rows.movedim(0, dim), x)
     stop = max(begin, stop)
     parts = [x.narrow(dim, 0, begin), source, x.narrow(dim, stop, size - stop)]
-    return torch.cat([p for p in parts if p.shape[dim]], dim)
+    return strided_like(torch.cat([p for p in parts if p.shape[dim]], dim), x)
 
 
 @decomposes(aten.select_scatter.default)
@@ -55,10 +61,10 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 
 @decomposes(aten.diagonal_scatter.default)
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    x = x.movedim((dim1, dim2), (-2, -1))
-    places = _diagonal_places(x.shape[-2], x.shape[-1], offset)
-    flat = aten.index_copy(x.flatten(-2), -1, places, source)
-    return flat.reshape(x.shape).movedim((-2, -1), (dim1, dim2))
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    places = _diagonal_places(moved.shape[-2], moved.shape[-1], offset)
+    flat = aten.index_copy(moved.flatten(-2), -1, places, source)
+    return strided_like(flat.reshape(moved.shape).movedim((-2, -1), (dim1, dim2)), x)
 
 
 @decomposes(aten.roll.default)
@@ -84,11 +90,11 @@ def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 
 def _strided_places(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor | None:
-    """Where strides lead to in the flattened tensor, whose elements are where the program thinks if it is contiguous;
-    None if it is not, or if more of its storage is touched than its own elements."""
+    """Where strides lead to in the tensor as it is in memory, without gaps; None if it has gaps, or if more of its
+    storage is touched than its own elements."""
     first = 0 if offset is None else offset - int(x.storage_offset())
     last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
-    if not x.is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
+    if not x.permute(memory_order(x)).is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
         return None
     places = torch.full((), first)
     for i, (count, step) in enumerate(zip(size, stride, strict=True)):
@@ -99,7 +105,9 @@ def _strided_places(x: Tensor, size: Sequence[int], stride: Sequence[int], offse
 @decomposes(aten.as_strided.default, aten.as_strided_copy.default)
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
     places = _strided_places(x, size, stride, offset)
-    return NotImplemented if places is None else x.reshape(-1).index_select(0, places).reshape(list(size))
+    if places is None:
+        return NotImplemented
+    return x.permute(memory_order(x)).reshape(-1).index_select(0, places).reshape(list(size))
 
 
 @decomposes(aten.as_strided_scatter.default)
@@ -109,12 +117,9 @@ def as_strided_scatter(
     places = _strided_places(x, size, stride, offset)
     if places is None:
         return NotImplemented
-    return aten.index_copy(x.reshape(-1), 0, places, source.reshape(-1)).reshape(x.shape)
-
-
-@decomposes(aten.channel_shuffle.default, aten.native_channel_shuffle.default)
-def channel_shuffle(x: Tensor, groups: int) -> Tensor:
-    return x.unflatten(1, [groups, -1]).transpose(1, 2).flatten(1, 2)
+    moved = x.permute(memory_order(x))
+    flat = aten.index_copy(moved.reshape(-1), 0, places, source.reshape(-1))
+    return from_memory_order(flat.reshape(moved.shape), memory_order(x))
 
 
 @decomposes(aten.constant_pad_nd.default)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -162,3 +162,20 @@ def lengths(x: Tensor, dim: int) -> tuple[int, int]:
     """A dimension counted from the front, and its size."""
     dim = dim % max(x.dim(), 1)
     return dim, x.shape[dim] if x.dim() else 1
+
+
+def memory_order(x: Tensor) -> list[int]:
+    """Dimensions from the outermost in memory to the innermost."""
+    return sorted(range(x.dim()), key=lambda d: x.stride(d), reverse=True)
+
+
+def from_memory_order(x: Tensor, order: Sequence[int]) -> Tensor:
+    return x.permute([order.index(d) for d in range(x.dim())])
+
+
+def strided_like(result: Tensor, x: Tensor) -> Tensor:
+    """`result` with dimensions in memory as those of `x`: PyTorch takes views of what it thinks is laid out so."""
+    if x.is_contiguous():
+        return result
+    order = memory_order(x)
+    return from_memory_order(result.permute(order).clone(memory_format=torch.contiguous_format), order)
