@@ -127,6 +127,16 @@ INTERPOLATION = [
         [(2, 3, 5, 6), uniform(-1.1, 1.1, 2, 4, 4, 2)],
         (f32,),
     ),
+    *(
+        Row(
+            f"grid_sample volume {mode} {padding}",
+            lambda x, grid, mode=mode, padding=padding: F.grid_sample(x, grid, mode, padding, padding == "border"),
+            [(2, 3, 5, 6, 4), uniform(-1.3, 1.3, 2, 3, 4, 2, 3)],
+            (f32,),
+        )
+        for mode in ("bilinear", "nearest")
+        for padding in ("zeros", "border", "reflection")
+    ),
     Row("affine_grid", lambda t: F.affine_grid(t, (2, 3, 4, 5), False), [(2, 2, 3)], (f32,)),
     Row("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [(2, 8, 3, 4)]),
 ]

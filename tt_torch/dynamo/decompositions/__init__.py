@@ -11,6 +11,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     elementwise,
     foreach,
     gamma,
+    grid_sampling,
     indexing,
     integers,
     interpolation,

@@ -1,0 +1,56 @@
+"""Sampling of volumes at the points of a grid. That of images is PyTorch's own decomposition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+
+NEAREST, BORDER, REFLECTION = 1, 1, 2  # of the op's integers for mode and padding
+
+
+def _reflected(place: Tensor, low: float, high: float) -> Tensor:
+    span = high - low
+    if span == 0:
+        return torch.zeros_like(place)
+    distance = (place - low).abs()
+    turns = torch.floor(distance / span)
+    rest = distance - turns * span
+    return torch.where(turns % 2 == 0, rest + low, high - rest)
+
+
+def _places(points: Tensor, size: int, padding: int, align: bool) -> Tensor:
+    """Places among `size` elements, of points between -1 and 1."""
+    place = (points + 1) / 2 * (size - 1) if align else ((points + 1) * size - 1) / 2
+    if padding == REFLECTION:
+        place = _reflected(place, 0, size - 1) if align else _reflected(place, -0.5, size - 0.5)
+    return place.clamp(0, size - 1) if padding in (BORDER, REFLECTION) else place
+
+
+@decomposes(aten.grid_sampler_3d.default)
+def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: bool) -> Tensor:
+    """The weighted neighbours of each point; those outside count as zero."""
+    batch, channels, *sizes = x.shape
+    neighbours = []
+    for d, size in enumerate(sizes):
+        place = _places(grid[..., 2 - d], size, padding, align)  # points are (width, height, depth)
+        low = torch.floor(place)
+        both = [(low, low + 1 - place), (low + 1, place - low)]
+        neighbours.append([(torch.round(place), torch.ones_like(place))] if mode == NEAREST else both)
+    flat, total = x.flatten(2), torch.zeros((), dtype=x.dtype)
+    for corner in itertools.product(*neighbours):
+        weight, index = torch.ones((), dtype=x.dtype), torch.zeros((), dtype=torch.int64)
+        for d, ((place, share), size) in enumerate(zip(corner, sizes, strict=True)):
+            weight = weight * torch.where((place >= 0) & (place <= size - 1), share, 0)
+            # As an integer, too, for its bounds to be known.
+            near = place.clamp(0, size - 1).to(torch.int64).clamp(0, size - 1)
+            index = index + near * math.prod(sizes[d + 1 :])
+        rows = index.reshape(batch, 1, -1).expand(batch, channels, -1)
+        total = total + flat.gather(2, rows) * weight.reshape(batch, 1, -1)
+    return total.reshape([batch, channels, *grid.shape[1:4]])
