@@ -253,17 +253,6 @@ def test_tied_weights_get_one_gradient() -> None:
     assert ours.head.weight is ours.embed.weight
 
 
-def test_a_module_shared_by_two_models_and_called_by_itself() -> None:
-    shared = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
-    models = [nn.Sequential(shared, nn.Linear(4, 2)), nn.Sequential(nn.Tanh(), shared), shared]
-    runs = [torch.compile(m, backend=tt_torch.backend) for m in models]
-    with torch.no_grad():
-        for _ in range(2):
-            for run, model in zip(runs, models, strict=True):
-                same(run(X), model(X))
-            shared[0].weight.mul_(2)
-
-
 def test_functional_call() -> None:
     model = nn.Linear(4, 2)
     run = torch.compile(lambda p, x: functional_call(model, p, (x,)), backend=tt_torch.backend)
