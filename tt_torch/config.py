@@ -184,7 +184,7 @@ class CompilerConfig:
     weight_dtype: str | None = _option(
         _choice(None, "bfp8_b"),
         None,
-        "device type of matmul and convolution weights",
+        "device type of weights of matrix products, 1x1 convolutions among them",
         "TT_TORCH_WEIGHT_DTYPE",
     )
     fallback: str = _option(

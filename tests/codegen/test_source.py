@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.flatbuffer.decode import decode
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect  # noqa: F401  (declares the ops)
+from tt_torch.mlir.ttnn.passes.workarounds import ALL
+from tt_torch.tools import workaround_docs
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +79,9 @@ def test_weights_lie_beside_the_program(binary, tmp_path):
     assert set(arrays) == {key.value for key in weights.keys}
     assert np.array_equal(arrays[program.main.inputs[position].name], given)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.py", "model.safetensors"]
+
+
+def test_page_of_workarounds_is_current():
+    """`python -m tt_torch.tools.workaround_docs` writes it."""
+    assert (Path(__file__).parents[2] / "docs" / "workarounds.md").read_text() == workaround_docs.page()
+    assert all('"' in (w.rule.__doc__ or "") for w in ALL), "a workaround quotes the library"

@@ -13,6 +13,9 @@ from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
 from tt_torch.flatbuffer.decode import decode
 
+# Results that are blocked and padded as the op that reads them wants it: no descriptor of a binary says how.
+BLOCKED = ("PrepareConv2dWeightsOp", "PrepareConvTranspose2dWeightsOp")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -48,12 +51,13 @@ class Checker:
     def __init__(self, device: str = "n150", folder: Path | None = None) -> None:
         folder = environment.require(folder)
         self._client = Client(environment.python_in(folder), environment.variables(folder, device))
-        self._client.ask("open")
+        self.ask = self._client.ask
+        self.ask("open")
 
     def check(self, binary: bytes) -> Report:
         """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a call description."""
         program = from_message(decode(binary))
-        answers = self._client.ask("check", _request(program))
+        answers = self.ask("check", _request(program))
         verdicts = [v for f, a in zip(program.functions, answers, strict=True) for v in _verdicts(f, a["verdicts"])]
         peaks = {f.name: a["peak"] for f, a in zip(program.functions, answers, strict=True)}
         return Report(verdicts, peaks)
@@ -74,7 +78,12 @@ def _request(program: Program) -> dict[str, Any]:
         {
             "inputs": [t.facts() for t in function.inputs],
             "statements": [
-                {"code": "\n".join(s.lines()), "results": [t.facts() for t in s.results], "callee": s.callee}
+                {
+                    "code": "\n".join(s.lines()),
+                    "results": [t.facts() for t in s.results],
+                    "callee": s.callee,
+                    "blocked": s.op in BLOCKED,
+                }
                 for s in function.statements
             ],
         }

@@ -34,6 +34,7 @@ from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
 from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
+from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
 from tt_torch.mlir.verify import verify
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
@@ -55,6 +56,7 @@ TO_TTIR: list[Step] = [
 ]
 TO_TTNN: list[Step] = [
     ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
+    ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, c.weight_dtype)),
     ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),

@@ -19,6 +19,7 @@ from tt_torch.flatbuffer import schema
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import REQUIRED, OpDef, declare
 from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn.layout import Layout, layout_of
 
 
 class TTNN(ext.Dialect, name="ttnn"):  # type: ignore[call-arg]
@@ -72,6 +73,15 @@ def camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
+def as_result(op: ir.Operation, _: Layout) -> dict[str, Any]:
+    """Tiles or rows, as the op's result."""
+    return {"tiled": layout_of(op.results[0]).tiled}
+
+
+def tiles_of_floats(_: ir.Operation, operand: Layout) -> dict[str, Any]:
+    return {"tiled": operand.dtype in ("Float32", "BFloat16")}
+
+
 WIRE_COMPARISONS = {
     "eq": "Equal",
     "ne": "NotEqual",
@@ -93,11 +103,13 @@ for name in [*ttir.UNARY, *ttir.UNARY_PREDICATES]:
 for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
     rule = infer.elementwise if name in ttir.BINARY else infer.predicate
-    op(name, table, "lhs rhs", fixed={"type": WIRE_COMPARISONS.get(name, camel(name))}, infer=rule)
+    # Left to itself, the library gives comparisons the data type of their operands.
+    derived = () if name in ttir.BINARY else ("output_dtype",)
+    op(name, table, "lhs rhs", fixed={"type": WIRE_COMPARISONS.get(name, camel(name))}, infer=rule, derived=derived)
 op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
 op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
 op("where", "EltwiseTernaryWhereOp", "first second third", infer=infer.where)
-op("typecast", "TypecastOp", "in", derived=("dtype",))
+op("typecast", "TypecastOp", "in", derived=("dtype",), needs={"in": as_result})
 
 op("bitcast_convert", "BitcastConvertOp", "in", derived=("dtype",))
 
@@ -105,10 +117,11 @@ op("bitcast_convert", "BitcastConvertOp", "in", derived=("dtype",))
 for name in ("sum", "mean", "max", "min"):
     op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)}, infer=infer.reduction)
 op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
-op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim")
+op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats})
 op("cumsum", "CumSumOp", "in", "dim", infer=infer.same)
 op("cumprod", "CumProdOp", "in", "dim", infer=infer.same)
-PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs", "infer": infer.ordering}
+# Without a rule for types: the library chooses that of the positions (see passes/workarounds.py).
+PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs"}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
@@ -185,7 +198,7 @@ op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
 op("transpose", "TransposeOp", "in", "dim0 dim1")
 op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)
 op("slice_static", "SliceOp", "in", "step params", fixed={"type": "SliceStaticOp"})
-op("pad", "PadOp", "in", "padding value", infer=infer.pad)
+op("pad", "PadOp", "in", "padding value", infer=infer.pad, needs={"in": as_result})
 op("repeat", "RepeatOp", "in", "repeat_dims", infer=infer.repeat)
 op(
     "embedding",
@@ -201,7 +214,7 @@ op(
     "input index source",
     "dim scatter_reduce_type",
     infer=infer.same,
-    needs={"index": {"dtype": "UInt32"}},
+    needs={"input": as_result, "index": lambda op, x: as_result(op, x) | {"dtype": "UInt32"}, "source": as_result},
 )
 
 # --- creation

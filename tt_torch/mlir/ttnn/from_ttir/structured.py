@@ -16,9 +16,16 @@ def _make(name: str, op: Any, b: Builder, *operands: Any, **attributes: Any) -> 
     return b(name, *operands, type=result_types(name, op.results), **attributes)
 
 
+def _bound(value: float, element: Any) -> float | int:
+    """A bound of integers is an integer: of int32 at most, since the wire has no others."""
+    if str(element) in ("f32", "bf16"):
+        return value
+    return int(max(-(2**31), min(value, 2**31 - 1)))
+
+
 @RULES.rewrites("ttir.clamp_scalar")
 def clamp_scalar(op: Any, b: Builder) -> Any:
-    bounds = {side: number(ods.attr(op, side)) for side in ("min", "max")}
+    bounds = {side: number(_bound(ods.attr(op, side), dtype(op.results[0]))) for side in ("min", "max")}
     return _make("ttnn.clamp_scalar", op, b, *op.operands, params={"ClampScalarOpParams": bounds})
 
 

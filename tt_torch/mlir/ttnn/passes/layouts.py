@@ -58,6 +58,7 @@ def wanted(op: ir.Operation, name: str, value: Any) -> Layout:
     if op.name == "ttnn.conv2d" and name in ("weight", "bias"):
         return layout.with_(**HOST)
     needs = ods.OPS[op.name].facts.get("needs", {}).get(name, {})
+    needs = needs(op, layout) if callable(needs) else needs
     return layout.with_(**{"tiled": True, "buffer": layout.buffer if layout.on_device else "DRAM", **needs})
 
 
@@ -72,13 +73,20 @@ def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[Any, Any]
 
 
 def convert(b: Builder, value: Any, target: Layout) -> Any:
-    """`value` in `target`: over to the device first, page layout and type there, back to the host last."""
+    """`value` in `target`: over to the device first, page layout and type there, back to the host last.
+
+    The library changes a data type on the way to tiles, but not on the way to rows, and makes no tiles of bytes.
+    """
     size, current = shape(value), layout_of(value)
     if target.on_device and not current.on_device:
         current = current.with_(buffer=target.buffer)
         value = b("ttnn.to_device", value, type=with_layout(size, current))
+    bytes_to_tiles = current.dtype == "UInt8" and target.tiled and not current.tiled
+    if bytes_to_tiles or (current.dtype != target.dtype and not target.tiled):
+        current = current.with_(dtype="UInt16" if target.dtype == "UInt8" else target.dtype)
+        value = b("ttnn.typecast", value, type=with_layout(size, current))
     if current.tiled != target.tiled:
-        current = current.with_(tiled=target.tiled, dtype=target.dtype)
+        current = current.with_(tiled=target.tiled, dtype=current.dtype if bytes_to_tiles else target.dtype)
         value = b("ttnn.to_layout", value, type=with_layout(size, current))
     if current.dtype != target.dtype:
         current = current.with_(dtype=target.dtype)

@@ -16,7 +16,7 @@ INTERLEAVED_DRAM = {"tensor_memory_layout": "Interleaved", "buffer_type": "DRAM"
 
 
 def prepare_convolutions(module: ir.Module, weight_dtype: str | None = None) -> None:
-    """Inserts the preparing ops; weights become block floats when `weight_dtype` says so."""
+    """Inserts the preparing ops; weights of convolutions over single pixels become what `weight_dtype` says."""
     rules = RuleSet("prepare-convolutions")
     rules.rows(prepare, {"ttnn.conv2d": weight_dtype and BLOCK_FLOATS[weight_dtype]})
     rules.convert(module)
@@ -28,18 +28,27 @@ def prepare(weights_dtype: str | None) -> Rule:
         weight, bias = operands["weight"], operands["bias"]
         if producer(weight, *PREPARED) or not is_constant(weight) or not (bias is None or is_constant(bias)):
             return None
-        if weights_dtype:
-            attributes["conv2d_config"] = (attributes["conv2d_config"] or {}) | {"weights_dtype": weights_dtype}
+        dtype = (_is_product(weight, attributes) and weights_dtype) or layout_of(weight).dtype
+        # The library has no default for the data type, which the bias shares.
+        attributes["conv2d_config"] = (attributes["conv2d_config"] or {}) | {"weights_dtype": dtype}
         described = attributes | _future_input(operands["input"])
-        kind = with_layout(_prepared_shape(weight), Layout(weights_dtype or layout_of(weight).dtype))
         has_bias = bias is not None
+        kind = with_layout(_prepared_shape(weight, attributes["groups"]), Layout(dtype))
         operands["weight"] = b("ttnn.prepare_conv2d_weights", weight, type=kind, has_bias=has_bias, **described)
         if has_bias:
-            kind = with_layout(shape(bias), Layout(layout_of(bias).dtype))
+            kind = with_layout(shape(bias), Layout(dtype))
             operands["bias"] = b("ttnn.prepare_conv2d_bias", bias, type=kind, **described)
         return b("ttnn.conv2d", *operands.values(), type=op.results[0].type, **attributes)
 
     return rule
+
+
+def _is_product(weight: Any, attributes: dict[str, Any]) -> bool:
+    """Whether a convolution is a matrix product. The library prepares block floats for no others: "Only TILE layout
+    is supported for BFLOAT8_B dtype!"
+    """
+    plain = shape(weight)[2:] == [1, 1] and not any(attributes["padding"]) and attributes["groups"] == 1
+    return plain and all(s == 1 for s in attributes["stride"])
 
 
 def _future_input(activation: Any) -> dict[str, Any]:
@@ -48,7 +57,8 @@ def _future_input(activation: Any) -> dict[str, Any]:
     return {"input_dtype": dtype, "input_tensor_layout": "Tile", "input_memory_config": INTERLEAVED_DRAM}
 
 
-def _prepared_shape(weight: Any) -> list[int]:
-    """(1, 1, KH * KW * C / groups, O): one row per element of a filter, one column per filter."""
+def _prepared_shape(weight: Any, groups: int) -> list[int]:
+    """(1, 1, KH * KW * C, O): one row per element of a filter, one column per filter. Filters of a group have zeros
+    for the channels of the others."""
     out, inner, height, width = shape(weight)
-    return [1, 1, height * width * inner, out]
+    return [1, 1, height * width * inner * groups, out]
