@@ -14,7 +14,7 @@ from tt_torch.codegen.program import Function, Program, from_message
 from tt_torch.flatbuffer.decode import decode
 
 # Results that are blocked and padded as the op that reads them wants it: no descriptor of a binary says how.
-BLOCKED = ("PrepareConv2dWeightsOp", "PrepareConvTranspose2dWeightsOp")
+BLOCKED = tuple(f"PrepareConv{kind}{part}Op" for kind in ("2d", "Transpose2d") for part in ("Weights", "Bias"))
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ def _request(program: Program) -> dict[str, Any]:
     """The program as plain values, which is what passes to the other Python."""
     functions = [
         {
+            "name": function.name,
+            "outputs": function.outputs,
             "inputs": [t.facts() for t in function.inputs],
             "statements": [
                 {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tt_torch.codegen.program import Function, Program, Tensor, from_message, numpy_dtype
+from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.files import write
 from tt_torch.flatbuffer.decode import decode
@@ -70,6 +70,11 @@ def source_line(location: str) -> str:
         return ""
     text = linecache.getline(found[1], int(found[2])).strip()
     return f"{Path(found[1]).name}:{found[2]}{': ' if text else ''}{text}"[:110]
+
+
+def place(location: str) -> str:
+    """A location for people: the node of the graph, and the user's file and line where they are known."""
+    return " ".join(filter(None, (node_name(location), source_line(location).partition(": ")[0])))
 
 
 def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndarray] | None = None) -> Path:

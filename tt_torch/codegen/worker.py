@@ -84,24 +84,36 @@ def refusal(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(text.split())}"[:600]
 
 
-def check_function(function: dict[str, Any], constants: dict[str, Any], device: Any) -> dict[str, Any]:
-    """Runs a function's statements without dispatching them: a verdict per statement, and the peak of memory."""
+def check_function(
+    function: dict[str, Any], constants: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
+) -> dict[str, Any]:
+    """Runs a function's statements without dispatching them: a verdict per statement, and the peak of memory.
+
+    `prepared` takes the function's blocked results, by its name and their position, for the functions that call it.
+    """
     GRAPH.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
     try:
         scope = {"ttnn": ttnn, "device": device}
         scope["weights"] = {name: Specification(facts).make(device) for name, facts in constants.items()}
         scope |= {facts["name"]: Specification(facts).make(device) for facts in function["inputs"]}
-        verdicts = [_check_statement(s, scope, device) for s in function["statements"]]
+        verdicts = [_check_statement(s, scope, prepared, device) for s in function["statements"]]
     finally:
         trace = GRAPH.end_graph_capture()
+    blocked = {facts["name"] for s in function["statements"] if s["blocked"] for facts in s["results"]}
+    outputs = enumerate(function["outputs"])
+    prepared |= {(function["name"], i): scope[name] for i, name in outputs if name in blocked}
     return {"verdicts": verdicts, "peak": peaks(trace)}
 
 
-def _check_statement(statement: dict[str, Any], scope: dict[str, Any], device: Any) -> list[str]:
+def _check_statement(
+    statement: dict[str, Any], scope: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
+) -> list[str]:
     """What the library has against a statement; what is not as specified goes on as specified."""
     wanted = [Specification(facts) for facts in statement["results"]]
     if statement["callee"]:  # a function that is checked by itself
-        scope |= {spec.name: spec.make(device) for spec in wanted}
+        for i, spec in enumerate(wanted):
+            known = prepared.get((statement["callee"], i))
+            scope[spec.name] = spec.make(device) if known is None else known
         return []
     try:
         exec(statement["code"], scope)
@@ -139,7 +151,8 @@ class Worker:
         return str(self.device)
 
     def check(self, program: dict[str, Any]) -> list[dict[str, Any]]:
-        return [check_function(f, program["constants"], self.device) for f in program["functions"]]
+        prepared: dict[tuple[str, int], Any] = {}
+        return [check_function(f, program["constants"], prepared, self.device) for f in program["functions"]]
 
     def pack(self, request: dict[str, Any]) -> tuple[bytes, bytes]:
         """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""

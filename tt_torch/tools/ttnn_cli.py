@@ -64,12 +64,14 @@ def show(name: str, device: str, report: Report, every_op: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from tt_torch.codegen.source import place
+
     listed = report.verdicts if every_op else report.failures
     if listed:
         table = Table("op", "function", "location", "verdict", "difference")
         for v in listed:
             verdict = "refused" if v.refused else "differs" if v.differences else "ok"
-            table.add_row(v.op, v.function, v.location, verdict, "\n".join(v.differences))
+            table.add_row(v.op, v.function, place(v.location), verdict, "\n".join(v.differences))
         Console().print(table)
     for function, peak in report.peaks.items():
         if function == "main" or every_op:
