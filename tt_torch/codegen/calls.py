@@ -5,8 +5,8 @@ A row is the call with the table's fields in the place of arguments:
     "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)"
 
 Keyword arguments whose field is absent are left out. `a.b` is a field of a field; of a tensor also its `shape`,
-`dtype`, `layout` and `memory_config`. `f(a)` is `a` in the form that `VALUES["f"]` of values.py gives it. Generated
-programs, execution and the conformance check all come from these rows.
+`dtype`, `layout` and `memory_config`. `f(a)` is `a` in the form that `VALUES["f"]` of values.py gives it;
+what starts with a capital is Python already. Generated programs and the conformance check come from these rows.
 """
 
 from __future__ import annotations
@@ -136,6 +136,17 @@ ROWS = {
     "Pool2dOp.MaxPool2d": f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, {POOLED})",
     "Pool2dOp.AvgPool2d": (
         f"ttnn.avg_pool2d({POOL}, ceil_mode=ceil_mode, count_include_pad=extra_params.count_include_pad, {POOLED})"
+    ),
+    "MaxPool2dWithIndicesOp": (
+        f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, memory_config=memory_config, "
+        "applied_shard_scheme=applied_shard_scheme, reallocate_halo_output=reallocate_halo_output, "
+        "return_indices=True)"
+    ),
+    "Conv3dOp": (
+        "ttnn.experimental.conv3d(input_tensor=input, weight_tensor=weight, bias_tensor=bias, device=device, "
+        "dtype=output_dtype, output_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding, "
+        "padding_mode=padding_mode, groups=groups, memory_config=memory_config, "
+        "compute_kernel_config=compute(compute_config))"
     ),
     "GlobalAvgPool2dOp": "ttnn.global_avg_pool2d(in, memory_config=memory_config, dtype=dtype)",
     "UpsampleOp": "ttnn.upsample(in, scale(scale_factor), mode=mode, memory_config=memory_config)",

@@ -180,6 +180,8 @@ class _Reader:
                 yield argument.keyword, render(value)
 
     def _value(self, argument: calls.Argument, record: dict) -> Any:
+        if argument.path[0].isupper():
+            return Text(argument.path)
         value: Any = record
         for part in argument.path.split("."):
             value = None if value is None else _member(value, part)
