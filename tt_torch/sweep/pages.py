@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from tt_torch.sweep.summary import alone, device_only, good, notes
 
 Record = dict[str, Any]
+
+_FOLDERS = re.compile(r"/[^\s\"]*/(?=tt_torch/)|/[^\s\"]*/site-packages/")  # where a machine has its files
 
 
 def ops_page(records: Sequence[Record]) -> str:
@@ -19,6 +22,7 @@ def ops_page(records: Sequence[Record]) -> str:
         "",
         "Written by `tt-torch sweep docs` from a sweep over PyTorch's OpInfo database: samples of each op and data",
         "type are compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch.",
+        f"This page has {len(records)} samples of {len({r['key'].split('/')[0] for r in records})} ops.",
         *_origin(records),
         "",
         *_table(("dtype", "samples", "right", "static shapes", "of these with nothing on the host"), _totals(records)),
@@ -107,7 +111,7 @@ def _by_op(records: Iterable[Record], dtypes: Sequence[str]) -> Iterator[Sequenc
 
 def brief(text: str) -> str:
     """In a cell of a table: one line, no more than a glance takes."""
-    line = " ".join(text.split())
+    line = _FOLDERS.sub("", " ".join(text.split()))
     return line if len(line) <= 100 else line[:97] + "..."
 
 
