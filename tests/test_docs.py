@@ -33,7 +33,8 @@ for page in sys.argv[1:]:
 
 # An editable install finds the package in the repository; the copy in the current folder has to come first.
 TEST_COPY = """
-import sys, pytest
+import os, sys, pytest
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # it would import the installed package before the copy
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
 sys.path.insert(0, "")
 import tt_torch
