@@ -125,6 +125,11 @@ UNARY = [
 Y = (3, 5)  # broadcasts with X
 MASK = of(b1, *X)
 BINARY = [
+    Row(
+        "choices between constants",
+        lambda x: torch.where(torch.full_like(x, 2) > 1, x, 5) + (torch.ones_like(x) < 0),
+        [X],
+    ),
     Row("add", lambda x, y: x + y, [X, Y], (*NUMBERS, i32)),
     Row("add alpha", lambda x, y: torch.add(x, y, alpha=3), [X, Y], NUMBERS),
     Row("add scalar", lambda x: x + 2, [X], NUMBERS),

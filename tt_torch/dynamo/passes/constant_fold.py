@@ -12,6 +12,8 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
+aten = torch.ops.aten
+
 # A folded tensor travels as an argument of the program, so a large one is better computed on the device.
 LARGEST = 1 << 24  # bytes
 # Results of real ops may have other strides than tracing assumed, so that a view of them is not always possible.
@@ -27,8 +29,8 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     constants: dict[str, torch.Tensor] = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():
-        if all(user in values for user in node.users):
-            continue
+        if node.target is aten.full.default or all(user in values for user in node.users):
+            continue  # the device fills by itself
         with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
             stand_in = graph.placeholder(f"constant_{len(constants)}")
         stand_in.meta = dict(node.meta)

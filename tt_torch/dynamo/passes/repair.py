@@ -65,6 +65,23 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, a["self"], a["self"]))
 
 
+@RULES(
+    aten.full_like.default,
+    aten.zeros_like.default,
+    aten.ones_like.default,
+    aten.new_full.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+)
+def filled(node: Node, a: dict[str, Any]) -> Node | None:
+    """Without an input, what is computed of it is folded by us; torch-mlir finds 2.0 > 1 to be false."""
+    number = a["fill_value"] if "fill_value" in a else float("ones" in str(node.target))
+    if isinstance(number, Node):
+        return None
+    found = value(node)
+    return call(node, aten.full.default, list(found.shape), number, dtype=found.dtype)
+
+
 REDUCTIONS = [
     op
     for name in [
