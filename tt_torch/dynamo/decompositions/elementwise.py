@@ -19,9 +19,10 @@ aten = torch.ops.aten
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
 def sinh(x: Tensor) -> Tensor:
-    grown = torch.expm1(x)  # exact near zero, where e^x - e^-x cancels
-    shrunk = 1 / (grown + 1)
-    return 0.5 * (grown + torch.where(grown > 1, 1 - shrunk, grown * shrunk))
+    """Of the absolute value: below zero, e^x - 1 comes close to -1, and what is left of e^x is lost."""
+    grown = torch.expm1(x.abs())  # exact near zero, where e^x - e^-x cancels
+    half = 0.5 * (grown + torch.where(grown > 1, 1 - 1 / (grown + 1), grown / (grown + 1)))
+    return torch.where(x == 0, x, torch.where(x < 0, -half, half))
 
 
 @decomposes(aten.cosh.default)
@@ -108,3 +109,21 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Any:
     """A number that differs from call to call, such as a learning rate, becomes a tensor where it is an operand."""
     return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented
+
+
+@decomposes(aten.lerp.Tensor, aten.lerp.Scalar)
+@pw_cast_for_opmath
+def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """From the nearer end, as ATen does, and rounded once."""
+    if isinstance(weight, Tensor):
+        return torch.where(weight.abs() < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
+    return x + weight * (end - x) if abs(weight) < 0.5 else end - (end - x) * (1 - weight)
+
+
+@decomposes(aten.native_group_norm.default)
+def native_group_norm(x: Tensor, *arguments: Any) -> Any:
+    """Computed in float32 and rounded once; torch-mlir's form rounds at each step."""
+    if x.dtype not in (torch.bfloat16, torch.float16):
+        return NotImplemented
+    wide = [a.float() if isinstance(a, Tensor) else a for a in (x, *arguments)]
+    return tuple(result.to(x.dtype) for result in aten.native_group_norm(*wide))

@@ -41,6 +41,8 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Any:
     """Divisors that differ from window to window come from pooling ones; ceil mode is padding."""
+    if not x.is_floating_point():
+        return NotImplemented
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride, kernel)
     over = [overhang(x.shape[d - 2], kernel[d], stride[d], padding[d]) if ceil_mode else 0 for d in (0, 1)]

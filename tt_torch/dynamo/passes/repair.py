@@ -24,6 +24,9 @@ REFUSED = {
 }
 
 
+AVERAGES = {aten.avg_pool2d.default, aten.avg_pool3d.default, aten._adaptive_avg_pool3d.default}
+
+
 @RULES(aten.index.Tensor)
 def index(node: Node, a: dict[str, Any]) -> Node | None:
     indices = _wrapped(node, a["self"], a["indices"])
