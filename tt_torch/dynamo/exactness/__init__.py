@@ -71,7 +71,10 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
 
 
 def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
-    """Ops that read or make tensors of a dtype and depend on inputs; others are computed while compiling, exactly."""
+    """Ops that read or make tensors of a dtype and depend on inputs; others are computed while compiling, exactly.
+
+    A number that is read, such as a learning rate, takes the dtype of the tensor that it meets, as in PyTorch.
+    """
     found: dict[Node, None] = dict.fromkeys(n for n in graph.nodes if n.op == "placeholder")
     for node in graph.nodes:
         if node.op == "call_function" and any(n in found for n in node.all_input_nodes):
@@ -80,7 +83,10 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
     def has(node: Node) -> bool:
         return isinstance(value(node), torch.Tensor) and value(node).dtype is dtype
 
-    return [n for n in found if n.op == "call_function" and any(map(has, (n, *n.all_input_nodes)))]
+    def reads(node: Node) -> bool:
+        return any(has(n) and value(n).dim() for n in node.all_input_nodes)
+
+    return [n for n in found if n.op == "call_function" and (has(n) or reads(n))]
 
 
 def _wrap(node: Node, raw: Any) -> None:
