@@ -61,9 +61,9 @@ POOLING = [
     Row("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, (2, 3, 4), **POSITIONS), [VOLUME], (f32,)),
     Row("max_unpool2d", lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, **POSITIONS), 2), [(2, 3, 8, 6)]),
     Row("max_unpool3d", lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, **POSITIONS), 2), [(2, 3, 4, 4, 6)]),
-    Row("avg_pool3d", lambda x: F.avg_pool3d(x, 2), [VOLUME]),
-    Row("avg_pool3d options", lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), [VOLUME]),
-    Row("avg_pool3d divisor", lambda x: F.avg_pool3d(x, (1, 2, 3), divisor_override=5), [VOLUME]),
+    Row("avg_pool3d", lambda x: F.avg_pool3d(x, 2), [VOLUME], (f32,)),
+    Row("avg_pool3d options", lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), [VOLUME], (f32,)),
+    Row("avg_pool3d divisor", lambda x: F.avg_pool3d(x, (1, 2, 3), divisor_override=5), [VOLUME], (f32,)),
     Row("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)), [VOLUME]),
     Row("lp_pool2d", lambda x: F.lp_pool2d(x, 2, 3), [uniform(0.1, 2, *IMAGE)]),
     *_gradients(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -47,6 +48,8 @@ def test_a_library_without_what_it_is_linked_with(tmp_path: Path, monkeypatch: p
 
 
 def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in os.environ if n.startswith("TT_TORCH_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("TT_TORCH_DTYPES", "bf16")
     monkeypatch.setenv("TT_TORCH_DTYPE", "fp16")
     unknown, refused = doctor.variables()

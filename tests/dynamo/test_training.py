@@ -74,7 +74,7 @@ def test_forward_of_training_keeps_the_attention_op(monkeypatch: pytest.MonkeyPa
         return call(self, inputs)
 
     monkeypatch.setattr(Executor, "__call__", record)
-    q = torch.randn(1, 2, 4, 8, requires_grad=True)
+    q = torch.randn(1, 2, 32, 32, dtype=torch.bfloat16, requires_grad=True)
     gradients(compiled(lambda q: F.scaled_dot_product_attention(q, q, q)), [q])
     forward, backward = (str(decode(binary)["programs"]) for binary in programs)
     assert "ScaledDotProductAttentionOp" in forward and "ScaledDotProductAttentionOp" not in backward

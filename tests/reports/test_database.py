@@ -8,6 +8,7 @@ import os
 import pwd
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,18 +22,16 @@ from tt_torch.reports.reading import read
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """A PostgreSQL server of Debian's package, as a user that is not root, on a socket in a folder."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))  # where Debian puts them
     if not programs:
         pytest.skip("the package postgresql is not installed")
-    folder = tmp_path_factory.mktemp("postgres")
+    folder = Path(tempfile.mkdtemp(prefix="postgres"))  # where another user may go: pytest's folders are its own
     as_user = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
     if as_user:
         nobody = pwd.getpwnam("nobody")
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-        for parent in folder.parents[:2]:
-            parent.chmod(0o755)
     subprocess.run(
         [*as_user, programs[-1] / "initdb", "-D", folder / "data", "-A", "trust", "-U", "tt"], check=True, cwd=folder
     )

@@ -81,9 +81,9 @@ def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accum
 @decomposes(aten.masked_scatter.default)
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The source's elements in the order of the places."""
+    x, mask = torch.broadcast_tensors(x, mask)
     if not source.numel():
         return x.clone()
-    mask = mask.expand(x.shape)
     place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, source.numel() - 1)
     return torch.where(mask, source.reshape(-1)[place].reshape(x.shape), x)
 

@@ -18,6 +18,7 @@ aten = torch.ops.aten
 LARGEST = 1 << 24  # bytes
 # Results of real ops may have other strides than tracing assumed, so that a view of them is not always possible.
 VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+SMALL = (torch.uint8, torch.int8, torch.int16)
 RANDOM = torch.Tag.nondeterministic_seeded
 
 
@@ -29,8 +30,10 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     constants: dict[str, torch.Tensor] = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():
-        if node.target is aten.full.default or all(user in values for user in node.users):
-            continue  # the device fills by itself
+        # The device fills by itself; small integers and nothing at all torch-mlir cannot say.
+        fills = node.target is aten.full.default and value.numel() and value.dtype not in SMALL
+        if fills or all(user in values for user in node.users):
+            continue
         with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
             stand_in = graph.placeholder(f"constant_{len(constants)}")
         stand_in.meta = dict(node.meta)
