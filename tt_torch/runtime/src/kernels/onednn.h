@@ -53,7 +53,9 @@ inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c)
   static const auto op =
       find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
                       at::OptionalIntArrayRef)>("mkldnn::_reorder_convolution_weight", "");
-  return op.call(weight.contiguous(), c.padding, c.stride, c.dilation, c.groups, c.input);
+  // Two convolutions may prepare one weight: the second one finds what the first one packed.
+  const at::Tensor plain = weight.is_mkldnn() ? weight.to_dense() : weight;
+  return op.call(plain.contiguous(), c.padding, c.stride, c.dilation, c.groups, c.input);
 }
 
 inline at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
