@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
 from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
 from torch._inductor import inductor_prims
-from torch.utils._pytree import tree_map
 
 from tt_torch.dynamo.decompositions.registry import decomposes
 
@@ -122,23 +120,13 @@ def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
     return x + weight * (end - x) if abs(weight) < 0.5 else end - (end - x) * (1 - weight)
 
 
-def _rounded_once(op: Any, whole: Any = NotImplemented) -> None:
-    """Narrow floats are computed in float32; the form of each step in the narrow type would round at each. Others
-    are `whole`'s business, or torch-mlir's."""
-
-    def compute(*arguments: Any, **options: Any) -> Any:
-        narrow = next(a.dtype for a in arguments if isinstance(a, Tensor))
-        if narrow not in (torch.bfloat16, torch.float16):
-            return whole if whole is NotImplemented else whole(*arguments, **options)
-        wide = [a.float() if isinstance(a, Tensor) else a for a in arguments]
-        return tree_map(lambda result: result.to(narrow), op(*wide, **options))
-
-    decomposes(op)(compute)
-
-
-_rounded_once(aten.native_group_norm.default)
-for _op in (aten.grid_sampler_2d.default, aten.addr.default):
-    _rounded_once(_op, decomposition_table[_op])
+@decomposes(aten.native_group_norm.default)
+def native_group_norm(x: Tensor, *arguments: Any) -> Any:
+    """Computed in float32 and rounded once; torch-mlir's form rounds at each step."""
+    if x.dtype not in (torch.bfloat16, torch.float16):
+        return NotImplemented
+    wide = [a.float() if isinstance(a, Tensor) else a for a in (x, *arguments)]
+    return tuple(result.to(x.dtype) for result in aten.native_group_norm(*wide))
 
 
 @decomposes(aten.angle.default)
