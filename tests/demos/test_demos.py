@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -36,6 +37,21 @@ Executor.__call__ = record
 sys.argv.pop(0)
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+# Runs demos with bad options one after the other; each is a program of its own but for the imports.
+REFUSE = """
+import contextlib, io, json, runpy, sys
+cases, ends = json.loads(sys.argv[1]), []
+for sys.argv in cases:
+    sys.path[:] = [sys.argv[0].rpartition("/")[0], *sys.path]
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        ends.append([end.code, out.getvalue(), err.getvalue()])
+print(json.dumps(ends))
 """
 
 LOAD = """
@@ -124,24 +140,26 @@ def test_training_demo(tmp_path):
     assert [file.name for file in tmp_path.iterdir() if file.suffix == ".png"] == ["curve.png"]
 
 
-@pytest.mark.parametrize(
-    ("demo", "options", "message"),
-    [
-        (RESNET, ["--image", "nowhere.jpg"], "nowhere.jpg"),
-        (RESNET, ["--image", __file__], "cannot identify image file"),
-        (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
-        ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
-        ("digits.py", ["--epochs", "0"], "--epochs"),
-        ("train_digits.py", ["--epochs", "0"], "--epochs"),
-        ("train_digits.py", ["--optimizer", "lion"], "'lion' is not one of 'sgd', 'adam', 'adamw'"),
-        ("train_digits.py", ["--curve", "nowhere/loss.png"], "there is no folder"),
-    ],
-)
-def test_bad_input_is_one_line(demo, options, message, tmp_path):
-    ran = python(DEMOS / demo, *options, cwd=tmp_path)
-    assert ran.returncode == 2 and ran.stdout == ""
-    (line,) = ran.stderr.splitlines()
-    assert line.startswith("error: ") and message in line
+REFUSED = [
+    (RESNET, ["--image", "nowhere.jpg"], "nowhere.jpg"),
+    (RESNET, ["--image", __file__], "cannot identify image file"),
+    (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
+    ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
+    ("digits.py", ["--epochs", "0"], "--epochs"),
+    ("train_digits.py", ["--epochs", "0"], "--epochs"),
+    ("train_digits.py", ["--optimizer", "lion"], "'lion' is not one of 'sgd', 'adam', 'adamw'"),
+    ("train_digits.py", ["--curve", "nowhere/loss.png"], "there is no folder"),
+]
+
+
+def test_bad_input_is_one_line(tmp_path):
+    cases = [[str(DEMOS / demo), *options] for demo, options, _ in REFUSED]
+    ran = python("-c", REFUSE, json.dumps(cases), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    for (demo, options, message), (status, out, err) in zip(REFUSED, json.loads(ran.stdout), strict=True):
+        assert (status, out) == (2, ""), (demo, options, err)
+        (line,) = err.splitlines()
+        assert line.startswith("error: ") and message in line
 
 
 def test_failed_check_is_status_1(monkeypatch):

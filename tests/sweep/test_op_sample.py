@@ -1,5 +1,7 @@
 """One in ten samples of the op sweep. docs/ops.md, the last whole sweep, is what may not get worse.
 
+It takes minutes, so it is not part of a plain `pytest`: `pytest -m sample` runs it, and CI does.
+
 To bring the page up to date: `tt-torch sweep ops -o results/ops.jsonl; tt-torch sweep docs results/ops.jsonl`.
 """
 
@@ -33,7 +35,7 @@ def device_only(dtype: str) -> set[str]:
     return {op for op, match in found if match and match[1] != "0"}
 
 
-@pytest.mark.slow
+@pytest.mark.sample
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sample(dtype: str, tmp_path: Path) -> None:
     output = tmp_path / "ops.jsonl"
