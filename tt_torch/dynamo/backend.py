@@ -95,7 +95,7 @@ def _aot(
         name_inputs(graph, sources)
         roles = _roles(len(inputs))
         if not any(isinstance(n.meta.get("val"), torch.SymInt) for n in graph.graph.nodes if n.op == "placeholder"):
-            return compile_one(graph, roles)
+            return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)
         buckets = symbols_of(graph, config.buckets)
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one))
 
@@ -194,10 +194,16 @@ def _roles(count: int) -> list[str]:
 
 
 def _compile(
-    gm: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+    gm: GraphModule,
+    roles: list[str],
+    config: CompilerConfig,
+    options: BackendOptions,
+    listener: Listener | None,
+    seen: int = 0,
 ) -> Callable[..., Any]:
+    """A graph as a function of its inputs; views of one memory among its first `seen` outputs stay that."""
     gm, checks = defer_checks(gm)
-    program, interface = real_tensors_only(gm, DECOMPOSITIONS)
+    program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
     runner = _runner(program, interface.roles(roles), config, options, listener)

@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
+from tt_torch.dynamo.shared_memory import View, return_once
 
 
 @dataclass
@@ -27,7 +28,8 @@ class Interface:
     seeds: int  # random ops; if there are any, the program's last input has a seed for each
     complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
     complex_outputs: list[int]
-    strides: dict[int, tuple[int, ...]]  # of outputs that do not fill their memory, or share it among elements
+    strides: dict[int, tuple[int, ...]]  # of results that do not fill their memory, or share it among elements
+    places: list[int | View]  # of the outputs that are tensors, among the results
 
     def arguments(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         tensors = [inputs[i] for i in self.inputs]
@@ -45,13 +47,19 @@ class Interface:
             tensors[i] = torch.view_as_complex(tensors[i])
         for i, strides in self.strides.items():
             tensors[i] = with_strides(tensors[i], strides)
-        remaining = iter(tensors)
+        remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors) for p in self.places])
         return [next(remaining) if value is ... else value for value in self.outputs]
 
 
-def real_tensors_only(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> tuple[GraphModule, Interface]:
-    """The graph with nothing but real tensors, and how to call it. `gm` itself is not changed."""
+def real_tensors_only(
+    gm: GraphModule, decompositions: dict[Any, Callable[..., Any]], seen: int
+) -> tuple[GraphModule, Interface]:
+    """The graph with nothing but real tensors, and how to call it; `gm` itself is not changed.
+
+    The user gets the first `seen` outputs; among those, views of one memory stay views of one memory.
+    """
     program, interface = _tensors_only(gm)
+    program, interface.places = return_once(program, sum(value is ... for value in interface.outputs[:seen]))
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in output.args[0]]
     scattered = [i for i, v in enumerate(values) if v.numel() and not is_non_overlapping_and_dense_or_false(v)]
@@ -86,7 +94,7 @@ def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
             _replace_by_value(gm.graph, placeholders[i])
         seeds = _seeds_to_input(gm.graph)
         gm.recompile()
-    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [], {})
+    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [], {}, [])
 
 
 def _is_tensor(value: Any) -> bool:
