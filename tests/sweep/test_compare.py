@@ -35,6 +35,26 @@ def test_a_wrong_result_is_seen(monkeypatch, change):
     assert check_sample(add_one, ((X,), {}))["verdict"] == "wrong"
 
 
+@pytest.mark.parametrize(("error", "verdict"), [(1.0, "match"), (1.03, "wrong")])
+def test_a_result_that_rounds_less_than_eager(monkeypatch, error, verdict):
+    """A sum that eager rounds to bfloat16 at each step is right within the same tolerance of the float64 one."""
+
+    def steps(x):
+        for _ in range(200):
+            x = x + 0.01
+        return x
+
+    monkeypatch.setattr(
+        compare, "compile_captured", lambda gm, *_: lambda x: [(x.double() + 2.0).mul(error).bfloat16()]
+    )
+    assert check_sample(steps, ((X.bfloat16(),), {}))["verdict"] == verdict
+
+
+def test_float64_is_computed_in_float32(monkeypatch):
+    with_backend(monkeypatch, lambda r: r.float().double())
+    assert check_sample(lambda x: x.double() / 3, ((X,), {}))["verdict"] == "match"
+
+
 def test_a_wrong_write_to_an_argument_is_seen(monkeypatch):
     monkeypatch.setattr(compare, "compile_captured", lambda gm, *_: lambda *a: [a[0]])
     assert check_sample(lambda x: x.add_(1), ((X,), {}))["verdict"] == "wrong"
