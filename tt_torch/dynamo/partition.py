@@ -19,10 +19,12 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
+from tt_torch.dynamo.crossing import move_once
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.executor import Executor
 
 Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
 CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
@@ -95,9 +97,13 @@ def _partition(
     while True:
         outer, pieces = split(gm, host)
         try:
+            runners: dict[str, Runner] = {}
             for name, piece in pieces.items():
-                runner = compile_piece(piece, _roles(outer, name, roles))
-                outer.set_submodule(name, DevicePiece(runner))
+                runners[name] = compile_piece(piece, _roles(outer, name, roles))
+                outer.set_submodule(name, DevicePiece(runners[name]))
+            executors = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)}
+            if len(executors) == len(runners) > 1 and _from_host(gm):
+                move_once(outer, executors, _is_view)
             return outer, pieces
         except CompileError as error:
             inside = {n.name for n in piece.graph.nodes}
@@ -168,14 +174,22 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
     support = create_op_support(lambda modules, node: node in device)
     partitioner = CapabilityBasedPartitioner(copied, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
     partitions = partitioner.propose_partitions()
+    proposed = [set(p.nodes) for p in partitions]
     partitioner.remove_bookend_non_compute_ops(partitions)
-    nodes = [p.nodes for p in partitions if p.nodes]
+    nodes = [{**p.nodes, **_second_readings(p.nodes, all_)} for p, all_ in zip(partitions, proposed, strict=True)]
+    nodes = [chosen for chosen in nodes if chosen]
     outer = fuse_by_partitions(copied, nodes, prefix="device_", always_return_tuple=True)
     pieces = {n.target: getattr(outer, n.target) for n in outer.graph.nodes if n.op == "call_module"}
     for piece in pieces.values():
         _inputs_first(piece.graph)
     outer.recompile()
     return outer, pieces
+
+
+def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict[Node, None]:
+    """Views at the border of what the subgraph reads anyway, which would cross a second time."""
+    read = {n for node in nodes for n in node.all_input_nodes}
+    return {v: None for v in proposed - set(nodes) if v in read and set(v.all_input_nodes) <= read | set(nodes)}
 
 
 def _inputs_first(graph: Graph) -> None:
@@ -211,9 +225,17 @@ def _users(node: Node) -> list[Node]:
     return list(node.users)
 
 
+def _is_view(node: Node) -> bool:
+    return f"torch.ops.{node.target}" in VIEWS
+
+
+def _from_host(gm: GraphModule) -> bool:
+    return all(v.device.type == "cpu" for n in gm.graph.find_nodes(op="placeholder") for v in tensors(n))
+
+
 def _through(node: Node, device: set[str], following: Callable[[Node], list[Node]]) -> list[Node]:
     """The node, or the nodes behind it when it is a view that stays on the host."""
-    if node.name in device or f"torch.ops.{node.target}" not in VIEWS:
+    if node.name in device or not _is_view(node):
         return [node]
     return [found for n in following(node) for found in _through(n, device, following)]
 
