@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tt_torch.flatbuffer.binary import header, system_desc
+from tt_torch.flatbuffer.encode import encode
+from tt_torch.flatbuffer.schema import SYSTEM_DESC
 from tt_torch.tools.cli import app
+from tt_torch.tools.inspection import SECTIONS
 
 BINARY = str(Path(__file__).parent / "data" / "flatbuffer" / "linear_relu.ttnn")
 
@@ -19,18 +23,44 @@ def invoke(*arguments):
     return CliRunner().invoke(app, arguments)
 
 
-def test_inspect_prints_programs_ops_and_size():
+def test_inspect_prints_programs_places_memory_and_system():
     result = invoke("inspect", BINARY)
     assert result.exit_code == 0
-    for text in ("linear_relu.ttnn: ", "program main (", "input 0: Float32 10x64", "device ops per call"):
+    for text in (
+        "linear_relu.ttnn: 23,232 bytes, schema f3606800, tt-mlir 0.0.0 (19c86fca); our table",
+        "system: 1 x Wormhole_b0, 8x8 cores with 1,499,136 bytes of L1 each",
+        "program main (number 0, 26 operations)",
+        "input 0: Float32 10x64, row major in DRAM",
+        "output 0: Float32 10x32, 32x32 tiles in DRAM",
+        "inputs 10,880 bytes of DRAM; outputs 4,096 bytes of DRAM; peak on the device 28,800 bytes of DRAM",
+        "1 MatmulOp",
+    ):
         assert text in result.stdout
 
 
-def test_inspect_as_json():
-    summary = json.loads(invoke("inspect", BINARY, "--json").stdout)
-    assert summary["size"] == Path(BINARY).stat().st_size
-    assert summary["programs"][0]["outputs"] == [{"shape": [10, 32], "dtype": "Float32"}]
-    assert sum(summary["ops"].values()) == summary["device_ops"]
+def test_inspect_as_json_is_the_whole_file():
+    file = json.loads(invoke("inspect", BINARY, "--json").stdout)
+    operation = file["programs"][0]["operations"][-2]
+    assert (operation["type_type"], operation["type"]["type"]) == ("EltwiseUnaryOp", "Relu")
+    assert file["programs"][0]["inputs"][0]["desc"]["shape"] == [10, 64]
+
+
+def test_sections_are_those_of_ttrt():
+    section = {name: json.loads(invoke("inspect", BINARY, "--section", name).stdout) for name in SECTIONS}
+    assert set(section["version"]) == {"version", "schema_hash", "tt-mlir git hash"}
+    assert section["mesh_shape"][0] == {"main": [1, 1]}
+    assert [len(refs) for program in section["inputs"] for refs in program.values()] == [3, 0, 0]
+    assert "ttnn.matmul" in section["mlir"]["source"] and section["system_desc"] == section["all"]["system_desc"]
+    (matmul,) = (op for op in section["op_stats"] if op["op_name"] == "ttnn.matmul")
+    assert [t["shape"] for t in matmul["inputs"]] == [[10, 64], [64, 32]] and len(matmul["outputs"]) == 1
+
+
+def test_inspect_reads_system_descriptors(tmp_path):
+    file = tmp_path / "quad.ttsys"
+    file.write_bytes(encode(header(SYSTEM_DESC) | {"system_desc": system_desc("blackhole", 4)}))
+    assert "system: 4 x Blackhole, 10x13 cores" in invoke("inspect", str(file)).stdout
+    assert json.loads(invoke("inspect", str(file), "--json").stdout)["system_desc"]["chip_desc_indices"] == [0, 1, 2, 3]
+    assert "all, version or system_desc" in invoke("inspect", str(file), "--section", "inputs").stderr
 
 
 def test_a_damaged_file_is_one_line(tmp_path):

@@ -137,3 +137,41 @@ def physical_bytes(ref: dict) -> int:
     shape = [1] * (2 - len(shape)) + shape
     tiles = math.prod(shape[:-2]) * math.ceil(shape[-2] / _TILE) * math.ceil(shape[-1] / _TILE)
     return tiles * (_TILE_BYTES[dtype] if dtype in _TILE_BYTES else _TILE * _TILE * _BYTES[dtype])
+
+
+def place(ref: dict) -> str:
+    """Where the tensor of a TensorRef lies: the buffer type of device memory ("DRAM", "L1"), or "host"."""
+    memory = ref["desc"]["layout"]["memory_desc"]
+    return memory["memory_config"]["buffer_type"] if memory["storage_type"] == "Device" else "host"
+
+
+def operands_and_results(program: dict) -> Iterator[tuple[str, list[dict], list[dict]]]:
+    """(name, operands, results) of each op; a result is a tensor that nothing before it has named."""
+    known = {ref["global_id"] for ref in program.get("inputs") or ()}
+    for operation in program.get("operations") or ():
+        for name, op in operation.get("type", {}).items():
+            refs = list(tensor_refs(op))
+            results = [ref for ref in refs if ref["global_id"] not in known]
+            yield name, [ref for ref in refs if ref["global_id"] in known], results
+            known.update(ref["global_id"] for ref in results)
+
+
+def peak_bytes(program: dict) -> dict[str, int]:
+    """The most that a program's tensors take at once, by place on the device, inputs included.
+
+    Counted from the file: what an op needs besides its operands and results is not in it.
+    """
+    live = {ref["global_id"]: ref for ref in program.get("inputs") or ()}
+    now: Counter[str] = Counter()
+    for ref in live.values():
+        now[place(ref)] += physical_bytes(ref)
+    peak = Counter(now)
+    for name, operands, results in operands_and_results(program):
+        for ref in operands if name == "DeallocateOp" else ():
+            if live.pop(ref["global_id"], None):
+                now[place(ref)] -= physical_bytes(ref)
+        for ref in results:
+            live[ref["global_id"]] = ref
+            now[place(ref)] += physical_bytes(ref)
+        peak |= now
+    return {where: size for where, size in peak.items() if where != "host"}

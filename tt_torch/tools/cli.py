@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,57 +42,21 @@ def main(
 
 @app.command()
 def inspect(
-    file: Binary, as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary or a .ttsys file")],
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, as `ttrt read` does, instead of text")] = False,
+    section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all is what --json prints")] = None,
 ) -> None:
-    """Shows a binary's programs, their inputs and outputs, its device ops and its size."""
-    with one_line_errors():
-        summary = summarize(file.read_bytes())
-    print(json.dumps(summary, indent=2) if as_json else "\n".join(_text(file.name, summary)))
-
-
-def summarize(data: bytes) -> dict[str, Any]:
-    """What `inspect` shows, as plain values."""
-    from tt_torch.flatbuffer.binary import cost, op_histogram
+    """Shows a binary's programs, inputs, outputs, memory and device ops, and the system that it is for."""
     from tt_torch.flatbuffer.decode import decode
+    from tt_torch.tools import inspection
 
-    message = decode(data)
-    spent = cost(message)
-    return {
-        "size": len(data),
-        "schema": message["schema_hash"],
-        "programs": [_program(program) for program in message.get("programs", ())],
-        "device_ops": spent.device_ops,
-        "bytes_moved": spent.bytes_moved,
-        "ops": dict(op_histogram(message).most_common()),
-    }
-
-
-def _program(program: dict) -> dict[str, Any]:
-    return {
-        "name": program["name"],
-        "private": bool(program.get("private")),
-        "inputs": [_tensor(ref) for ref in program.get("inputs") or ()],
-        "outputs": [_tensor(ref) for ref in program.get("outputs") or ()],
-        "operations": len(program.get("operations") or ()),
-    }
-
-
-def _tensor(ref: dict) -> dict[str, Any]:
-    desc = ref["desc"]
-    return {"shape": list(desc["shape"]), "dtype": desc["layout"]["memory_desc"]["data_type"]}
-
-
-def _text(name: str, summary: dict[str, Any]) -> Iterator[str]:
-    yield f"{name}: {summary['size']:,} bytes, schema {summary['schema'][:8]}"
-    for program in summary["programs"]:
-        private = ", private" if program["private"] else ""
-        yield f"\nprogram {program['name']} ({program['operations']} operations{private})"
-        for way in ("inputs", "outputs"):
-            for i, tensor in enumerate(program[way]):
-                yield f"  {way[:-1]} {i}: {tensor['dtype']} {'x'.join(map(str, tensor['shape'])) or 'scalar'}"
-    yield f"\n{summary['device_ops']} device ops per call, {summary['bytes_moved']:,} bytes moved"
-    for op, count in summary["ops"].items():
-        yield f"  {count:5} {op}"
+    with one_line_errors():
+        data = file.read_bytes()
+        message = decode(data)
+        if section or as_json:
+            print(json.dumps(inspection.section(section or "all", message), indent=2))
+        else:
+            print("\n".join(inspection.text(file.name, len(data), message)))
 
 
 @app.command()
