@@ -71,6 +71,8 @@ VARIABLES = [
     ("TT_TORCH_ARCH", "blackhole", "arch", "blackhole"),
     ("TT_TORCH_SCHEMA", "433d79f9", "schema", "433d79f9"),
     ("TT_TORCH_REPRO_DIR", "/tmp/x", "repro_dir", "/tmp/x"),
+    ("TT_TORCH_COMPILER", "tt-mlir", "compiler", "tt-mlir"),
+    ("TT_TORCH_SYSTEM_DESC", "/tmp/x.ttsys", "system_desc", "/tmp/x.ttsys"),
     ("TT_TORCH_VERIFY_IR", "yes", "verify_ir", True),
 ]
 

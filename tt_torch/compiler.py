@@ -18,7 +18,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.files import write
 from tt_torch.flatbuffer.from_ttnn import translate
-from tt_torch.mlir import pipeline
+from tt_torch.mlir import pipeline, toolchain
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.stablehlo.importer import import_graph
 
@@ -61,20 +61,16 @@ def compile_graph(
     context = timings.measure("context", make_context)
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds))
     dump("TORCH", module)
-    stablehlo, *later = pipeline.LEVELS
-    _lower(module, [stablehlo], config, timings, dump)
+    _lower(module, ["STABLEHLO"], config, timings, dump)
     if config.compile_depth != CompileDepth.STABLEHLO:
-        _lower(module, later, config, timings, dump)
-        compiled.binary = _translate(module, config, timings, dump)
+        compiled.binary = _finish(module, config, timings, dump)
     return compiled
 
 
 def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
     """The binary of a StableHLO module, which changes on the way; errors and `watch` as for compile_graph."""
     timings, dump = pipeline.Timings(), Dump(config, watch)
-    _, *later = pipeline.LEVELS
-    _lower(module, later, config, timings, dump)
-    return _translate(module, config, timings, dump)
+    return _finish(module, config, timings, dump)
 
 
 def _lower(
@@ -85,8 +81,14 @@ def _lower(
         dump(level, module)
 
 
-def _translate(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
-    binary = timings.measure("flatbuffer", lambda: translate(module, config))
+def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
+    """From StableHLO to the binary, by our own stages or by tt-mlir's tools."""
+    if config.compiler == "tt-mlir":
+        binary = timings.measure("tt-mlir", lambda: toolchain.compile_stablehlo(module, config, dump))
+    else:
+        _, *later = pipeline.LEVELS
+        _lower(module, later, config, timings, dump)
+        binary = timings.measure("flatbuffer", lambda: translate(module, config))
     dump("BINARY", binary)
     return binary
 

@@ -207,8 +207,17 @@ class CompilerConfig:
         "architecture to compile for and to emulate",
         "TT_TORCH_ARCH",
     )
+    system_desc: str = _option(
+        _text(), "", "a .ttsys file of the system to compile for; empty: one chip of `arch`", "TT_TORCH_SYSTEM_DESC"
+    )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
     schema: str = _option(_schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
+    compiler: str = _option(
+        _choice("tt-torch", "tt-mlir"),
+        "tt-torch",
+        "what compiles StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
+        "TT_TORCH_COMPILER",
+    )
     verify_ir: bool = _option(
         _boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
     )

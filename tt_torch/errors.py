@@ -78,6 +78,18 @@ class EnvironmentMissingError(TTTorchError):
     """Something outside of this package is not installed; the message says what to do."""
 
 
+class ToolchainMissingError(EnvironmentMissingError):
+    """tt-mlir's own compiler was asked for, and is not on the PATH."""
+
+    def __init__(self, tools: list[str]) -> None:
+        super().__init__(
+            f'{" and ".join(tools)} {"is" if len(tools) == 1 else "are"} not on the PATH. compiler="tt-mlir" needs a '
+            "build of https://github.com/tenstorrent/tt-mlir with TTMLIR_ENABLE_STABLEHLO=ON: activate its "
+            'environment (source env/activate) and put its build/bin on the PATH, or leave compiler at "tt-torch"'
+        )
+        self.tools = tools
+
+
 class WorkerError(TTTorchError):
     """The process that runs the `ttnn` package has died, hangs or refuses a program."""
 

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from tt_torch.errors import ConfigError
+from tt_torch.flatbuffer.decode import decode
 from tt_torch.flatbuffer.schema import DEFAULT, load
 
 _TILE = 32
@@ -64,6 +65,25 @@ def system_desc(arch: str, num_chips: int = 1) -> dict:
             for a, b in links
         ],
     }
+
+
+def system(arch: str, file: str = "") -> dict:
+    """SystemDesc message of the system to compile for: that of a `.ttsys` file, else one chip of `arch`.
+
+    A file whose first chip is of another architecture is a ConfigError, one that is none a BinaryFormatError.
+    """
+    if not file:
+        return system_desc(arch)
+    try:
+        root = decode(Path(file).read_bytes())
+    except OSError as error:
+        raise ConfigError("system_desc", file, f"a .ttsys file: {error.strerror}") from None
+    if "programs" in root:
+        raise ConfigError("system_desc", file, "a .ttsys file; this is a .ttnn binary")
+    found = root["system_desc"]["chip_descs"][0]["arch"].lower()
+    if found != arch:
+        raise ConfigError("system_desc", file, f"a system of arch={arch!r}; this one has {found} chips")
+    return root["system_desc"]
 
 
 @dataclass(frozen=True, slots=True)

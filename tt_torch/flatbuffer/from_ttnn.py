@@ -50,7 +50,7 @@ class _Translator:
     def message(self) -> Message:
         source = self.module.operation.get_asm(enable_debug_info=True)
         return binary.header(self.config.schema) | {
-            "system_desc": binary.system_desc(self.config.arch, 1),
+            "system_desc": binary.system(self.config.arch, self.config.system_desc),
             "mlir": {"name": "ttnn", "source": source},
             "programs": [self._program(f) for f in self.functions],
         }

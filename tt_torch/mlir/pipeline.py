@@ -15,6 +15,7 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError, UnsupportedOpError
+from tt_torch.flatbuffer.binary import system
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import lowering
@@ -61,7 +62,7 @@ TO_TTNN: list[Step] = [
     ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("const-eval", lambda m, c: hoist_const_eval(m) if c.enable_consteval else None),
-    ("place-in-l1", lambda m, c: place_in_l1(m, c.arch) if c.enable_optimizer else None),
+    ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
     ("deallocate", lambda m, c: deallocate(m)),
 ]
 # The level that a module is at after the last step of each list.

@@ -21,7 +21,7 @@ def snapshot(module: ir.Module) -> bytes:
 
 
 # Options that steps read; those that are not at their default go into the command as environment variables.
-OPTIONS = ("dtype", "weight_dtype", "arch", "enable_consteval", "enable_optimizer")
+OPTIONS = ("dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "enable_optimizer")
 
 
 def write(config: CompilerConfig, step: str, before: bytes, error: Exception) -> str:
@@ -38,4 +38,4 @@ def write(config: CompilerConfig, step: str, before: bytes, error: Exception) ->
 def _settings(config: CompilerConfig) -> str:
     fields = (f for f in dataclasses.fields(config) if f.name in OPTIONS)
     changed = [(f, getattr(config, f.name)) for f in fields if getattr(config, f.name) != f.default]
-    return "".join(f"{f.metadata['env']}={int(v) if isinstance(v, bool) else v} " for f, v in changed)
+    return "".join(f"{f.metadata['env']}={quote(str(int(v) if isinstance(v, bool) else v))} " for f, v in changed)

@@ -44,7 +44,7 @@ def main(
 def inspect(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary or a .ttsys file")],
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, as `ttrt read` does, instead of text")] = False,
-    section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all is what --json prints")] = None,
+    section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
 ) -> None:
     """Shows a binary's programs, inputs, outputs, memory and device ops, and the system that it is for."""
     from tt_torch.flatbuffer.decode import decode

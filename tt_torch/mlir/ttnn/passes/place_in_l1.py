@@ -11,7 +11,6 @@ from typing import Any
 
 from torch_mlir import ir
 
-from tt_torch.flatbuffer.binary import system_desc
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir import dialect as ttir
@@ -24,15 +23,15 @@ FIT = {f"ttnn.{name}" for name in NAMES}
 SHARE = 0.5
 
 
-def budget(arch: str) -> int:
+def budget(system: dict) -> int:
     """Bytes of L1, over all cores of one chip, that intermediates may take."""
-    chip = system_desc(arch)["chip_descs"][0]
+    chip = system["chip_descs"][0]
     cores = math.prod(chip["grid_size"].values())
     return int(SHARE * cores * (chip["l1_size"] - chip["l1_unreserved_base"]))
 
 
-def place_in_l1(module: ir.Module, arch: str) -> None:
-    limit = budget(arch)
+def place_in_l1(module: ir.Module, system: dict) -> None:
+    limit = budget(system)
     with module.context, ir.Location.unknown():
         operations = [op.operation for op in main(module).regions[0].blocks[0].operations]
         last = {v: i for i, op in enumerate(operations) for v in op.operands}
