@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from tt_torch.errors import BinaryFormatError
+from tt_torch.errors import BinaryFormatError, SchemaError
 from tt_torch.flatbuffer.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
-_HASH_SLOT = 1  # of the root table, in both formats and in every version of them so far
+_HASH_SLOT, _COMMIT_SLOT = 1, 2  # of the root table, in both formats and in every version of them so far
 _MAX_TABLES = 1_000_000  # as the FlatBuffers C++ verifier has it
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
 
@@ -31,7 +31,15 @@ def decode(data: bytes | bytearray | memoryview) -> dict:
     """The message in the bytes of a file; `BinaryFormatError` says what is wrong with them and where."""
     data = bytes(data)
     root = _check_container(data)
-    schema = load(_schema_hash(data, root))
+    reader = _Reader(data)
+    schema_hash = _root_text(reader, root, _HASH_SLOT)
+    if not schema_hash:
+        raise BinaryFormatError("the root table has no schema hash")
+    try:
+        schema = load(schema_hash)
+    except SchemaError as error:
+        commit = _root_text(reader, root, _COMMIT_SLOT) or "unknown"
+        raise SchemaError(f"{error}; the file was written by tt-mlir of commit {commit}") from None
     if schema.file_ident.encode() != data[8:12]:
         raise BinaryFormatError(f"identifier {data[8:12]!r} does not go with schema {schema.hash[:8]}")
     return _Reader(data).table(_plan(schema, schema.root), root)
@@ -49,12 +57,12 @@ def _check_container(data: bytes) -> int:
     return 4 + _U32.unpack_from(data, 4)[0]
 
 
-def _schema_hash(data: bytes, root: int) -> str:
-    reader = _Reader(data)
+def _root_text(reader: _Reader, root: int, slot: int) -> str:
+    """A text of the root table, read without its schema; "" if there is none."""
     _, offsets = reader.vtable(root, "root table")
-    if len(offsets) <= _HASH_SLOT or not offsets[_HASH_SLOT]:
-        raise BinaryFormatError("the root table has no schema hash")
-    return reader.string(reader.follow(root + offsets[_HASH_SLOT], "schema hash"), "schema hash")
+    if len(offsets) <= slot or not offsets[slot]:
+        return ""
+    return reader.string(reader.follow(root + offsets[slot], "root text"), "root text")
 
 
 class _Reader:

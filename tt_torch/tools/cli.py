@@ -60,18 +60,35 @@ def inspect(
 
 
 @app.command()
-def run(file: Binary, seed: Annotated[int, typer.Option(help="of the random inputs")] = 0) -> None:
+def link(
+    file: Binary, output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE itself")] = None
+) -> None:
+    """Compiles host functions that a binary of tt-mlir's calls without having their machine code."""
+    from tt_torch import files
+    from tt_torch.mlir import host_code
+
+    with one_line_errors():
+        files.write(output or file, host_code.link(file.read_bytes()))
+
+
+@app.command()
+def run(
+    file: Binary,
+    seed: Annotated[int, typer.Option(help="of the random inputs")] = 0,
+    allow_host_code: Annotated[bool, typer.Option(help="run machine code in the file: trust it first")] = False,
+) -> None:
     """Runs a binary once on random inputs; shows the shapes of the outputs and the time."""
     import time
 
     import torch
 
     import tt_torch
+    from tt_torch.runtime import Device
     from tt_torch.runtime.loading import host_dtype
     from tt_torch.tools.verify import random_inputs
 
     with one_line_errors():
-        program = tt_torch.load(file)
+        program = tt_torch.load(file, Device(allow_host_code=True) if allow_host_code else None)
         torch.manual_seed(seed)
         inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])
         begin = time.perf_counter()

@@ -146,7 +146,9 @@ std::span<const uint8_t> Planner::library(int64_t id) const {
   for (const Program& program : binary.programs)
     for (const auto& [key, image] : program.libraries)
       if (key == id) return image;
-  throw Error(ErrorKind::BinaryFormat, program_->name + " has no host library " + std::to_string(id));
+  throw Error(ErrorKind::BinaryFormat,
+              program_->name + " has no host library " + std::to_string(id) +
+                  ": its writer has left the machine code out, and `tt-torch link` compiles it");
 }
 
 // A call is expanded in place: the callee's tensors get slots of their own.

@@ -14,7 +14,8 @@ namespace fb = flatbuffers;
 namespace {
 
 constexpr size_t kPrefix = sizeof(fb::uoffset_t);
-constexpr size_t kHashField = 1;  // TTNNBinary.schema_hash has this id in every known schema
+// Ids of TTNNBinary's version, schema_hash and ttmlir_git_hash in every known schema.
+constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
 constexpr size_t kMaxTables = 4'000'000;
 
@@ -127,6 +128,21 @@ void Checker::vector(const uint8_t* at, const Field& f, int depth) {
   }
 }
 
+// Which tt-mlir wrote a file whose schema is unknown, as far as its root can be read without it.
+std::string writer(Checker& checker, const uint8_t* root) {
+  std::string text = "tt-mlir";
+  if (const uint8_t* at = checker.field(root, kVersionField, "version", 8, 4))
+    text += " " + std::to_string(fb::ReadScalar<uint16_t>(at)) + "." +
+            std::to_string(fb::ReadScalar<uint16_t>(at + 2)) + "." +
+            std::to_string(fb::ReadScalar<uint32_t>(at + 4));
+  if (const uint8_t* at = checker.field(root, kCommitField, "ttmlir_git_hash", 4, 4)) {
+    const uint8_t* commit = checker.target(at, "ttmlir_git_hash");
+    checker.string(commit, "ttmlir_git_hash");
+    text += " (commit " + reinterpret_cast<const fb::String*>(commit)->str().substr(0, 40) + ")";
+  }
+  return text;
+}
+
 }  // namespace
 
 const Schema& identify(std::span<const uint8_t> file) {
@@ -145,8 +161,8 @@ const Schema& identify(std::span<const uint8_t> file) {
     if (hash == schema.hash) return schema;
     known += std::string("\n  ") + schema.hash;
   }
-  throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) +
-                                     "; the runtime has tables for:" + known);
+  throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) + " by " +
+                                     writer(checker, root) + "; the runtime has tables for:" + known);
 }
 
 Record verify(std::span<const uint8_t> file, const Schema& schema) {
