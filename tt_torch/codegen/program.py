@@ -47,6 +47,8 @@ class Statement:
     def lines(self, indent: int = 0) -> list[str]:
         targets = [t.name for t in self.results]
         before = f"{', '.join(targets)} = " if targets else ""
+        if self.callee and len(targets) == 1:
+            before = f"[{targets[0]}] = "  # functions return lists
         if not isinstance(self.value, Call):
             return [f"{' ' * indent}{before}{self.value}"]
         lines = self.value.lines(indent, before)

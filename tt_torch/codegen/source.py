@@ -30,11 +30,15 @@ def to_source(program: Program, name: str) -> str:
     weights = [*((t.name, t) for t in program.weights), *((k, t) for k, (t, _) in program.constants.items())]
     parts = {
         "NAME": name,
-        "INPUTS": "\n".join(_specification(t) for t in program.inputs),
-        "WEIGHTS": "\n".join(f'    "{key}": ({render(t.dtype)}, {render(t.layout)}),' for key, t in weights),
+        "INPUTS": _block("[]", [_specification(t) for t in program.inputs]),
+        "WEIGHTS": _block("{}", [f'    "{key}": ({render(t.dtype)}, {render(t.layout)}),' for key, t in weights]),
         "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
     }
     return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: parts[m[1]] + "\n" if m[1] else parts[m[2]], template)
+
+
+def _block(brackets: str, lines: list[str]) -> str:
+    return "\n".join([brackets[0], *lines, brackets[1]]) if lines else brackets
 
 
 def _specification(tensor: Tensor) -> str:
