@@ -210,6 +210,24 @@ class CompilerConfig:
     system_desc: str = _option(
         _text(), "", "a .ttsys file of the system to compile for; empty: one chip of `arch`", "TT_TORCH_SYSTEM_DESC"
     )
+    device: str = _option(
+        _choice("emulated", "ttnn"),
+        "emulated",
+        "what runs programs: the emulated device, or Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
+        "TT_TORCH_DEVICE",
+    )
+    ttnn_python: str = _option(
+        _text(),
+        "",
+        "the Python interpreter that has the `ttnn` package, for `device=\"ttnn\"`; the one that runs, if empty",
+        "TT_TORCH_TTNN_PYTHON",
+    )
+    device_timeout: float = _option(
+        _number(float, 0.001, "seconds"),
+        300.0,
+        "how long the `ttnn` device may take for an answer before it counts as hanging",
+        "TT_TORCH_DEVICE_TIMEOUT",
+    )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
     schema: str = _option(_schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
     compiler: str = _option(
@@ -295,6 +313,9 @@ class CompilerConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        watched = self.enable_intermediate_verification or self.bisect or self.profile
+        if self.device == "ttnn" and watched:
+            raise ConfigError("device", "ttnn", '"emulated" where single ops are watched: verified, bisected, profiled')
 
     @classmethod
     def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from tt_torch import runtime
 from tt_torch.compiler import CompiledGraph
+from tt_torch.devices import Device
 
 # Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
 LARGEST_WATCHED = 1 << 14
@@ -27,9 +27,9 @@ register_optimizer_step_post_hook(_count_fused_step)
 class Executor:
     """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
 
-    def __init__(self, compiled: CompiledGraph, device: runtime.Device) -> None:
+    def __init__(self, compiled: CompiledGraph, device: Device) -> None:
         self.compiled = compiled
-        self.executable = runtime.Executable(runtime.Binary(compiled.binary), 0, device)
+        self.executable = device.load(compiled.binary)
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
         self._seen: dict[int, torch.Tensor] = {}

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch_mlir import ir
 
-from tt_torch import runtime
 from tt_torch.bringup.records import OpCompilationStatus
 from tt_torch.bringup.single_op import SingleOp
 from tt_torch.compiler import CompiledGraph, compile_graph, compile_stablehlo
 from tt_torch.config import CompilerConfig
+from tt_torch.devices import default_device
 from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
 from tt_torch.executor import Executor
 from tt_torch.files import write
@@ -133,7 +133,7 @@ def _compile(work: dict[str, Any], config: CompilerConfig, record: _Record) -> C
 
 
 def _execute(compiled: CompiledGraph, inputs: list[torch.Tensor], config: CompilerConfig) -> list[torch.Tensor]:
-    return Executor(compiled, runtime.default_device(config.arch))(inputs)
+    return Executor(compiled, default_device(config))(inputs)
 
 
 def _verdict(error: Exception) -> str:

@@ -1,7 +1,9 @@
-"""The other end of worker.py: starts it, asks it, and turns its death or silence into an error."""
+"""The other end of ttnn_worker: starts it, asks it, and turns its death or silence into an error."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 import subprocess
 import tempfile
@@ -11,41 +13,62 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tt_torch.codegen.ttnn_worker.channel import Channel
 from tt_torch.errors import WorkerError
 
 TIMEOUT = 300.0  # seconds without an answer
+GRACE = 30.0  # seconds for closing a device
+HINT = "tt-smi shows the state of the devices, tt-smi -r resets them"
+
+# Only this package's folder is added to the path, at the end: its own names hide nothing.
+MAIN = "import sys; sys.path.append(sys.argv[1]); from ttnn_worker.server import serve; serve(*map(int, sys.argv[2:]))"
 
 
 class Client:
-    """A worker process, as a context manager. `ask` raises WorkerError with what the worker said last."""
+    """A worker process, as a context manager. `alive` until it dies, hangs, or an answer is not waited for."""
 
     def __init__(self, python: Path | str, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
-        ours, theirs = socket.socketpair()
-        self.timeout = timeout
+        self.timeout, self.alive = timeout, True
         self._folder = tempfile.TemporaryDirectory(prefix="tt_torch_worker_")  # the library writes to where it runs
         self._log = Path(self._folder.name) / "log"
-        worker = Path(__file__).with_name("worker.py")
+        self._arenas = [os.memfd_create(name) for name in ("tt_torch_questions", "tt_torch_answers")]
+        ours, theirs = socket.socketpair()
+        passed = [theirs.fileno(), *reversed(self._arenas)]
         with theirs, self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [python, worker, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [python, "-c", MAIN, Path(__file__).parent, *map(str, passed)],
+                pass_fds=passed,
                 env=dict(environ),
                 cwd=self._folder.name,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # an interrupt from the terminal is for us
             )
         self._connection = Connection(ours.detach())
+        self._channel = Channel(self._connection, *self._arenas)
 
-    def ask(self, command: str, argument: Any = None) -> Any:
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+        """What the worker answers; arrays in it are valid until the next question.
+
+        Raises WorkerError for what it refuses, and when it has died or does not answer in time.
+        """
         try:
-            self._connection.send((command, argument))
+            self._channel.send((command, argument))
             if not self._connection.poll(self.timeout):
-                self._process.kill()
-                raise WorkerError(f"no answer to {command} in {self.timeout:.0f} s: the device hangs; try tt-smi -r")
-            verdict, result = self._connection.recv()
+                raise WorkerError(f"no answer to {command} in {self.timeout:g} s: the device hangs; {HINT}")
+            verdict, result = self._channel.receive()
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            code = self._process.wait()
-            raise WorkerError(f"the worker died during {command} (exit code {code}):\n{self._last_words()}") from None
+            code = self._end(GRACE)
+            raise WorkerError(
+                f"the worker died during {command} (exit code {code}); {HINT}\n{self._last_words()}"
+            ) from None
+        except BaseException:  # an interrupt, too: the answer that still comes is to no later question
+            self._end(0)
+            raise
         if verdict == "error":
             raise WorkerError(f"{command} failed: {result}")
         return result
@@ -54,14 +77,23 @@ class Client:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return "\n".join(lines[-12:])
 
+    def _end(self, grace: float) -> int | None:
+        """Waits for the process and kills it after `grace` seconds; its exit code."""
+        self.alive = False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(grace)
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits inside the driver dies later
+            return self._process.wait(GRACE)
+        return None
+
     def close(self) -> None:
         """Closes the device; kills a worker that does not end by itself."""
         self._connection.close()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._arenas:
+            self._end(GRACE)
+        while self._arenas:
+            os.close(self._arenas.pop())
         self._folder.cleanup()
 
     def __enter__(self) -> Client:

@@ -90,7 +90,7 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
 
     path = Path(path)
     program = from_message(decode(binary))
-    arrays = {key: _constant(tensor, data) for key, (tensor, data) in program.constants.items()}
+    arrays = {key: constant(tensor, data) for key, (tensor, data) in program.constants.items()}
     random = np.random.default_rng(0)
     for position, tensor in enumerate(program.main.inputs):
         if tensor.memory_config is None:
@@ -105,10 +105,11 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
     return beside
 
 
-def _constant(tensor: Tensor, data: bytes) -> np.ndarray:
+def constant(tensor: Tensor, data: bytes) -> np.ndarray:
+    """The values of a constant of the binary: those that NumPy has no type for, as float32."""
     if tensor.dtype == "BFloat16":  # the upper half of a float32
         return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(tensor.shape)
-    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape)
+    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape).copy()  # the package wants to write
 
 
 def _random(generator: np.random.Generator, tensor: Tensor) -> np.ndarray:

@@ -19,9 +19,9 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule
 
-from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.devices import default_device
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
@@ -229,11 +229,11 @@ def _runner(
         if config.enable_intermediate_verification or config.bisect:
             from tt_torch.bringup.verifying import compile_verified
 
-            return compile_verified(piece, roles, config, device or runtime.default_device(config.arch))
+            return compile_verified(piece, roles, config, device or default_device(config))
         compiled = compile_graph(piece, roles, config)
         if config.compile_depth != CompileDepth.EXECUTE:
             return lambda inputs: piece(*inputs)
-        opened = device or runtime.default_device(config.arch)
+        opened = device or default_device(config)
         if config.profile:
             from tt_torch.profiling.recorder import ProfiledExecutor, session
 

@@ -98,7 +98,12 @@ class Device:
 
     def _adopt(self, impl: Any) -> None:
         self._impl = impl
-        self._residents = _Residents(impl)
+
+        # The handle borrows the memory, not the tensor object: that must be free to die.
+        def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Any:
+            return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
+
+        self._residents = Residents(make)
 
     @property
     def arch(self) -> str:
@@ -122,6 +127,10 @@ class Device:
         part._adopt(self._impl.submesh(list(shape), list(offset)))
         return part
 
+    def load(self, binary: bytes, program: int = 0) -> Executable:
+        """A program of a binary, planned for this device."""
+        return Executable(Binary(binary), program, self)
+
     def memory_stats(self) -> dict[str, dict[str, Any]]:
         """Per space ("dram", "l1"): total, allocated, peak, largest_free, banks, live [(name, bytes)]."""
         spaces = (_runtime.BufferType.dram, _runtime.BufferType.l1)
@@ -139,21 +148,23 @@ class Device:
         self.close()
 
 
-class _Residents:
-    """Tensors kept on a device, found again by identity, memory, version and placement."""
+class Residents:
+    """Tensors kept on a device, found again by identity, memory, version and placement.
 
-    def __init__(self, device: Any) -> None:
-        self._device = device
+    `make(spec, tensor, who)` puts one there and returns its handle, which is dropped when the tensor dies or changes.
+    """
+
+    def __init__(self, make: Callable[[Any, torch.Tensor, str], Any]) -> None:
+        self._make = make
         self._entries: dict[tuple[int, str], tuple[Any, int, int, Any]] = {}
 
-    def get(self, tensor: torch.Tensor, spec: TensorSpec, placement: str, who: str) -> Any:
+    def get(self, tensor: torch.Tensor, spec: Any, placement: str, who: str) -> Any:
         key = (id(tensor), placement)
         entry = self._entries.get(key)
         if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), tensor._version):
             return entry[3]
-        # The handle borrows the memory, not the tensor object: that must be free to die.
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
-        handle = _runtime.Tensor(self._device, spec, source, source.untyped_storage(), who)
+        handle = self._make(spec, source, who)
         dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
         self._entries[key] = (dead, tensor.data_ptr(), tensor._version, handle)
         return handle
@@ -207,7 +218,7 @@ class Executable:
         self.inputs: list[TensorSpec] = info.inputs
         self.outputs: list[TensorSpec] = info.outputs
         self._placements = [repr(spec) for spec in self.inputs]
-        self._results = [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in self.outputs]
+        self._results = result_forms(self.outputs)
         self._split = _Split(len(self.inputs), ())
 
     def __call__(
@@ -228,7 +239,7 @@ class Executable:
         for i in split.passed:
             if _is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
-        results = self._make_results(output_dtypes, output_strides, output_devices)
+        results = make_results(self._results, output_dtypes, output_strides, output_devices)
         self._impl.run(inputs, kept, results)
         return results
 
@@ -255,27 +266,6 @@ class Executable:
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
 
-    def _make_results(
-        self,
-        dtypes: Sequence[torch.dtype | None] | None,
-        strides: Sequence[tuple[int, ...] | None] | None,
-        devices: Sequence[torch.device] | None,
-    ) -> list[torch.Tensor]:
-        for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
-            if given is not None and len(given) != len(self._results):
-                raise InputCountError(f"{len(self._results)} results, but {len(given)} {name}")
-        forms = zip(self._results, dtypes or repeat(None), devices or repeat(None), strict=False)
-        try:
-            results = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
-            for i, stride in enumerate(strides or ()):
-                if stride is not None:
-                    like = results[i]
-                    results[i] = torch.empty_strided(like.shape, stride, dtype=like.dtype, device=like.device)
-            return results
-        except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            raise DeviceMemoryError(f"there is no memory for the results: {reason}") from None
-
     def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
         """Call `callback(op, location, debug_info, program, outputs)` after each op; None turns it off.
 
@@ -293,6 +283,34 @@ class Executable:
     def memory_stats(self) -> dict[str, int]:
         """dram_peak and l1_peak (bytes, of the last accounted run) and host_arena."""
         return self._impl.memory
+
+
+def result_forms(outputs: Sequence[TensorSpec]) -> list[tuple[list[int], torch.dtype]]:
+    """Shape and dtype of a program's results where the caller asks for nothing else."""
+    return [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in outputs]
+
+
+def make_results(
+    results: Sequence[tuple[list[int], torch.dtype]],
+    dtypes: Sequence[torch.dtype | None] | None,
+    strides: Sequence[tuple[int, ...] | None] | None,
+    devices: Sequence[torch.device] | None,
+) -> list[torch.Tensor]:
+    """Memory for what a program returns: of its own dtype, contiguous and on the CPU where these are None."""
+    for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
+        if given is not None and len(given) != len(results):
+            raise InputCountError(f"{len(results)} results, but {len(given)} {name}")
+    forms = zip(results, dtypes or repeat(None), devices or repeat(None), strict=False)
+    try:
+        made = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
+        for i, stride in enumerate(strides or ()):
+            if stride is not None:
+                like = made[i]
+                made[i] = torch.empty_strided(like.shape, stride, dtype=like.dtype, device=like.device)
+        return made
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise DeviceMemoryError(f"there is no memory for the results: {reason}") from None
 
 
 def _arch(name: str) -> Any:

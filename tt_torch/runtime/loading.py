@@ -6,7 +6,9 @@ from pathlib import Path
 
 import torch
 
-from tt_torch.runtime import _RESULT_TYPES, Binary, Device, Executable, TensorSpec
+from tt_torch.config import CompilerConfig
+from tt_torch.devices import Device, default_device
+from tt_torch.runtime import _RESULT_TYPES, TensorSpec
 
 
 class LoadedProgram:
@@ -17,7 +19,7 @@ class LoadedProgram:
     """
 
     def __init__(self, path: str | Path, device: Device | None = None) -> None:
-        self._executable = Executable(Binary.load(path), 0, device)
+        self._executable = (device or default_device(CompilerConfig.from_env())).load(Path(path).read_bytes())
         self.inputs: list[TensorSpec] = self._executable.inputs
         self.outputs: list[TensorSpec] = self._executable.outputs
         self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
@@ -32,7 +34,8 @@ def host_dtype(spec: TensorSpec) -> torch.dtype:
 
 
 def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
-    """Loads a .ttnn file for a device (the default emulated one unless given).
+    """Loads a .ttnn file for a device: unless given, the shared one that the environment's TT_TORCH_DEVICE and
+    TT_TORCH_ARCH say.
 
     Raises BinaryFormatError for a damaged or foreign file, SchemaError for an unknown version of the format,
     UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.

@@ -1,0 +1,307 @@
+"""A device that Tenstorrent's `ttnn` package drives, in the place of the emulated one: it runs binaries as the
+Python programs that they are written as, in this process or in a worker."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import itertools
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from tt_torch import runtime
+from tt_torch.codegen import environment
+from tt_torch.codegen.client import HINT, TIMEOUT, Client
+from tt_torch.codegen.program import Program, Tensor, from_message, numpy_dtype
+from tt_torch.codegen.source import constant, to_source
+from tt_torch.errors import (
+    DeviceError,
+    EnvironmentMissingError,
+    InputCountError,
+    InputDtypeError,
+    InputShapeError,
+    WorkerError,
+)
+from tt_torch.flatbuffer.decode import decode
+
+MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # the library's variable
+# What the library says when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
+HANGS = "TIMEOUT: device timeout"
+
+
+class Link(Protocol):
+    """Where the package runs."""
+
+    alive: bool
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+class InProcess:
+    """The package in this process: what is a question to a worker elsewhere is a call here."""
+
+    def __init__(self, timeout: float) -> None:
+        os.environ.setdefault("TT_METAL_OPERATION_TIMEOUT_SECONDS", f"{timeout:g}")  # read when it is imported
+        from tt_torch.codegen.ttnn_worker.server import Worker
+
+        self._worker, self.alive = Worker(), True
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+        try:
+            return self._worker.ask(command, argument)
+        except Exception as error:
+            raise WorkerError(f"{command} failed: {type(error).__name__}: {error}") from error
+
+    def close(self) -> None:
+        self.alive = False
+        self._worker.close()
+
+
+def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
+    """In this process if it can import the package; `python` names another interpreter, which then is used.
+
+    Otherwise the environment that `tt-torch check --setup` makes; this one has no compiler of kernels, and so opens
+    mock devices only. Raises EnvironmentMissingError.
+    """
+    if python:
+        return Client(python, os.environ, timeout)
+    if importlib.util.find_spec("ttnn"):
+        return InProcess(timeout)
+    if not environment.is_ready():
+        raise EnvironmentMissingError(
+            "TT_TORCH_TTNN_PYTHON names no Python that has the ttnn package; for mock devices, run: "
+            "tt-torch check --setup"
+        )
+    if not os.environ.get(MOCK):
+        raise EnvironmentMissingError(
+            "TT_TORCH_TTNN_PYTHON names no Python that has the ttnn package, and the environment of "
+            f"tt-torch check --setup has no compiler of kernels: it opens mock devices only, which {MOCK} describes"
+        )
+    folder = environment.default_folder()
+    kernels = {"TT_METAL_CACHE": str(folder / "kernels")}  # the stand-in's must not be found by hardware
+    return Client(environment.python_in(folder), os.environ | kernels, timeout)
+
+
+class _Key:
+    """Of a program or tensor on the device, which is dropped there some time after this object."""
+
+    def __init__(self, number: int, dropped: list[int]) -> None:
+        self.number, self._dropped = number, dropped
+
+    def __del__(self) -> None:
+        self._dropped.append(self.number)
+
+
+class Session:
+    """A device that is open, and what was sent to it; until it hangs or its worker dies."""
+
+    def __init__(self, link: Link, options: dict[str, Any], arch: str) -> None:
+        self._link, self._hangs = link, False
+        self._numbers, self._dropped = itertools.count(), list[int]()
+        self._programs: weakref.WeakKeyDictionary[TtnnExecutable, _Key] = weakref.WeakKeyDictionary()
+        self.residents = runtime.Residents(self._keep)
+        try:
+            found = self.ask("open", options)
+            if found["arch"] != arch:
+                raise DeviceError(f"the device is a {found['arch']}, the program is for {arch}: CompilerConfig(arch=...)")
+        except BaseException:
+            self.close()
+            raise
+        if os.environ.get(MOCK):
+            warnings.warn(f"{MOCK} describes a mock device: it computes nothing, results are zeros", stacklevel=2)
+
+    @property
+    def alive(self) -> bool:
+        return self._link.alive and not self._hangs
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+        try:
+            return self._link.ask(command, argument)
+        except WorkerError as error:
+            self._hangs = HANGS in str(error)
+            if self._hangs:
+                raise WorkerError(f"the device hangs; {HINT}\n{error}") from None
+            raise
+
+    def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
+        program = self._programs.get(executable)
+        if program is None:
+            program = self._programs[executable] = self._load(executable.program)
+        if dropped := self._dropped[:]:
+            del self._dropped[: len(dropped)]
+            self.ask("forget", {"keys": dropped})
+        passed = [a.number if isinstance(a, _Key) else a for a in arguments]
+        return self.ask("run", {"key": program.number, "arguments": passed})
+
+    def _load(self, program: Program) -> _Key:
+        key = _Key(next(self._numbers), self._dropped)
+        constants = {name: constant(tensor, data) for name, (tensor, data) in program.constants.items()}
+        inputs = [tensor.facts() for tensor in program.main.inputs]
+        source = to_source(program, "program")
+        self.ask("load", {"key": key.number, "source": source, "constants": constants, "inputs": inputs})
+        return key
+
+    def _keep(self, described: Tensor, value: torch.Tensor, who: str) -> _Key:
+        key = _Key(next(self._numbers), self._dropped)
+        array = to_array(described, value, who)
+        self.ask("keep", {"key": key.number, "facts": described.facts(), "array": array})
+        return key
+
+    def close(self) -> None:
+        self.residents.clear()
+        self._link.close()
+
+
+class TtnnDevice:
+    """A mesh of chips, opened at first use; what was sent is sent again when a worker had to be replaced.
+
+    `arch` is what its programs are compiled for: a device of another one is a DeviceError. Every chip of a mesh
+    computes the same. `python` and `timeout` (seconds without an answer) are those of `connect`, `l1_small_size` is
+    bytes of each core's L1. Programs run on the first of `num_hw_cqs` command queues.
+    """
+
+    def __init__(
+        self,
+        arch: str = "wormhole_b0",
+        mesh_shape: Sequence[int] = (1, 1),
+        device_ids: Sequence[int] = (),
+        num_hw_cqs: int = 1,
+        l1_small_size: int = 1 << 15,
+        enable_program_cache: bool = True,
+        python: str = "",
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self.arch, self.mesh_shape, self.device_ids = arch, tuple(mesh_shape), tuple(device_ids)
+        self._python, self._timeout = python, timeout
+        self._options = {
+            "mesh_shape": self.mesh_shape,
+            "physical_device_ids": list(device_ids),
+            "num_command_queues": num_hw_cqs,
+            "l1_small_size": l1_small_size,
+            "program_cache": enable_program_cache,
+        }
+        self._lock = threading.RLock()
+        self._session: Session | None = None
+        self._closed = False
+        _devices.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        return not self._closed
+
+    def load(self, binary: bytes) -> TtnnExecutable:
+        """The first program of a binary. Raises UnsupportedBinaryError for ops that the package has no call for."""
+        return TtnnExecutable(binary, self)
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """The open device, for this thread alone: arrays of an answer are overwritten by the next one."""
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the ttnn device was closed")
+            if self._session is None:
+                self._session = Session(connect(self._python, self._timeout), self._options, self.arch)
+            try:
+                yield self._session
+            finally:
+                if not self._session.alive:
+                    self._end()
+
+    def _end(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def statistics(self) -> dict[str, int]:
+        """Numbers of `programs` and `kept` tensors on the device, and of programs that the library has `cached`."""
+        with self.session() as session:
+            return session.ask("statistics")
+
+    def close(self) -> None:
+        """Programs of this device raise DeviceError from now on."""
+        with self._lock:
+            self._closed = True
+            self._end()
+
+    def __enter__(self) -> TtnnDevice:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class TtnnExecutable:
+    """The first program of a binary on a ttnn device; called as the emulated device's Executable is."""
+
+    def __init__(self, binary: bytes, device: TtnnDevice) -> None:
+        self.device, self.program = device, from_message(decode(binary))
+        described = runtime.Binary(binary).programs[0]
+        self.inputs: list[runtime.TensorSpec] = described.inputs
+        self.outputs: list[runtime.TensorSpec] = described.outputs
+        self._results = runtime.result_forms(self.outputs)
+
+    def __call__(
+        self,
+        inputs: Sequence[torch.Tensor],
+        resident: Collection[int] = (),
+        output_dtypes: Sequence[torch.dtype | None] | None = None,
+        output_strides: Sequence[tuple[int, ...] | None] | None = None,
+        output_devices: Sequence[torch.device] | None = None,
+    ) -> list[torch.Tensor]:
+        described = self.program.main.inputs
+        if len(inputs) != len(described):
+            raise InputCountError(f"program {self.program.main.name} takes {len(described)} inputs, got {len(inputs)}")
+        results = runtime.make_results(self._results, output_dtypes, output_strides, output_devices)
+        with self.device.session() as session:
+            arguments = [
+                _argument(session, tensor, value, i, i in resident)
+                for i, (tensor, value) in enumerate(zip(described, inputs, strict=True))
+            ]
+            for result, array in zip(results, session.run(self, arguments), strict=True):
+                result.copy_(torch.from_numpy(array))
+        return results
+
+
+def _argument(session: Session, described: Tensor, value: Any, position: int, stays: bool) -> _Key | np.ndarray:
+    who = f"input {position}"
+    if not isinstance(value, torch.Tensor):
+        raise InputDtypeError(f"{who}: got {type(value).__name__}, accepted is a tensor")
+    if list(value.shape) != described.shape:
+        raise InputShapeError(f"{who}: got shape {list(value.shape)}, accepted is {described.shape}")
+    if stays and not value.is_inference():  # inference tensors have no versions: nobody would know when they change
+        placement = repr((described.dtype, described.layout, described.memory_config))
+        return session.residents.get(value, described, placement, who)
+    return to_array(described, value, who)
+
+
+def to_array(described: Tensor, value: torch.Tensor, who: str = "input") -> np.ndarray:
+    """The values of a tensor as the package takes them for one that a binary describes; bfloat16 in float32.
+
+    Raises InputDtypeError where values of one kind would become those of another.
+    """
+    floats = numpy_dtype(described.dtype).kind == "f"
+    if value.is_complex() or (value.dtype != torch.bool and value.is_floating_point() != floats):
+        raise InputDtypeError(f"{who}: got {value.dtype}, accepted is {described.dtype}")
+    value = value.detach().cpu().resolve_neg()
+    if described.dtype == "BFloat16":
+        value = value.to(torch.bfloat16)
+    return value.to(getattr(torch, numpy_dtype(described.dtype).name)).contiguous().numpy()
+
+
+_devices: weakref.WeakSet[TtnnDevice] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_devices() -> None:
+    for device in list(_devices):
+        device.close()

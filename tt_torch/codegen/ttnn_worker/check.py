@@ -1,0 +1,80 @@
+"""Running the statements of a program without dispatching them, each compared with what the binary says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ttnn
+
+from .specification import Specification
+
+GRAPH = ttnn._ttnn.graph
+
+
+def refusal(error: BaseException) -> str:
+    """The words of the library's check, without places in its sources and without the backtrace."""
+    text = str(error)
+    if "info:\n" in text:
+        text = text.partition("info:\n")[2]
+    text = text.partition("\nbacktrace:")[0].strip()
+    if "incompatible function arguments" in text:
+        text = "incompatible function arguments; got" + text.rpartition("Invoked with types:")[2]
+    return f"{type(error).__name__}: {' '.join(text.split())}"[:600]
+
+
+def check_function(
+    function: dict[str, Any], constants: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
+) -> dict[str, Any]:
+    """Runs a function's statements without dispatching them: a verdict per statement, and the peak of memory.
+
+    `prepared` takes the function's blocked results, by its name and their position, for the functions that call it.
+    """
+    GRAPH.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
+    try:
+        scope = {"ttnn": ttnn, "device": device}
+        scope["weights"] = {name: Specification(facts).make(device) for name, facts in constants.items()}
+        scope |= {facts["name"]: Specification(facts).make(device) for facts in function["inputs"]}
+        verdicts = [_check_statement(s, scope, prepared, device) for s in function["statements"]]
+    finally:
+        trace = GRAPH.end_graph_capture()
+    blocked = {facts["name"] for s in function["statements"] if s["blocked"] for facts in s["results"]}
+    outputs = enumerate(function["outputs"])
+    prepared |= {(function["name"], i): scope[name] for i, name in outputs if name in blocked}
+    return {"verdicts": verdicts, "peak": peaks(trace)}
+
+
+def _check_statement(
+    statement: dict[str, Any], scope: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
+) -> list[str]:
+    """What the library has against a statement; what is not as specified goes on as specified."""
+    wanted = [Specification(facts) for facts in statement["results"]]
+    if statement["callee"]:  # a function that is checked by itself
+        for i, spec in enumerate(wanted):
+            known = prepared.get((statement["callee"], i))
+            scope[spec.name] = spec.make(device) if known is None else known
+        return []
+    try:
+        exec(statement["code"], scope)
+    except Exception as error:
+        scope |= {spec.name: spec.make(device) for spec in wanted}
+        return [refusal(error)]
+    differences = []
+    for spec in wanted:
+        found = spec.differences(scope[spec.name], statement["blocked"])
+        if found:
+            scope[spec.name] = spec.make(device)
+        differences += found
+    return differences
+
+
+def peaks(trace: list[dict[str, Any]]) -> dict[str, int]:
+    """Bytes of live buffers at most, and of circular buffers and L1 tensors together in one core."""
+    live = {"DRAM": 0, "L1": 0}
+    peak = dict(live)
+    for node in trace:
+        change = {"buffer_allocate": 1, "buffer_deallocate": -1}.get(node["node_type"])
+        if change and node["params"]["type"] in live:
+            space = node["params"]["type"]
+            live[space] += change * int(node["params"]["size"])
+            peak[space] = max(peak[space], live[space])
+    return peak | {"core": GRAPH.extract_resource_usage_per_core(trace).peak_total}

@@ -1,0 +1,73 @@
+"""A worker: answers the questions of client.py, `(command, arguments)`, by `("ok", result)` or `("error", text)`."""
+
+from __future__ import annotations
+
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import ttnn
+
+from .channel import Channel
+from .check import check_function
+from .execution import Execution
+from .specification import NAMES, TILE
+
+
+class Worker:
+    """The commands are methods, and those of an open device: Execution's."""
+
+    def __init__(self) -> None:
+        self._execution: Execution | None = None
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+        owner = self if hasattr(type(self), command) else self._execution
+        return getattr(owner, command)(**(argument or {}))
+
+    def open(self, mesh_shape: tuple[int, int] = (1, 1), program_cache: bool = True, **options: Any) -> dict[str, Any]:
+        """What the device is. The options left are those of ttnn.open_mesh_device."""
+        device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), **options)
+        if not program_cache:
+            device.disable_and_clear_program_cache()
+        self._execution = Execution(device)
+        return {"arch": device.arch().name.lower(), "chips": device.get_num_devices()}
+
+    def check(self, functions: list[dict[str, Any]], constants: dict[str, Any]) -> list[dict[str, Any]]:
+        prepared: dict[tuple[str, int], Any] = {}
+        return [check_function(f, constants, prepared, self._execution.device) for f in functions]
+
+    def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
+        """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""
+        tile = np.frombuffer(values, np.float32).reshape(TILE, TILE).copy()  # writable
+        tensor = ttnn.Tensor(tile, eval(dtype, NAMES), layout=ttnn.TILE_LAYOUT)
+        shard = tensor.host_buffer().get_shard(ttnn.MeshCoordinate(0, 0))
+        return np.from_dlpack(shard).tobytes(), tensor.to_numpy().astype(np.float32).tobytes()
+
+    def echo(self, value: Any) -> Any:
+        return value
+
+    def close(self) -> None:
+        if self._execution is not None:
+            self._execution.close()
+            self._execution = None
+
+
+def serve(socket: int, own: int, other: int) -> None:
+    """Answers until the other end of the socket is closed. `own` and `other` are descriptors of memory."""
+    channel, worker = Channel(Connection(socket), own, other), Worker()
+    while True:
+        try:
+            command, argument = channel.receive()
+        except EOFError:  # the parent has gone
+            return worker.close()
+        try:
+            answer = "ok", worker.ask(command, argument)
+        except Exception:
+            answer = "error", explanation(traceback.format_exc())
+        channel.send(answer)
+
+
+def explanation(text: str) -> str:
+    """A traceback without the library's C++ frames."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(" --- "))

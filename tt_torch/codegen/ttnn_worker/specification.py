@@ -1,0 +1,72 @@
+"""A tensor as the binary describes it, in the terms of the `ttnn` package."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import ttnn
+
+TILE = 32
+NAMES = {"ttnn": ttnn, "np": np}
+
+
+class Specification:
+    """What the binary says about a tensor, as objects of the package."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.name, self.shape = facts["name"], list(facts["shape"])
+        self.dtype, self.layout, self.memory_config = (
+            eval(facts[k], NAMES) for k in ("dtype", "layout", "memory_config")
+        )
+
+    def make(self, device: Any) -> Any:
+        """A tensor as specified, without values."""
+        if self.memory_config is not None:
+            return ttnn.empty(self.shape, self.dtype, self.layout, device, self.memory_config)
+        return self.place(np.zeros(self.shape, np.float32), device)
+
+    def place(self, array: np.ndarray, device: Any) -> Any:
+        """A tensor as specified, of these values. bfloat16 comes as float32: the package takes no such arrays."""
+        tensor = ttnn.Tensor(array, self.dtype)
+        if self.layout != ttnn.ROW_MAJOR_LAYOUT:
+            tensor = ttnn.to_layout(tensor, self.layout)
+        if self.memory_config is None:
+            return tensor
+        return ttnn.to_device(tensor, device, memory_config=self.memory_config)
+
+    def differences(self, tensor: Any, blocked: bool = False) -> list[str]:
+        """What is not as specified. The padding of tensors that are blocked for one op is the library's."""
+        on_device = ttnn.is_tensor_storage_on_device(tensor)
+        found = {
+            "shape": list(tensor.shape),
+            "padded volume": None if blocked else math.prod(tensor.padded_shape),
+            "dtype": tensor.dtype,
+            "layout": tensor.layout,
+            "memory config": tensor.memory_config() if on_device else None,
+        }
+        wanted = {
+            "shape": self.shape,
+            "padded volume": None if blocked else self._padded_volume(),
+            "dtype": self.dtype,
+            "layout": self.layout,
+            "memory config": self.memory_config,
+        }
+        return [f"{k} is {_short(found[k])}, not {_short(wanted[k])}" for k in wanted if found[k] != wanted[k]]
+
+    def _padded_volume(self) -> int:
+        if self.layout != ttnn.TILE_LAYOUT:
+            return math.prod(self.shape)
+        *outer, rows, columns = [1, 1, *self.shape]
+        return math.prod(outer) * _round_up(rows) * _round_up(columns)
+
+
+def _round_up(size: int) -> int:
+    return -(-size // TILE) * TILE
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, ttnn.MemoryConfig):
+        return f"{value.memory_layout.name} {value.buffer_type.name}"
+    return "host" if value is None else getattr(value, "name", str(value))

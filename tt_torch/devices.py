@@ -1,0 +1,47 @@
+"""Which device runs programs: the emulated one, or one that Tenstorrent's library drives.
+
+Both have the same face: `load(binary)` gives a program, `program(inputs, resident, ...)` runs it, `close()`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tt_torch import runtime
+from tt_torch.config import CompilerConfig
+
+
+class Device(Protocol):
+    """What an executor needs of a device."""
+
+    def load(self, binary: bytes) -> Any:
+        """The first program of a binary, as runtime.Executable takes its inputs and returns its outputs."""
+
+    def close(self) -> None: ...
+
+
+_shared: dict[tuple[Any, ...], Any] = {}
+_lock = threading.Lock()
+
+
+def default_device(config: CompilerConfig) -> Device:
+    """The device of `config` that the whole process shares; opened at first use, closed at exit."""
+    if config.device == "emulated":
+        return runtime.default_device(config.arch)
+    key = config.arch, config.mesh_shape, config.ttnn_python, config.device_timeout
+    with _lock:
+        if key not in _shared or not _shared[key].is_open:
+            _shared[key] = open_device(config, config.mesh_shape)
+        return _shared[key]
+
+
+def open_device(config: CompilerConfig, mesh_shape: Sequence[int], **options: Any) -> Any:
+    """A mesh of its own, of the kind that `config` says: a runtime.Device or TtnnDevice with these `options`."""
+    if config.device == "emulated":
+        return runtime.Device(config.arch, mesh_shape, **options)
+    from tt_torch.codegen.device import TtnnDevice
+
+    ways = {"python": config.ttnn_python, "timeout": config.device_timeout}
+    return TtnnDevice(config.arch, mesh_shape, **options, **ways)
