@@ -21,7 +21,7 @@ class Device:
 
 @pytest.fixture(autouse=True)
 def four_chips(monkeypatch):
-    monkeypatch.setattr(device_manager, "EMULATED_CHIPS", 4)
+    monkeypatch.setattr(device_manager, "_chips", lambda: 4)
     monkeypatch.setattr(device_manager, "_open", Device)
     monkeypatch.setattr(DeviceManager, "_meshes", {})
 

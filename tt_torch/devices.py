@@ -22,6 +22,7 @@ class Device(Protocol):
     def close(self) -> None: ...
 
 
+EMULATED_CHIPS = 8  # a machine as people have it on their desk: four boards of two chips
 _shared: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
 
@@ -37,11 +38,22 @@ def default_device(config: CompilerConfig) -> Device:
         return _shared[key]
 
 
-def open_device(config: CompilerConfig, mesh_shape: Sequence[int], **options: Any) -> Any:
+def open_device(
+    config: CompilerConfig, mesh_shape: Sequence[int], enable_program_cache: bool = True, **options: Any
+) -> Any:
     """A mesh of its own, of the kind that `config` says: a runtime.Device or TtnnDevice with these `options`."""
-    if config.device == "emulated":
+    if config.device == "emulated":  # which always keeps its programs
         return runtime.Device(config.arch, mesh_shape, **options)
     from tt_torch.codegen.device import TtnnDevice
 
-    ways = {"python": config.ttnn_python, "timeout": config.device_timeout}
-    return TtnnDevice(config.arch, mesh_shape, **options, **ways)
+    options |= {"python": config.ttnn_python, "timeout": config.device_timeout}
+    return TtnnDevice(config.arch, mesh_shape, enable_program_cache=enable_program_cache, **options)
+
+
+def available_chips(config: CompilerConfig) -> int:
+    """How many chips a mesh can have."""
+    if config.device == "emulated":
+        return EMULATED_CHIPS
+    from tt_torch.codegen.device import count_chips
+
+    return count_chips(config.ttnn_python, config.device_timeout)

@@ -29,7 +29,9 @@ class Client:
 
     def __init__(self, python: Path | str, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.timeout, self.alive = timeout, True
-        self._folder = tempfile.TemporaryDirectory(prefix="tt_torch_worker_")  # the library writes to where it runs
+        # The library writes to where it runs, and leaves memory of its MPI where this is told to be.
+        self._folder = tempfile.TemporaryDirectory(prefix="tt_torch_worker_")
+        own = {"OMPI_MCA_btl_sm_backing_directory": self._folder.name}
         self._log = Path(self._folder.name) / "log"
         self._arenas = [os.memfd_create(name) for name in ("tt_torch_questions", "tt_torch_answers")]
         ours, theirs = socket.socketpair()
@@ -38,7 +40,7 @@ class Client:
             self._process = subprocess.Popen(
                 [python, "-c", MAIN, Path(__file__).parent, *map(str, passed)],
                 pass_fds=passed,
-                env=dict(environ),
+                env={"TT_LOGGER_LEVEL": "error"} | dict(environ) | own,
                 cwd=self._folder.name,
                 stdout=log,
                 stderr=subprocess.STDOUT,

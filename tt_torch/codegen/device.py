@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ import torch
 from tt_torch import runtime
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import HINT, TIMEOUT, Client
-from tt_torch.codegen.program import Program, Tensor, from_message, numpy_dtype
+from tt_torch.codegen.program import Tensor, from_message, numpy_dtype
 from tt_torch.codegen.source import constant, to_source
 from tt_torch.errors import (
     DeviceError,
@@ -60,7 +61,9 @@ class InProcess:
         try:
             return self._worker.ask(command, argument)
         except Exception as error:
-            raise WorkerError(f"{command} failed: {type(error).__name__}: {error}") from error
+            from tt_torch.codegen.ttnn_worker.refusal import explanation
+
+            raise WorkerError(f"{command} failed: {explanation(error)}") from error
 
     def close(self) -> None:
         self.alive = False
@@ -90,6 +93,16 @@ def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
     folder = environment.default_folder()
     kernels = {"TT_METAL_CACHE": str(folder / "kernels")}  # the stand-in's must not be found by hardware
     return Client(environment.python_in(folder), os.environ | kernels, timeout)
+
+
+@cache
+def count_chips(python: str, timeout: float) -> int:
+    """How many chips the package finds; asked once, as it takes a second."""
+    link = connect(python, timeout)
+    try:
+        return link.ask("chips")
+    finally:
+        link.close()
 
 
 class _Key:
@@ -134,21 +147,22 @@ class Session:
             raise
 
     def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
-        program = self._programs.get(executable)
-        if program is None:
-            program = self._programs[executable] = self._load(executable.program)
         if dropped := self._dropped[:]:
             del self._dropped[: len(dropped)]
             self.ask("forget", {"keys": dropped})
         passed = [a.number if isinstance(a, _Key) else a for a in arguments]
-        return self.ask("run", {"key": program.number, "arguments": passed})
+        return self.ask("run", {"key": self.load(executable).number, "arguments": passed})
 
-    def _load(self, program: Program) -> _Key:
-        key = _Key(next(self._numbers), self._dropped)
+    def load(self, executable: TtnnExecutable) -> _Key:
+        """Sends a program unless it is there."""
+        if known := self._programs.get(executable):
+            return known
+        program, key = executable.program, _Key(next(self._numbers), self._dropped)
         constants = {name: constant(tensor, data) for name, (tensor, data) in program.constants.items()}
         inputs = [tensor.facts() for tensor in program.main.inputs]
         source = to_source(program, "program")
         self.ask("load", {"key": key.number, "source": source, "constants": constants, "inputs": inputs})
+        self._programs[executable] = key
         return key
 
     def _keep(self, described: Tensor, value: torch.Tensor, who: str) -> _Key:
@@ -249,6 +263,8 @@ class TtnnExecutable:
         self.inputs: list[runtime.TensorSpec] = described.inputs
         self.outputs: list[runtime.TensorSpec] = described.outputs
         self._results = runtime.result_forms(self.outputs)
+        with device.session() as session:
+            session.load(self)
 
     def __call__(
         self,

@@ -12,7 +12,6 @@ from typing import Any
 
 from tt_torch.config import CompilerConfig
 
-EMULATED_CHIPS = 8  # a machine as people have it on their desk: four boards of two chips
 
 
 @dataclasses.dataclass
@@ -26,24 +25,30 @@ class _Mesh:
 
 
 def _open(mesh_shape: Sequence[int], **options: Any) -> Any:
-    from tt_torch.runtime import Device
+    from tt_torch.devices import open_device
 
     given = {name: value for name, value in options.items() if value is not None}
-    return Device(arch=CompilerConfig.from_env().arch, mesh_shape=list(mesh_shape), **given)
+    return open_device(CompilerConfig.from_env(), list(mesh_shape), **given)
+
+
+def _chips() -> int:
+    from tt_torch.devices import available_chips
+
+    return available_chips(CompilerConfig.from_env())
 
 
 class DeviceManager:
     """Parent meshes that this process has open, and the sub-meshes cut from each.
 
-    `enable_program_cache` and `dispatch_core_type` are taken for compatibility: an emulated chip
-    always keeps its programs, and has no cores set apart for dispatch.
+    TT_TORCH_DEVICE says which devices these are. `dispatch_core_type` is taken for compatibility, and so is
+    `enable_program_cache` for emulated chips: these always keep their programs, and set no cores apart for dispatch.
     """
 
     _meshes: dict[Any, _Mesh] = {}  # noqa: RUF012 - one per process is the point
 
     @classmethod
     def get_num_available_devices(cls) -> int:
-        return EMULATED_CHIPS
+        return _chips()
 
     @classmethod
     def create_parent_mesh_device(
@@ -58,7 +63,13 @@ class DeviceManager:
         """Opens a mesh, to run programs on or to cut into sub-meshes."""
         assert len(mesh_shape) == 2, "Mesh shape must be a list of two integers."
         assert math.prod(mesh_shape) <= cls.get_num_available_devices(), "Mesh shape exceeds available devices."
-        parent = _open(mesh_shape, device_ids=device_ids, num_hw_cqs=num_hw_cqs, l1_small_size=l1_small_size)
+        parent = _open(
+            mesh_shape,
+            device_ids=device_ids,
+            num_hw_cqs=num_hw_cqs,
+            enable_program_cache=enable_program_cache,
+            l1_small_size=l1_small_size,
+        )
         cls._meshes[parent] = _Mesh(mesh_shape)
         return parent
 

@@ -6,20 +6,10 @@ from typing import Any
 
 import ttnn
 
+from .refusal import refusal
 from .specification import Specification
 
 GRAPH = ttnn._ttnn.graph
-
-
-def refusal(error: BaseException) -> str:
-    """The words of the library's check, without places in its sources and without the backtrace."""
-    text = str(error)
-    if "info:\n" in text:
-        text = text.partition("info:\n")[2]
-    text = text.partition("\nbacktrace:")[0].strip()
-    if "incompatible function arguments" in text:
-        text = "incompatible function arguments; got" + text.rpartition("Invoked with types:")[2]
-    return f"{type(error).__name__}: {' '.join(text.split())}"[:600]
 
 
 def check_function(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -12,6 +11,7 @@ import ttnn
 from .channel import Channel
 from .check import check_function
 from .execution import Execution
+from .refusal import explanation
 from .specification import NAMES, TILE
 
 
@@ -24,6 +24,9 @@ class Worker:
     def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
         owner = self if hasattr(type(self), command) else self._execution
         return getattr(owner, command)(**(argument or {}))
+
+    def chips(self) -> int:
+        return ttnn.get_num_devices()
 
     def open(self, mesh_shape: tuple[int, int] = (1, 1), program_cache: bool = True, **options: Any) -> dict[str, Any]:
         """What the device is. The options left are those of ttnn.open_mesh_device."""
@@ -63,11 +66,6 @@ def serve(socket: int, own: int, other: int) -> None:
             return worker.close()
         try:
             answer = "ok", worker.ask(command, argument)
-        except Exception:
-            answer = "error", explanation(traceback.format_exc())
+        except Exception as error:
+            answer = "error", explanation(error)
         channel.send(answer)
-
-
-def explanation(text: str) -> str:
-    """A traceback without the library's C++ frames."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith(" --- "))
