@@ -1,0 +1,145 @@
+"""A stand-in for the `ttnn` package that computes, with NumPy and the few ops of the tests here: mock devices of the
+real package give zeros. Memory that was deallocated cannot be read, as there."""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import SimpleNamespace
+
+import numpy as np
+
+Dtype = Enum("Dtype", "float32 bfloat16 bfloat8_b bfloat4_b int32 uint32 uint16 uint8")
+float32, bfloat16, bfloat8_b, bfloat4_b, int32, uint32, uint16, uint8 = Dtype
+Layout = Enum("Layout", "ROW_MAJOR TILE")
+ROW_MAJOR_LAYOUT, TILE_LAYOUT = Layout
+DRAM_MEMORY_CONFIG = "DRAM"
+_ttnn = SimpleNamespace(graph=None)
+
+
+class Buffer:
+    def __init__(self, array):
+        self.array, self.users = array, 0
+
+
+class Tensor:
+    def __init__(self, source, dtype=None, layout=ROW_MAJOR_LAYOUT, device=None):
+        if isinstance(source, Tensor):  # a second tensor with the same memory
+            self.buffer, self.dtype, self.layout, self.device = source.buffer, source.dtype, source.layout, source.device
+        else:
+            assert np.ndim(source) == 0 or source.flags.writeable  # as the package demands
+            self.buffer, self.dtype, self.layout, self.device = Buffer(_rounded(source, dtype)), dtype, layout, device
+        self.buffer.users += 1
+
+    def __del__(self):
+        self.buffer.users -= 1
+
+    @property
+    def array(self):
+        if self.buffer.array is None:
+            raise RuntimeError("TT_FATAL: the buffer is deallocated")
+        return self.buffer.array
+
+    def to_numpy(self):
+        assert self.device is None and self.dtype not in (bfloat16, bfloat8_b, bfloat4_b)
+        return self.array
+
+
+def _rounded(array, dtype):
+    if dtype == bfloat16:
+        bits = np.array(array, np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+    return np.array(array).astype(dtype.name)
+
+
+def _same(tensor, **changes):
+    fields = {"dtype": tensor.dtype, "layout": tensor.layout, "device": tensor.device} | changes
+    return Tensor(tensor.array.copy(), **fields)
+
+
+def to_layout(tensor, layout, dtype=None, memory_config=None):
+    return _same(tensor, layout=layout)
+
+
+def to_device(tensor, device, memory_config=None):
+    return _same(tensor, device=device)
+
+
+def from_device(tensor):
+    return _same(tensor, device=None)
+
+
+def typecast(tensor, dtype, memory_config=None):
+    return _same(tensor, dtype=dtype)
+
+
+def to_dtype(tensor, dtype):
+    return _same(tensor, dtype=dtype)
+
+
+def is_tensor_storage_on_device(tensor):
+    return tensor.device is not None
+
+
+def get_device_tensors(tensor):
+    return [tensor]
+
+
+def deallocate(tensor, force):
+    if force or tensor.buffer.users == 1:
+        tensor.buffer.array = None
+
+
+def full(shape, value, dtype, layout, device, memory_config):
+    return Tensor(np.full(shape, value, np.float32), dtype, layout, device)
+
+
+def ne(a, b, dtype, memory_config):
+    return Tensor(a.array != b.array, dtype, a.layout, a.device)
+
+
+def add(a, b, dtype=None, memory_config=None):
+    device_of(a).programs.add("add")
+    return Tensor(a.array + b.array, dtype or a.dtype, a.layout, a.device)
+
+
+def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None):
+    device_of(a).programs.add("linear")
+    result = a.array @ b.array.T + bias.array
+    return Tensor(np.maximum(result, 0) if activation == "relu" else result, dtype, a.layout, a.device)
+
+
+def device_of(tensor):
+    assert tensor.device is not None and tensor.layout == TILE_LAYOUT
+    return tensor.device
+
+
+class Device:
+    def __init__(self):
+        self.programs = set()
+
+    def arch(self):
+        return SimpleNamespace(name="WORMHOLE_B0")
+
+    def get_num_devices(self):
+        return 1
+
+    def num_program_cache_entries(self):
+        return len(self.programs)
+
+
+def MeshShape(*shape):
+    return shape
+
+
+def get_num_devices():
+    return 1
+
+
+def open_mesh_device(shape, **options):
+    if shape != (1, 1):
+        raise RuntimeError(f"Requested mesh shape {shape} requires more devices")
+    return Device()
+
+
+def close_mesh_device(device):
+    device.programs.clear()
