@@ -219,7 +219,7 @@ class CompilerConfig:
     ttnn_python: str = _option(
         _text(),
         "",
-        "the Python interpreter that has the `ttnn` package, for `device=\"ttnn\"`; the one that runs, if empty",
+        'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; the one that runs, if empty',
         "TT_TORCH_TTNN_PYTHON",
     )
     device_timeout: float = _option(

@@ -27,7 +27,7 @@ _shared: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
 
 
-def default_device(config: CompilerConfig) -> Device:
+def default_device(config: CompilerConfig) -> Any:
     """The device of `config` that the whole process shares; opened at first use, closed at exit."""
     if config.device == "emulated":
         return runtime.default_device(config.arch)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from ttnn_devices import network
 
+import tt_torch
 from tt_torch.codegen import environment
 from tt_torch.codegen.check import Checker
 
@@ -23,3 +26,11 @@ def checkers():
     yield get
     for checker in opened.values():
         checker.close()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """What a model was compiled to, arguments of its program, and what it computes."""
+    model, x = network(), torch.randn(3, 16)
+    made = tt_torch.compile_model(model, (x,))
+    return made.binary, made.arguments(x), model(x).detach()

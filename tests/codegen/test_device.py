@@ -1,12 +1,9 @@
-"""device="ttnn": programs on Tenstorrent's library, in a worker and in this process.
-
-Values are proven on a stand-in for the package that computes; what the real one takes, on its mock devices.
-"""
+"""device="ttnn" in a worker and in this process, on a stand-in for Tenstorrent's library that computes: values,
+transport, errors, closing."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from ttnn_devices import asked, network, on
 
 import tt_torch
 from tt_torch import devices
-from tt_torch.codegen import environment, write_program
 from tt_torch.codegen import device as ttnn_device
+from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.device import TtnnDevice
-from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import (
     ConfigError,
     DeviceError,
@@ -37,10 +34,6 @@ from tt_torch.errors import (
 from tt_torch.tools.device_manager import DeviceManager
 
 STAND_IN = str(Path(__file__).with_name("stand_in"))
-
-
-def network() -> nn.Module:
-    return nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4)).eval()
 
 
 @pytest.fixture
@@ -58,34 +51,12 @@ def stand_in(monkeypatch):
         device.close()
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    """What a model was compiled to, arguments of its program, and what it computes."""
-    model, x = network(), torch.randn(3, 16)
-    made = tt_torch.compile_model(model, (x,))
-    return made.binary, made.arguments(x), model(x).detach()
-
-
 WEIGHTS = (0, 1, 3, 4)  # among these arguments
-
-
-def on(device: TtnnDevice, function):
-    options = BackendOptions(devices=[device], compiler_config=CompilerConfig(fallback="error"))
-    return torch.compile(function, backend="tt", options=options)
 
 
 def pid(device: TtnnDevice) -> int:
     with device.session() as session:
         return session._link.pid
-
-
-def asked(device: TtnnDevice, monkeypatch) -> list[str]:
-    """The commands that a device's worker gets from now on."""
-    commands = []
-    with device.session() as session:
-        ask = session._link.ask
-        monkeypatch.setattr(session._link, "ask", lambda c, a=None: (commands.append(c), ask(c, a))[1])
-    return commands
 
 
 def is_alive(process: int) -> bool:
@@ -259,7 +230,9 @@ def test_in_this_process_where_the_package_is(compiled):
         assert device.statistics() == {"programs": 1, "kept": 4, "cached": 1}
         assert isinstance(device._session._link, ttnn_device.InProcess)
         del sys.modules["ttnn"].linear
-        with pytest.raises(WorkerError, match=r"run failed: AttributeError: .*\n  in forward: relu_linear = ttnn.linear"):
+        with pytest.raises(
+            WorkerError, match=r"run failed: AttributeError: .*\n  in forward: relu_linear = ttnn.linear"
+        ):
             device.load(binary)(arguments)
     torch.testing.assert_close(result, expected)
 
@@ -267,7 +240,7 @@ def test_in_this_process_where_the_package_is(compiled):
 def test_what_is_missing_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv(ttnn_device.MOCK, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(EnvironmentMissingError, match="TT_TORCH_TTNN_PYTHON .* tt-torch check --setup"):
+    with pytest.raises(EnvironmentMissingError, match=r"TT_TORCH_TTNN_PYTHON .* tt-torch check --setup"):
         ttnn_device.connect()
     (environment.default_folder()).mkdir(parents=True)
     (environment.default_folder() / environment.READY).touch()
@@ -278,7 +251,11 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path):
 def test_the_variable_chooses_for_loading_and_the_device_manager(compiled, tmp_path, monkeypatch):
     binary, arguments, expected = compiled
     (tmp_path / "net.ttnn").write_bytes(binary)
-    for name, value in {"TT_TORCH_DEVICE": "ttnn", "TT_TORCH_TTNN_PYTHON": sys.executable, "PYTHONPATH": STAND_IN}.items():
+    for name, value in {
+        "TT_TORCH_DEVICE": "ttnn",
+        "TT_TORCH_TTNN_PYTHON": sys.executable,
+        "PYTHONPATH": STAND_IN,
+    }.items():
         monkeypatch.setenv(name, value)
     loaded = tt_torch.load(tmp_path / "net.ttnn")
     torch.testing.assert_close(loaded(*arguments)[0], expected)
@@ -295,100 +272,6 @@ def test_the_variable_chooses_for_loading_and_the_device_manager(compiled, tmp_p
 def test_what_watches_single_ops_needs_the_emulated_device():
     with pytest.raises(ConfigError, match="emulated"):
         CompilerConfig(device="ttnn", profile="folder")
-
-
-# Two chips with the same row of cores switched off.
-TWO_CHIPS = """
-arch: {0: wormhole_b0, 1: wormhole_b0}
-chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}
-chip_unique_ids: {0: 1, 1: 2}
-ethernet_connections: [[{chip: 0, chan: 8}, {chip: 1, chan: 0}], [{chip: 0, chan: 9}, {chip: 1, chan: 1}]]
-ethernet_connections_to_remote_devices: []
-chips_with_mmio: [0: 0]
-harvesting:
-  0: &cores {noc_translation: true, harvest_mask: 32, dram_harvesting_mask: 0, eth_harvesting_mask: 0,
-             pcie_harvesting_mask: 0, l2cpu_harvesting_mask: 0}
-  1: *cores
-boards: [[board_id: 72058994491072686, board_type: n300, chips: [0, 1]]]
-"""
-
-
-@pytest.fixture
-def mock(monkeypatch, tmp_path):
-    """Makes devices of the real package, as the environment's variables for mock devices describe them."""
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
-    opened = []
-
-    def make(cluster: str = "n150", **options) -> TtnnDevice:
-        described = environment.variables(environment.default_folder(), "n150")[ttnn_device.MOCK]
-        if cluster == "two chips":
-            (tmp_path / "two_chips.yaml").write_text(TWO_CHIPS)
-            described = str(tmp_path / "two_chips.yaml")
-        monkeypatch.setenv(ttnn_device.MOCK, described)
-        opened.append(TtnnDevice(**options))
-        return opened[-1]
-
-    yield make
-    for device in opened:
-        device.close()
-
-
-@pytest.mark.needs_ttnn
-@pytest.mark.filterwarnings("ignore:.*mock device")
-def test_the_package_takes_a_whole_program(mock, monkeypatch):
-    def model(x, weight, bias):
-        pooled = nn.functional.max_pool2d(torch.relu(nn.functional.conv2d(x, weight, bias)), 2)
-        return pooled, pooled.mean((2, 3)) > 0, pooled.flatten(1).argmax(1)
-
-    device = mock()
-    inputs = [torch.randn(shape, dtype=torch.bfloat16) for shape in ((2, 3, 10, 10), (8, 3, 3, 3), (8,))]
-    run = on(device, model)
-    results, expected = run(*inputs), model(*inputs)
-    assert [(r.shape, r.dtype) for r in results] == [(e.shape, e.dtype) for e in expected]
-    cached = device.statistics()["cached"]
-    assert cached > 5
-    run(*inputs)
-    assert device.statistics()["cached"] == cached
-
-
-@pytest.mark.needs_ttnn
-def test_the_package_keeps_weights_and_warns_of_mock_devices(mock, compiled, monkeypatch):
-    binary, arguments, expected = compiled
-    device = mock()
-    with pytest.warns(UserWarning, match="mock device: it computes nothing"):
-        run = device.load(binary)
-    commands = asked(device, monkeypatch)
-    for _ in range(2):
-        (result,) = run(arguments, range(5))  # the last one on the device, where the program deallocates it
-    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
-    assert commands == ["keep"] * 5 + ["run"] * 2
-
-
-@pytest.mark.needs_ttnn
-@pytest.mark.filterwarnings("ignore:.*mock device")
-def test_options_of_opening_reach_the_package(mock, compiled):
-    binary, arguments, expected = compiled
-    device = mock("two chips", mesh_shape=(1, 2), num_hw_cqs=2, enable_program_cache=False)
-    (result,) = device.load(binary)(arguments)  # every chip has the same
-    assert result.shape == expected.shape
-    assert device.statistics()["cached"] == 0
-    with pytest.raises(WorkerError, match="Requested mesh shape .* requires 4 devices"):
-        mock("two chips", mesh_shape=(2, 2)).statistics()
-
-
-@pytest.mark.needs_ttnn
-def test_a_written_program_runs_by_itself(compiled, tmp_path):
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
-    write_program(compiled[0], tmp_path / "net.py")
-    folder = environment.default_folder()
-    done = subprocess.run(
-        [environment.python_in(folder), "net.py", "--calls", "2"],
-        env=environment.variables(folder, "n150"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert re.sub(r"[\d.]+ ms", "ms", done.stdout) == "call 0: ms\ncall 1: ms\noutput 0: FLOAT32 [3, 4]\n"
 
 
 OPENED = """

@@ -126,7 +126,9 @@ class Session:
         try:
             found = self.ask("open", options)
             if found["arch"] != arch:
-                raise DeviceError(f"the device is a {found['arch']}, the program is for {arch}: CompilerConfig(arch=...)")
+                raise DeviceError(
+                    f"the device is a {found['arch']}, the program is for {arch}: CompilerConfig(arch=...)"
+                )
         except BaseException:
             self.close()
             raise

@@ -13,7 +13,6 @@ from typing import Any
 from tt_torch.config import CompilerConfig
 
 
-
 @dataclasses.dataclass
 class _Mesh:
     shape: Sequence[int]

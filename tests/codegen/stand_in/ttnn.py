@@ -24,7 +24,12 @@ class Buffer:
 class Tensor:
     def __init__(self, source, dtype=None, layout=ROW_MAJOR_LAYOUT, device=None):
         if isinstance(source, Tensor):  # a second tensor with the same memory
-            self.buffer, self.dtype, self.layout, self.device = source.buffer, source.dtype, source.layout, source.device
+            self.buffer, self.dtype, self.layout, self.device = (
+                source.buffer,
+                source.dtype,
+                source.layout,
+                source.device,
+            )
         else:
             assert np.ndim(source) == 0 or source.flags.writeable  # as the package demands
             self.buffer, self.dtype, self.layout, self.device = Buffer(_rounded(source, dtype)), dtype, layout, device

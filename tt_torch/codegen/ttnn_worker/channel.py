@@ -25,7 +25,7 @@ class _Pickler(pickle.Pickler):
         if type(value) is not np.ndarray:
             return NotImplemented
         whole = value if value.flags.c_contiguous else value.copy(order="C")
-        return np.ndarray, (whole.shape, whole.dtype.str, pickle.PickleBuffer(whole))
+        return np.ndarray, (whole.shape, whole.dtype.str, pickle.PickleBuffer(whole.data))
 
 
 class Arena:

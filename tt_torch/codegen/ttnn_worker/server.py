@@ -22,8 +22,13 @@ class Worker:
         self._execution: Execution | None = None
 
     def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
-        owner = self if hasattr(type(self), command) else self._execution
+        owner = self if hasattr(type(self), command) else self._opened()
         return getattr(owner, command)(**(argument or {}))
+
+    def _opened(self) -> Execution:
+        if self._execution is None:
+            raise RuntimeError("no device is open")
+        return self._execution
 
     def chips(self) -> int:
         return ttnn.get_num_devices()
@@ -38,7 +43,7 @@ class Worker:
 
     def check(self, functions: list[dict[str, Any]], constants: dict[str, Any]) -> list[dict[str, Any]]:
         prepared: dict[tuple[str, int], Any] = {}
-        return [check_function(f, constants, prepared, self._execution.device) for f in functions]
+        return [check_function(f, constants, prepared, self._opened().device) for f in functions]
 
     def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
         """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""

@@ -1,0 +1,109 @@
+"""device="ttnn" on mock devices of the real package: what it takes, and what it is asked."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+import torch
+from torch import nn
+from ttnn_devices import asked, on
+
+from tt_torch.codegen import device as ttnn_device
+from tt_torch.codegen import environment, write_program
+from tt_torch.codegen.device import TtnnDevice
+from tt_torch.errors import WorkerError
+
+pytestmark = pytest.mark.needs_ttnn
+
+# Two chips with the same row of cores switched off.
+TWO_CHIPS = """
+arch: {0: wormhole_b0, 1: wormhole_b0}
+chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}
+chip_unique_ids: {0: 1, 1: 2}
+ethernet_connections: [[{chip: 0, chan: 8}, {chip: 1, chan: 0}], [{chip: 0, chan: 9}, {chip: 1, chan: 1}]]
+ethernet_connections_to_remote_devices: []
+chips_with_mmio: [0: 0]
+harvesting:
+  0: &cores {noc_translation: true, harvest_mask: 32, dram_harvesting_mask: 0, eth_harvesting_mask: 0,
+             pcie_harvesting_mask: 0, l2cpu_harvesting_mask: 0}
+  1: *cores
+boards: [[board_id: 72058994491072686, board_type: n300, chips: [0, 1]]]
+"""
+
+
+@pytest.fixture
+def mock(monkeypatch, tmp_path):
+    """Makes devices of the real package, as the environment's variables for mock devices describe them."""
+    if not environment.is_ready():
+        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+    opened = []
+
+    def make(cluster: str = "n150", **options) -> TtnnDevice:
+        described = environment.variables(environment.default_folder(), "n150")[ttnn_device.MOCK]
+        if cluster == "two chips":
+            (tmp_path / "two_chips.yaml").write_text(TWO_CHIPS)
+            described = str(tmp_path / "two_chips.yaml")
+        monkeypatch.setenv(ttnn_device.MOCK, described)
+        opened.append(TtnnDevice(**options))
+        return opened[-1]
+
+    yield make
+    for device in opened:
+        device.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*mock device")
+def test_the_package_takes_a_whole_program(mock, monkeypatch):
+    def model(x, weight, bias):
+        pooled = nn.functional.max_pool2d(torch.relu(nn.functional.conv2d(x, weight, bias)), 2)
+        return pooled, pooled.mean((2, 3)) > 0, pooled.flatten(1).argmax(1)
+
+    device = mock()
+    inputs = [torch.randn(shape, dtype=torch.bfloat16) for shape in ((2, 3, 10, 10), (8, 3, 3, 3), (8,))]
+    run = on(device, model)
+    results, expected = run(*inputs), model(*inputs)
+    assert [(r.shape, r.dtype) for r in results] == [(e.shape, e.dtype) for e in expected]
+    cached = device.statistics()["cached"]
+    assert cached > 5
+    run(*inputs)
+    assert device.statistics()["cached"] == cached
+
+
+def test_the_package_keeps_weights_and_warns_of_mock_devices(mock, compiled, monkeypatch):
+    binary, arguments, expected = compiled
+    device = mock()
+    with pytest.warns(UserWarning, match="mock device: it computes nothing"):
+        run = device.load(binary)
+    commands = asked(device, monkeypatch)
+    for _ in range(2):
+        (result,) = run(arguments, range(5))  # the last one on the device, where the program deallocates it
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert commands == ["keep"] * 5 + ["run"] * 2
+
+
+@pytest.mark.filterwarnings("ignore:.*mock device")
+def test_options_of_opening_reach_the_package(mock, compiled):
+    binary, arguments, expected = compiled
+    device = mock("two chips", mesh_shape=(1, 2), num_hw_cqs=2, enable_program_cache=False)
+    (result,) = device.load(binary)(arguments)  # every chip has the same
+    assert result.shape == expected.shape
+    assert device.statistics()["cached"] == 0
+    with pytest.raises(WorkerError, match=r"Requested mesh shape .* requires 4 devices"):
+        mock("two chips", mesh_shape=(2, 2)).statistics()
+
+
+def test_a_written_program_runs_by_itself(compiled, tmp_path):
+    if not environment.is_ready():
+        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+    write_program(compiled[0], tmp_path / "net.py")
+    folder = environment.default_folder()
+    command, variables = (
+        [environment.python_in(folder), "net.py", "--calls", "2"],
+        environment.variables(folder, "n150"),
+    )
+    options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.sub(r"[\d.]+ ms", "ms", done.stdout) == "call 0: ms\ncall 1: ms\noutput 0: FLOAT32 [3, 4]\n"

@@ -1,0 +1,27 @@
+"""What the tests of device="ttnn" share."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tt_torch.codegen.device import TtnnDevice
+from tt_torch.config import BackendOptions, CompilerConfig
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4)).eval()
+
+
+def on(device: TtnnDevice, function):
+    options = BackendOptions(devices=[device], compiler_config=CompilerConfig(fallback="error"))
+    return torch.compile(function, backend="tt", options=options)
+
+
+def asked(device: TtnnDevice, monkeypatch) -> list[str]:
+    """The commands that a device's worker gets from now on."""
+    commands = []
+    with device.session() as session:
+        ask = session._link.ask
+        monkeypatch.setattr(session._link, "ask", lambda c, a=None: (commands.append(c), ask(c, a))[1])
+    return commands
