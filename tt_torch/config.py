@@ -381,7 +381,7 @@ class BackendOptions:
         default_factory=lambda: [None],
         metadata={
             "kind": _devices(),
-            "doc": "one device per pipeline stage; None opens the default mesh on first use",
+            "doc": "one device per pipeline stage; None is the chip that the tensors are on, opened at first use",
         },
     )
     async_mode: bool = _option(_synchronous(), False, "return before the device has finished")

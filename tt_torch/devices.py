@@ -27,10 +27,13 @@ _shared: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
 
 
-def default_device(config: CompilerConfig) -> Any:
-    """The device of `config` that the whole process shares; opened at first use, closed at exit."""
+def default_device(config: CompilerConfig, chip: int = 0) -> Any:
+    """The device of `config` that the whole process shares; opened at first use, closed at exit.
+
+    `chip` is that of tensors on `tt:chip`, which the emulated device knows and others do not.
+    """
     if config.device == "emulated":
-        return runtime.default_device(config.arch)
+        return runtime.default_device(config.arch, chip)
     key = config.arch, config.mesh_shape, config.ttnn_python, config.device_timeout
     with _lock:
         if key not in _shared or not _shared[key].is_open:

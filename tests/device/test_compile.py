@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -81,6 +84,73 @@ def test_programs_that_move_tensors():
     assert to_host.device.type == "cpu" and to_host.tolist() == [3, 3]
 
 
+def test_inputs_of_the_cpu_are_copied():
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 4))
+    on_tt = copy.deepcopy(model).tt()
+    x = torch.randn(2, 2, 4, 4)
+    ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    result, expected = compiled(on_tt)(ours), model(theirs)
+    assert result.is_tt
+    (result.cpu() - 1).square().sum().backward()
+    (expected - 1).square().sum().backward()
+    torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(on_tt[0].weight.grad.cpu(), model[0].weight.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_what_pytorch_lets_mix_stays_as_it_is():
+    host, on_tt = torch.arange(3.0), torch.ones(3, device="tt")
+    results = compiled(lambda x, y: (x.to(y), y.to(x), y.type_as(x), x[y.long()], y.copy_(x)))(on_tt, host)
+    assert [value.device.type for value in results] == ["cpu", "tt", "tt", "tt", "cpu"]
+
+
+def test_mixed_calls_that_are_refused():
+    host, on_tt = torch.zeros(3), torch.ones(3, device="tt")
+    for program in (lambda x, y: x.add_(y), lambda x, y: torch.add(x, y, out=x), lambda x, y: torch.add(y, y, out=x)):
+        with pytest.raises(RuntimeError, match="same device"):
+            compiled(program)(host, on_tt)
+    assert host.tolist() == [0, 0, 0]
+
+
+def test_what_decompositions_and_passes_make_is_on_the_device():
+    def program(x):
+        frequencies = torch.fft.fft(x).abs()
+        small = nn.functional.avg_pool3d(x[None], 2).sum() + nn.functional.interpolate(x, 3, mode="bilinear").sum()
+        return frequencies, x.mode(0).values, nn.functional.batch_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3))), small
+
+    x = torch.randn(2, 3, 4, 4)
+    torch.testing.assert_close([v.cpu() for v in compiled(program)(x.tt())], list(program(x)), rtol=1e-4, atol=1e-4)
+
+
+CHIPS = """
+import torch, tt_torch
+from tt_torch import runtime
+model = torch.nn.Linear(512, 512).to("tt:1")
+run = torch.compile(model, backend="tt")
+x = torch.randn(2, 512, device="tt:1")
+with torch.no_grad():
+    y = run(x)
+assert y.device == x.device and torch.allclose(y.cpu(), model(x).cpu(), atol=1e-4)
+first, second = (runtime.default_device(chip=i).memory_stats()["dram"]["peak"] for i in (0, 1))
+assert first < model.weight.nbytes <= second, (first, second)
+here = runtime.default_device()
+for program, options in ((lambda x: x.to("tt:0") * 2, {}), (lambda x: x * 2, {"devices": [here]})):
+    try:
+        torch.compile(program, backend="tt", fullgraph=True, options=options)(x)
+    except Exception as error:
+        print(error.inner_exception)
+"""
+
+
+def test_programs_run_on_the_chip_of_their_tensors():
+    environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
+    done = subprocess.run([sys.executable, "-c", CHIPS], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    two, other = done.stdout.splitlines()
+    assert two == "a program runs on one chip, the tensors of this one are on tt:0 and tt:1"
+    assert other == "the program's tensors are on tt:1, but `devices` has chips (0,)"
+
+
 def test_views_and_updates():
     x = torch.arange(6.0, device="tt").view(2, 3)
     assert compiled(lambda x: x + 1)(x.t()).cpu().tolist() == [[1, 4], [2, 5], [3, 6]]
@@ -97,8 +167,8 @@ def test_attention():
 
 
 def test_host_ops_run_on_the_eager_device():
-    run = torch.compile(lambda x: torch.linalg.qr(x * 2).R + 1, backend="tt")
-    with pytest.warns(tt_torch.dynamo.partition.HostFallbackWarning):
+    run = torch.compile(lambda x: torch.linalg.eigvalsh(x * 2) + 1, backend="tt")
+    with pytest.warns(tt_torch.dynamo.partition.HostFallbackWarning, match="eigh"):
         result = run(torch.eye(3, device="tt"))
     assert result.is_tt
-    torch.testing.assert_close(result.cpu(), torch.linalg.qr(torch.eye(3) * 2).R + 1)
+    torch.testing.assert_close(result.cpu(), torch.linalg.eigvalsh(torch.eye(3) * 2) + 1)

@@ -19,9 +19,10 @@ from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule
 
+from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-from tt_torch.devices import default_device
+from tt_torch.devices import Device, default_device
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
@@ -30,7 +31,7 @@ from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
 from tt_torch.dynamo.tracing import partition, without_mkldnn
-from tt_torch.errors import ConfigError, TTTorchError
+from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 from tt_torch.executor import Executor
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
@@ -223,22 +224,22 @@ def _runner(
         from tt_torch.bringup.op_by_op import OpByOp
 
         return OpByOp(program, roles, config)
-    device = options.devices[0] if options.devices else None
+    device = _device(program, options)
 
     def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
         if config.enable_intermediate_verification or config.bisect:
             from tt_torch.bringup.verifying import compile_verified
 
-            return compile_verified(piece, roles, config, device or default_device(config))
+            return compile_verified(piece, roles, config, device)
         compiled = compile_graph(piece, roles, config)
         if config.compile_depth != CompileDepth.EXECUTE:
+            piece.recompile()
             return lambda inputs: piece(*inputs)
-        opened = device or default_device(config)
         if config.profile:
             from tt_torch.profiling.recorder import ProfiledExecutor, session
 
-            return ProfiledExecutor(compiled, opened, session(config.profile, config.arch))
-        return Executor(compiled, opened)
+            return ProfiledExecutor(compiled, device, session(config.profile, config.arch))
+        return Executor(compiled, device)
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
     exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=listener is None)
@@ -247,3 +248,20 @@ def _runner(
         listener(device_runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
     return ExactRunner(device_runner, program.forward, plan, resident)
+
+
+def _device(program: GraphModule, options: BackendOptions) -> Device:
+    """The device that the options name, else the chip that the program's tensors are on."""
+    (output,) = (n for n in program.graph.nodes if n.op == "output")
+    border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
+    places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
+    names = " and ".join(sorted(map(str, places)))
+    if len(places) > 1:
+        raise DeviceError(f"a program runs on one chip, the tensors of this one are on {names}")
+    chip = next((place.index for place in places), 0)
+    device = options.devices[0] if options.devices else None
+    if device is None:
+        return default_device(options.compiler_config, chip)
+    if places and isinstance(device, runtime.Device) and chip not in device.device_ids:
+        raise DeviceError(f"the program's tensors are on {names}, but `devices` has chips {device.device_ids}")
+    return device

@@ -1,8 +1,8 @@
 """What PyTorch's tracing does otherwise for the device than it would for a CPU.
 
-Recurrent layers unroll, optimizers with fused=True are traced in their foreach form, and seeds of random numbers are
-kept for the backward pass. The first two are settings of Dynamo: they hold for every backend of the process once
-this module is imported.
+Recurrent layers unroll, optimizers with fused=True are traced in their foreach form, operands on the CPU are copied
+where others are on the device, and seeds of random numbers are kept for the backward pass. The first three are
+settings of Dynamo: they hold for every backend of the process once this module is imported.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from torch.optim import adagrad, adam, sgd
 from torch.utils.checkpoint import CheckpointPolicy
 
 from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.mixed_devices import run_node
 
 torch._dynamo.config.allow_rnn = True
+torch._dynamo.utils.run_node = run_node
 
 
 @contextmanager

@@ -339,16 +339,17 @@ def _read(buffer: tuple[int, list[int], Any]) -> torch.Tensor:
     return result
 
 
-_default: dict[str, Device] = {}
+_default: dict[tuple[str, int], Device] = {}
 _default_lock = threading.Lock()
 
 
-def default_device(arch: str = "wormhole_b0") -> Device:
-    """The one device of an architecture that everybody shares; opened at first use, closed at exit."""
+def default_device(arch: str = "wormhole_b0", chip: int = 0) -> Device:
+    """The one device of this chip that everybody shares; opened at first use, closed at exit."""
+    key = arch, chip
     with _default_lock:
-        if arch not in _default or not _default[arch].is_open:
-            _default[arch] = Device.shared(arch)
-        return _default[arch]
+        if key not in _default or not _default[key].is_open:
+            _default[key] = Device.shared(arch, chip)
+        return _default[key]
 
 
 @atexit.register

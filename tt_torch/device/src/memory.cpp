@@ -69,6 +69,8 @@ class Pool {
     drop_cache();
   }
 
+  c10::DeviceIndex index() const { return index_; }
+
   DeviceStats stats() {
     std::lock_guard lock(mutex_);
     return stats_;
@@ -162,9 +164,21 @@ Pool& pool_of(c10::DeviceIndex device) {
   return *pools[at];
 }
 
+void report(const Block& block, int64_t sign) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const DeviceStats stats = block.pool->stats();
+  const auto now = [](const auto& stat) {
+    return static_cast<size_t>(stat[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current);
+  };
+  c10::reportMemoryUsageToProfiler(block.host.mutable_data(), sign * static_cast<int64_t>(block.bytes),
+                                   now(stats.allocated_bytes), now(stats.reserved_bytes),
+                                   c10::Device(kType, block.pool->index()));
+}
+
 void release(void* context) {
   const std::unique_ptr<Block> block(static_cast<Block*>(context));
   block->pool->give_back(*block);
+  report(*block, -1);
 }
 
 }  // namespace
@@ -183,6 +197,7 @@ c10::DataPtr Allocator::allocate(size_t bytes) {
   block->host = {c10::Storage::use_byte_size_t(), static_cast<int64_t>(bytes), c10::GetAllocator(c10::kCPU),
                  /*resizable=*/true};
   void* data = block->host.mutable_data();
+  report(*block, 1);
   return {data, block.release(), &release, device};
 }
 
@@ -190,7 +205,9 @@ c10::DataPtr Allocator::adopt(c10::Storage host, c10::DeviceIndex device) {
   if (host.nbytes() == 0) return {nullptr, c10::Device(kType, device)};
   void* data = host.mutable_data();
   const size_t bytes = host.nbytes();
-  return {data, pool_of(device).take(bytes, std::move(host)).release(), &release, c10::Device(kType, device)};
+  std::unique_ptr<Block> block = pool_of(device).take(bytes, std::move(host));
+  report(*block, 1);
+  return {data, block.release(), &release, c10::Device(kType, device)};
 }
 
 const Block* Allocator::block_of(const c10::DataPtr& data) {

@@ -12,6 +12,7 @@
 #include <torch/library.h>
 
 #include "memory.h"
+#include "profiler.h"
 #include "tt/device/values.h"
 
 namespace tt::device {
@@ -51,8 +52,10 @@ at::Tensor on_host(const at::Tensor& tensor) {
 }
 
 at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  const int64_t begin = begin_work();
   at::Tensor to = on_host(self);
   at::native::copy_(to, on_host(source), non_blocking);
+  end_work(Work::Copy, begin, (self.is_cpu() ? source : self).device().index());
   return self;
 }
 

@@ -2,6 +2,7 @@
 
 #include "chips.h"
 #include "memory.h"
+#include "profiler.h"
 
 namespace tt::device {
 
@@ -62,6 +63,12 @@ void follow(const at::Tensor& tensor, const at::Tensor& view) {
   }
   if (!tensor.sizes().equals(view.sizes()) || !tensor.strides().equals(view.strides()))
     take_geometry(tensor, view);
+}
+
+Crossing::Crossing() : begin_(begin_work()) {}
+
+Crossing::~Crossing() {
+  if (begin_) end_work(Work::Op, begin_, device());
 }
 
 at::Tensor Crossing::enter(const at::Tensor& tensor) {

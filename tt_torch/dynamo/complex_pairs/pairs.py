@@ -19,6 +19,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_any, tree_map
 
+from tt_torch.dynamo.decompositions.registry import device_of
+
 aten = torch.ops.aten
 REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 COMPLEX = {real: kind for kind, real in REAL.items()}
@@ -89,7 +91,7 @@ def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> 
         return [stacked(r) if isinstance(r, Pair) else r for r in results]
 
     mode = detect_fake_mode(fakes) or FakeTensorMode()
-    with preserve_node_meta(), mode:
+    with preserve_node_meta(), mode, device_of(fakes):
         return make_fx(run, decomposition_table=decompositions)(*inputs)
 
 
@@ -97,7 +99,7 @@ def _border(fake: Tensor) -> Tensor:
     if not is_complex(fake):
         return fake
     with fake.fake_mode:
-        return torch.empty((*fake.shape, 2), dtype=REAL[fake.dtype])
+        return torch.empty((*fake.shape, 2), dtype=REAL[fake.dtype], device=fake.device)
 
 
 class _Pairs(Interpreter):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import get_decompositions
+from torch.utils._pytree import tree_leaves
 
 aten = torch.ops.aten
 
@@ -154,10 +157,27 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = get_decompositions(TAKEN)
 
 def decomposes(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        DECOMPOSITIONS.update(dict.fromkeys(ops, function))
+        DECOMPOSITIONS.update(dict.fromkeys(ops, _beside_operands(function)))
         return function
 
     return register
+
+
+def _beside_operands(function: Callable[..., Any]) -> Callable[..., Any]:
+    """New tensors are made where the operands are, when these are not on the CPU."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with device_of((args, kwargs)):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def device_of(values: Any) -> torch.device | nullcontext:
+    """The device of tensors among the values that are not on the CPU, for a `with` in which new tensors go there."""
+    devices = (v.device for v in tree_leaves(values) if isinstance(v, Tensor))
+    return next((device for device in devices if device.type != "cpu"), nullcontext())
 
 
 def lengths(x: Tensor, dim: int) -> tuple[int, int]:

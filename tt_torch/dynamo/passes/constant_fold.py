@@ -39,7 +39,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
         stand_in.meta = dict(node.meta)
         last.append(stand_in)
         with unset_fake_temporarily():
-            constants[stand_in.name] = value.contiguous()
+            constants[stand_in.name] = value.contiguous().to(node.meta["val"].device)
         node.replace_all_uses_with(stand_in)
     return constants
 
@@ -70,4 +70,12 @@ def _foldable(node: Node, values: dict[Node, Any]) -> bool:
 
 
 def _concrete(argument: Any, values: dict[Node, Any]) -> Any:
-    return torch.fx.node.map_arg(argument, lambda n: values[n])
+    """Values in the place of nodes, all on the CPU."""
+
+    def leaf(value: Any) -> Any:
+        value = values[value] if isinstance(value, Node) else value
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        return value.cpu() if isinstance(value, torch.Tensor) else value
+
+    return torch.fx.node.map_aggregate(argument, leaf)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.passes.rewriting import Rules, call, user_line, value
+from tt_torch.dynamo.passes.rewriting import Rules, call, fill, user_line, value
 from tt_torch.errors import UnsupportedOpError
 
 aten = torch.ops.aten
@@ -82,7 +82,7 @@ def filled(node: Node, a: dict[str, Any]) -> Node | None:
     if isinstance(number, Node):
         return None
     found = value(node)
-    return call(node, aten.full.default, list(found.shape), number, dtype=found.dtype)
+    return fill(node, found.shape, number, found.dtype)
 
 
 REDUCTIONS = [
@@ -126,7 +126,7 @@ def fill_empty(graph: Graph) -> None:
         found = node.meta.get("val")
         if node.op == "call_function" and isinstance(found, torch.Tensor) and not found.numel():
             with graph.inserting_before(node):
-                node.replace_all_uses_with(call(node, aten.full.default, list(found.shape), 0, dtype=found.dtype))
+                node.replace_all_uses_with(fill(node, found.shape, 0, found.dtype))
             if not node.is_impure():
                 graph.erase_node(node)
 

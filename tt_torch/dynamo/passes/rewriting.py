@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -53,6 +53,11 @@ def call(node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
     with value(node).fake_mode:
         new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": target(*values, **named)}
     return new
+
+
+def fill(node: Node, shape: Sequence[int], number: float, dtype: torch.dtype) -> Node:
+    """A tensor of one number, on the device of the result of `node`."""
+    return call(node, torch.ops.aten.full.default, list(shape), number, dtype=dtype, device=value(node).device)
 
 
 def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:

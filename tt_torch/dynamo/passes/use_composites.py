@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from tt_torch.dynamo import composites
-from tt_torch.dynamo.passes.rewriting import Rules, call, composite, only_first, value
+from tt_torch.dynamo.passes.rewriting import Rules, call, composite, fill, only_first, value
 
 aten, prims = torch.ops.aten, torch.ops.prims
 RULES = Rules()
@@ -35,7 +35,7 @@ def remainder(node: Node, a: dict[str, Any]) -> Node:
 def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
     """A tensor of the result's type, as type promotion makes operands."""
     if not isinstance(given, Node):
-        return call(node, aten.full.default, [1] * value(node).dim(), given, dtype=dtype)
+        return fill(node, [1] * value(node).dim(), given, dtype)
     return given if value(given).dtype is dtype else call(node, prims.convert_element_type.default, given, dtype)
 
 
@@ -144,7 +144,8 @@ def _additive(node: Node, mask: Node | None, dtype: torch.dtype) -> Node | None:
     """A boolean mask (True takes part) as one to add to the scores."""
     if mask is None or value(mask).dtype is not torch.bool:
         return mask
-    zero, lowest = (call(node, aten.scalar_tensor.default, v, dtype=dtype) for v in (0.0, -math.inf))
+    place = {"dtype": dtype, "device": value(node).device}
+    zero, lowest = (call(node, aten.scalar_tensor.default, v, **place) for v in (0.0, -math.inf))
     return call(node, aten.where.self, mask, zero, lowest)
 
 
@@ -153,11 +154,8 @@ def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
     """To the form with one output that StableHLO has as one op."""
     if not only_first(node):
         return None
-    sizes, dtype = list(value(a["running_mean"]).shape), value(a["running_mean"]).dtype
-    weight, bias = (
-        a[name] or call(node, aten.full.default, sizes, neutral, dtype=dtype)
-        for name, neutral in (("weight", 1.0), ("bias", 0.0))
-    )
+    sizes, dtype = value(a["running_mean"]).shape, value(a["running_mean"]).dtype
+    weight, bias = (a[name] or fill(node, sizes, neutral, dtype) for name, neutral in (("weight", 1.0), ("bias", 0.0)))
     statistics = (a["running_mean"], a["running_var"])
     return call(
         node, aten.batch_norm.default, a["input"], weight, bias, *statistics, False, a["momentum"], a["eps"], False

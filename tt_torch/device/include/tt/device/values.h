@@ -24,6 +24,11 @@ TT_DEVICE_API void follow(const at::Tensor& tensor, const at::Tensor& view);
 // For the time of one op: device tensors go in as views, results come out on the device.
 class TT_DEVICE_API Crossing {
  public:
+  Crossing();
+  ~Crossing();
+  Crossing(const Crossing&) = delete;
+  Crossing& operator=(const Crossing&) = delete;
+
   at::Tensor enter(const at::Tensor& tensor);
   at::Tensor leave(const at::Tensor& result);
   void finish() const;  // all that were entered follow their views
@@ -34,6 +39,7 @@ class TT_DEVICE_API Crossing {
     at::Tensor tensor, view;
   };
   c10::SmallVector<Pair, 4> pairs_;
+  int64_t begin_;  // for the profiler
 };
 
 }  // namespace tt::device

@@ -1,0 +1,47 @@
+"""torch.profiler sees the device: an event for each op and copy, under the PyTorch op that it belongs to."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+BOTH = (ProfilerActivity.CPU, ProfilerActivity.PrivateUse1)
+
+
+def on_device(profiler: profile) -> list[str]:
+    return [event.name for event in profiler.events() if event.device_type == DeviceType.PrivateUse1]
+
+
+def test_ops_and_copies(tmp_path):
+    w = torch.randn(8, 8, device="tt")
+    with profile(activities=BOTH) as profiler:
+        (torch.randn(8, 8).tt() @ w).relu().cpu()
+    assert on_device(profiler) == ["aten::copy_", "aten::mm", "aten::relu", "aten::copy_"]
+    host = {e.name: e for e in profiler.events() if e.device_type == DeviceType.CPU}
+    assert [kernel.name for kernel in host["aten::mm"].kernels] == ["aten::mm"]
+    assert host["aten::mm"].self_device_time_total > 0
+    profiler.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [e["cat"] for e in events if e.get("cat") in ("kernel", "gpu_memcpy")].count("kernel") == 2
+    assert any(e["name"] == "process_name" and e["args"]["name"] == "tt" for e in events)
+
+
+def test_memory():
+    with profile(activities=BOTH, profile_memory=True) as profiler:
+        kept = torch.empty(1024, device="tt")
+        torch.empty(2048, device="tt")
+    memory = {row.key: row.self_device_memory_usage for row in profiler.key_averages()}
+    assert (memory["aten::empty"], memory["[memory]"]) == (3 * kept.nbytes, -2 * kept.nbytes)
+
+
+def test_only_what_is_asked_for():
+    x = torch.ones(3, device="tt")
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        x + x
+    assert on_device(profiler) == []
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
+        (x + x).cpu()
+    assert on_device(profiler) == ["op", "copy"]  # nobody records what PyTorch called them

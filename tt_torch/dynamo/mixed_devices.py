@@ -1,0 +1,68 @@
+"""Tensors of the CPU beside tensors of the device: eager PyTorch refuses such a call, a captured program copies.
+
+While Dynamo captures a program it tries each op on fake tensors. Where PyTorch refuses one whose operands lie on
+both, copies to the device go into the graph before it; gradients then find their way back to the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._dynamo import utils
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+_run_node = utils.run_node
+
+
+def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> Any:
+    """What Dynamo calls for each op: its result on fake tensors, RuntimeError for what PyTorch refuses."""
+    strangers, device = _strangers(node)
+    if device is None:
+        return _run_node(tracer, node, args, kwargs, nnmodule)
+    refusal: RuntimeError | None = None
+    try:
+        result = _run_node(tracer, node, args, kwargs, nnmodule)
+        if not _ignores_devices(node):
+            return result
+    except RuntimeError as error:
+        refusal = error
+    copies = {n: n.meta["example_value"].to(device) for n in strangers}
+    moved = {id(n.meta["example_value"]): copy for n, copy in copies.items()}
+    args, kwargs = pytree.tree_map(lambda value: moved.get(id(value), value), (args, kwargs))
+    failure: RuntimeError | None = None
+    try:
+        result = _run_node(tracer, node, args, kwargs, nnmodule)
+        if any(copy._version for copy in copies.values()):
+            failure = refusal  # the op writes to the CPU's tensor
+    except RuntimeError as error:
+        failure = refusal or error
+    if failure:
+        raise failure  # outside of the handler: Dynamo looks at its cause
+    _insert(node, copies, device)
+    return result
+
+
+def _insert(node: Node, copies: Mapping[Node, torch.Tensor], device: torch.device) -> None:
+    """Lets the node read copies on the device of some of its operands."""
+    for operand, value in copies.items():
+        with node.graph.inserting_before(node):
+            copy = node.graph.call_method("to", (operand, device))
+        copy.meta["example_value"] = value
+        node.replace_input_with(operand, copy)
+
+
+def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
+    """Operands on the CPU beside some on the device, and which device; scalars of the CPU may be anywhere."""
+    values = [(n, n.meta.get("example_value")) for n in node.all_input_nodes]
+    tensors = [(n, value) for n, value in values if isinstance(value, torch.Tensor)]
+    device = next((value.device for _, value in tensors if value.device.type == "tt"), None)
+    strangers = [n for n, value in tensors if value.device.type == "cpu" and value.dim()]
+    return (strangers, device) if strangers else ([], None)
+
+
+def _ignores_devices(node: Node) -> bool:
+    """Whether PyTorch accepts anything of a fake op: convolutions look at their input's device only."""
+    return getattr(node.target, "__name__", "").startswith("conv")
