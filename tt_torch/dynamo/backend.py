@@ -22,7 +22,7 @@ from torch.fx import GraphModule
 from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-from tt_torch.devices import Device, default_device
+from tt_torch.devices import default_device
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
@@ -250,7 +250,7 @@ def _runner(
     return ExactRunner(device_runner, program.forward, plan, resident)
 
 
-def _device(program: GraphModule, options: BackendOptions) -> Device:
+def _device(program: GraphModule, options: BackendOptions) -> Any:
     """The device that the options name, else the chip that the program's tensors are on."""
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
