@@ -229,6 +229,15 @@ def _reductions(
     return [Row(f"{name} {o or 'all'}", _reduce(name, o), [R], dtypes, scale) for o in options]
 
 
+def _in_chunks(reduction: str) -> Callable[..., torch.Tensor]:
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2, allow_retain_graph=True)
+
+    def loss(x: torch.Tensor, matrix: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.linear_cross_entropy(x, matrix, target, weight=weight, reduction=reduction, options=options)
+
+    return loss
+
+
 ONE_DIM = [o for o in DIMS if not isinstance(o.get("dim"), tuple)]
 REDUCTIONS = [
     *_reductions("sum", EVERY, DIMS, scale=10),
@@ -256,6 +265,10 @@ REDUCTIONS = [
     Row("sum to float", lambda x: x.sum(-1, dtype=f32), [X], ALL),
     Row("mean of integers as float", lambda x: x.float().mean(), [X], INTS),
     Row("var uncorrected", lambda x: x.var(-1, correction=0), [X]),
+    Row("var without freedom", lambda x: (x[:1].var(0), x.std(0, correction=5), x[:0].var()), [X], (f32,)),
+    Row("std_mean", lambda x: torch.std_mean(x, 1, keepdim=True), [X], (f32,)),
+    Row("trace", torch.trace, [(3, 4)], NUMBERS),
+    Row("unsafe_split", lambda x: x.unsafe_split(2, 1), [X], NUMBERS),
     Row("var_mean", lambda x: torch.var_mean(x, 1), [X], (f32,)),
     Row("norm", lambda x: x.norm(dim=-1), [X]),
     Row("vector_norm 1", lambda x: torch.linalg.vector_norm(x, 1, dim=(0, 1)), [X]),
@@ -273,6 +286,13 @@ REDUCTIONS = [
     Row("cross_entropy", F.cross_entropy, [(4, 7), index(0, 7, 4)]),
     Row("cross_entropy ignoring", F.cross_entropy, [(4, 7), tensor([1, -100, 3, -100], i64)]),
     Row("nll_loss", F.nll_loss, [(4, 7), index(0, 7, 4)]),
+    Row("huber_loss", F.huber_loss, [X, X]),
+    Row("soft_margin_loss", F.soft_margin_loss, [X, X]),
+    *(
+        Row(f"linear_cross_entropy {r}", _in_chunks(r), [(5, 3), (7, 3), tensor([1, 0, -100, 6, 3], i64), (7,)], (f32,))
+        for r in ("mean", "none")
+    ),
+    Row("log_softmax near 0", lambda x: x.log_softmax(0, dtype=torch.float64), [tensor([9.0, -3, 1])], (f32,)),
     Row("bce_with_logits", F.binary_cross_entropy_with_logits, [X, uniform(0, 1, *X)]),
     Row("kl_div", lambda x, y: F.kl_div(x, y, reduction="batchmean"), [X, positive(*X)]),
 ]

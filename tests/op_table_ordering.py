@@ -51,6 +51,6 @@ ORDERINGS = [
     Row("logcumsumexp with NaN", lambda x: x.logcumsumexp(1), [SPECIAL], (f32,)),
     Row("scans of nothing", lambda x: (x.cumsum(0), x.cumprod(0), x.cummax(0), x.logcumsumexp(0)), [(0, 3)], (f32,)),
     *(_scalars(name) for name in ("sort", "median", "nanmedian", "mode", "argmin", "argsort")),
-    *(_scalars(name, 0) for name in ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "argmax")),
+    *(_scalars(name, 0) for name in ("max", "min", "cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "argmax")),
     *(_scalars(name, 1) for name in ("topk", "kthvalue")),
 ]

@@ -23,6 +23,10 @@ def _gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[tor
     return run
 
 
+def _fractional(pool: Callable[..., Any], size: int) -> Callable[..., Any]:
+    return lambda x, samples: pool(x, size, output_size=3, return_indices=True, _random_samples=samples)
+
+
 def _gradients(functions: dict[str, tuple[Callable[..., Any], tuple[int, ...]]]) -> list[Row]:
     return [Row(f"{name} backward", _gradient(f), [shape], (f32,), scale=10) for name, (f, shape) in functions.items()]
 
@@ -56,6 +60,8 @@ POOLING = [
     Row("max_pool3d", lambda x: F.max_pool3d(x, 2), [VOLUME]),
     Row("max_pool3d indices", lambda x: F.max_pool3d(x, 3, 2, 1, **POSITIONS), [VOLUME], (f32,)),
     Row("max_pool3d all", lambda x: F.max_pool3d(x, (2, 3, 2), (2, 1, 3), (1, 1, 0), (1, 2, 1), True), [VOLUME]),
+    Row("fractional_max_pool2d", _fractional(F.fractional_max_pool2d, 2), [IMAGE, uniform(0, 1, 3, 4, 2)], (f32,)),
+    Row("fractional_max_pool3d", _fractional(F.fractional_max_pool3d, 2), [VOLUME, uniform(0, 1, 2, 3, 3)], (f32,)),
     Row("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, 4, **POSITIONS), [SIGNAL], (f32,)),
     Row("adaptive_max_pool2d indices", lambda x: F.adaptive_max_pool2d(x, (4, 3), **POSITIONS), [IMAGE], (f32,)),
     Row("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, (2, 3, 4), **POSITIONS), [VOLUME], (f32,)),

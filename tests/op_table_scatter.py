@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from op_rows import ALL, INTS, NUMBERS, Row, b1, f32, i64, index, of, tensor
 
 
@@ -20,6 +21,14 @@ BOTH = {True: "", False: " without self"}
 PICKED = tensor([[True, False, True, True, False]] * 2, b1)
 aten = torch.ops.aten
 EDGES = tensor([-1.0, 0.0, 0.5, 2.0])
+LENGTHS = tensor([0, 3, 1, 0, 3], i64)
+
+
+def _bags(mode: str) -> Callable[..., torch.Tensor]:
+    """One of them is empty."""
+    offsets = torch.tensor([0, 3, 3])
+    return lambda i, w: F.embedding_bag(i, w, offsets, mode=mode)
+
 
 SCATTERING = [
     *(
@@ -85,4 +94,27 @@ SCATTERING = [
     Row("dist", torch.dist, [(3, 4), (3, 4)]),
     Row("dist 3", lambda x, y: torch.dist(x, y, 3), [(3, 4), (3, 4)], (f32,)),
     Row("renorm", lambda x: x.renorm(2, 1, 0.5), [(3, 4, 5)], (f32,)),
+    Row("pdist", F.pdist, [(5, 3)], (f32,)),
+    Row("histogram", lambda x: x.histogram(5), [(20,)], (f32,)),
+    Row(
+        "histogramdd",
+        lambda x, a, b, w: torch.histogramdd(x, [a, b], weight=w, density=True),
+        [(9, 2), EDGES, EDGES, (9,)],
+        (f32,),
+    ),
+    *(
+        Row(f"segment_reduce {r}", lambda x, n, r=r: torch.segment_reduce(x, r, lengths=n), [(7, 2), LENGTHS], (f32,))
+        for r in ("max", "mean", "prod")
+    ),
+    Row(
+        "segment_reduce offsets",
+        lambda x, o: torch.segment_reduce(x, "sum", offsets=o, initial=1),
+        [(7,), tensor([1, 3, 3, 6], i64)],
+    ),
+    *(Row(f"embedding_bag {m}", _bags(m), [index(0, 6, 7), (6, 4)], (f32,)) for m in ("mean", "max")),
+    Row(
+        "embedding_bag weighted",
+        lambda i, w, s: F.embedding_bag(i, w, mode="sum", per_sample_weights=s, padding_idx=2),
+        [index(0, 6, 3, 4), (6, 4), (3, 4)],
+    ),
 ]

@@ -55,7 +55,7 @@ def shift_left(x: Tensor, bits: int) -> Tensor:
     return x * (1 << bits)
 
 
-def _as_int32(op: Any) -> Callable[..., Any]:
+def as_int32(op: Any) -> Callable[..., Any]:
     """torch-mlir takes uint8 for int8 where it needs its smallest value."""
 
     def compute(x: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -70,10 +70,10 @@ def _as_int32(op: Any) -> Callable[..., Any]:
     return compute
 
 
-for op in [aten.amax.default, aten.amin.default, aten.max.default, aten.min.default, aten.max.dim, aten.min.dim]:
-    decomposes(op)(_as_int32(op))
+for op in [aten.amax.default, aten.amin.default, aten.max.default, aten.min.default]:
+    decomposes(op)(as_int32(op))
 for op in [aten.argmax.default, aten.argmin.default]:
-    decomposes(op)(_as_int32(op))
+    decomposes(op)(as_int32(op))
 
 
 def _tensor_form(op: Any) -> Callable[[Tensor, int], Tensor]:

@@ -155,3 +155,37 @@ def adaptive_max_pool3d_backward(grad: Tensor, x: Tensor, positions: Tensor) -> 
 def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Any) -> Tensor:
     dims = len(sizes)
     return _put(x, positions, [*x.shape[:-dims], *sizes], dims, add=False)
+
+
+# --- fractional pooling
+
+
+def _fractional_begins(size: int, kernel: int, count: int, sample: Tensor) -> Tensor:
+    """(images, channels, count): where windows begin, at steps of a fraction; the last one ends at the end."""
+    last = torch.full_like(sample, size - kernel, dtype=torch.int64).unsqueeze(-1)
+    if count == 1:
+        return last
+    step = torch.full((), size - kernel, dtype=sample.dtype) / (count - 1)
+    place = torch.arange(count - 1).to(sample.dtype) + sample.unsqueeze(-1)
+    begins = torch.trunc(place * step) - torch.trunc(sample * step).unsqueeze(-1)
+    return torch.cat([begins.to(torch.int64).clamp(0, size - kernel), last], -1)
+
+
+@decomposes(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
+def fractional_max_pool(x: Tensor, kernel: Ints, counts: Ints, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """`samples` (images, channels, dims) has the fraction of the last dimension first in 2d, last in 3d."""
+    dims = len(counts)
+    images = x if x.dim() == dims + 2 else x.unsqueeze(0)
+    sizes = images.shape[-dims:]
+    at = images.new_zeros((*images.shape[:2], *[1] * (2 * dims)), dtype=torch.int64)
+    for d, (size, k, count, stride) in enumerate(zip(sizes, kernel, counts, _strides(sizes), strict=True)):
+        sample = samples[..., dims - 1 - d if dims == 2 else d]
+        place = _fractional_begins(size, k, count, sample).unsqueeze(-1) + torch.arange(k)
+        shape = [1] * (2 * dims)
+        shape[d], shape[dims + d] = count, k
+        at = at + place.reshape(*images.shape[:2], *shape) * stride
+    at = at.flatten(-dims)  # (images, channels, *counts, elements of a window)
+    flat = images.flatten(2)
+    values, which = flat.gather(-1, at.flatten(2)).reshape(at.shape).max(-1)
+    where = at.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    return (values, where) if images is x else (values.squeeze(0), where.squeeze(0))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_opmath
 
+from tt_torch.dynamo.decompositions.integers import as_int32
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -32,6 +33,10 @@ def along(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @along(aten.sort.default, aten.sort.stable)
 def sort(*_: Any, **__: Any) -> Any:
     return NotImplemented  # it becomes a composite
+
+
+for op in (aten.max.dim, aten.min.dim):
+    along(op)(as_int32(op))
 
 
 @along(aten.topk.default)

@@ -199,6 +199,19 @@ def normal_around(mean: Any, std: Any = 1, generator: None = None) -> Tensor:
     return _standard_normal(size).to(tensors[0].dtype) * std + mean
 
 
+@decomposes(aten.normal.float_float)
+def normal_of_size(
+    mean: float,
+    std: float,
+    size: Sequence[int],
+    *,
+    generator: None = None,
+    dtype: torch.dtype | None = None,
+    **place: Any,
+) -> Tensor:
+    return (_standard_normal(size) * std + mean).to(dtype or torch.get_default_dtype())
+
+
 @decomposes(aten.native_dropout.default)
 def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is False or p == 0:

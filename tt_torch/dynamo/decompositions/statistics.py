@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.registry import decomposes, lengths
 
 aten = torch.ops.aten
 
@@ -20,6 +22,38 @@ def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
     if p != 2 or mode == 2 or (mode != 1 and rows <= LONG):
         return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
     return aten._euclidean_dist(x, y)
+
+
+@decomposes(aten._pdist_forward.default)
+def pdist(x: Tensor, p: float = 2) -> Tensor:
+    """Of each row to the rows after it."""
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1)
+    return torch.linalg.vector_norm(x[first] - x[second], p, -1)
+
+
+@decomposes(aten.var.correction, aten.std.correction)
+def variance(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Any:
+    """Without a degree of freedom: a root of it is the same. torch-mlir divides by what is left, even below 0."""
+    dims = list(dim or range(x.dim()))
+    freedom = math.prod(lengths(x, d)[1] for d in dims) - (1 if correction is None else correction)
+    if not x.numel():
+        return torch.full_like(x.sum(dims, keepdim), math.nan)
+    if x.dim() and freedom > 0:
+        return NotImplemented
+    if not x.dim():
+        return torch.where(x == x, 0.0 if freedom > 0 else math.nan, math.nan).to(x.dtype)
+    spread = (x - x.mean(dims, True)).abs().amax(dims, keepdim)
+    return torch.where(spread > 0, math.inf, math.nan).to(x.dtype)
+
+
+@decomposes(aten.var_mean.correction)
+def variance_and_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dims = list(dim or range(x.dim()))
+    return torch.var(x, dims, correction=correction, keepdim=keepdim), torch.mean(x, dims, keepdim)
 
 
 @decomposes(aten.histc.default)
@@ -57,3 +91,97 @@ def searchsorted(
 @decomposes(aten.searchsorted.Scalar)
 def searchsorted_scalar(edges: Tensor, value: float, **options: Any) -> Tensor:
     return searchsorted(edges, torch.full((), value, dtype=edges.dtype), **options)
+
+
+# --- histograms in one and more dimensions
+
+
+def _edges(x: Tensor, bins: Sequence[int], bounds: Sequence[float] | None) -> tuple[Tensor, ...]:
+    """Of equal bins for each column of x (elements, dims), between bounds or the least and the largest element."""
+    edges = []
+    for d, count in enumerate(bins):
+        if bounds:
+            low, high = (torch.full((), bound, dtype=x.dtype) for bound in bounds[2 * d : 2 * d + 2])
+        else:
+            low, high = x[:, d].amin(), x[:, d].amax()
+        single = low == high
+        low, high = torch.where(single, low - 0.5, low), torch.where(single, high + 0.5, high)
+        place = torch.arange(count + 1)
+        up, down = (p.to(x.dtype) * ((high - low) / count) for p in (place, count - place))
+        edges.append(torch.where(place < (count + 1) // 2, low + up, high - down))
+    return tuple(edges)
+
+
+def _counts(x: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
+    """Elements, or their weights, in each bin. A bin begins at its edge; the last one has its end, too."""
+    shape = [e.shape[0] - 1 for e in edges]
+    place: Tensor | int = 0
+    inside = torch.ones(x.shape[:1], dtype=torch.bool)
+    for d, (edge, count) in enumerate(zip(edges, shape, strict=True)):
+        column = x[:, d].contiguous()
+        at = (torch.searchsorted(edge, column, right=True) - 1).clamp(0, count - 1)
+        inside = inside & (column >= edge[0]) & (column <= edge[-1])
+        place = place * count + at
+    ones = inside.to(x.dtype) if weight is None else torch.where(inside, weight.reshape(-1), 0)
+    counts = x.new_zeros(math.prod(shape)).scatter_add(0, place, ones).reshape(shape)  # type: ignore[arg-type]
+    if density:
+        counts = counts / counts.sum()
+        for d, edge in enumerate(edges):
+            counts = counts / edge.diff().reshape([-1 if i == d else 1 for i in range(len(shape))])
+    return counts
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x.reshape(-1, x.shape[-1])
+
+
+@decomposes(aten.histogram.bin_ct)
+def histogram(
+    x: Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    if not x.numel():
+        return NotImplemented
+    x = x.reshape(-1, 1)
+    edges = _edges(x, [bins], range)
+    return _counts(x, edges, weight, density), edges[0]
+
+
+@decomposes(aten.histogram.bins_tensor)
+def histogram_between(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False) -> Any:
+    return (_counts(x.reshape(-1, 1), [bins], weight, density), bins.clone()) if x.numel() else NotImplemented
+
+
+@decomposes(aten._histogramdd_bin_edges.default)
+def histogramdd_edges(
+    x: Tensor,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    return list(_edges(_rows(x), bins, range)) if x.numel() else NotImplemented
+
+
+@decomposes(aten._histogramdd_from_bin_cts.default)
+def histogramdd(
+    x: Tensor,
+    bins: Sequence[int],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    return _counts(_rows(x), _edges(_rows(x), bins, range), weight, density) if x.numel() else NotImplemented
+
+
+@decomposes(aten._histogramdd_from_bin_tensors.default)
+def histogramdd_between(
+    x: Tensor, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: bool = False
+) -> Any:
+    return _counts(_rows(x), bins, weight, density) if x.numel() else NotImplemented

@@ -1,0 +1,98 @@
+"""Losses of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules import linear_cross_entropy as _defines_its_ops  # noqa: F401
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+torch_nn = torch.ops.torch_nn
+
+
+@decomposes(aten._log_softmax.default)
+def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Any:
+    """Narrow floats are rounded once; float64, of which the device has the first 24 bits, keeps those of a result
+    near zero: the logarithm is that of 1 and what all but the largest elements add to it."""
+    if not x.dim():
+        return torch.where(x.isfinite(), 0.0, torch.nan).to(x.dtype)
+    if x.dtype in (torch.bfloat16, torch.float16):
+        return aten._log_softmax(x.to(torch.float32), dim, False).to(torch.float32 if half_to_float else x.dtype)
+    if x.dtype is not torch.float64:
+        return NotImplemented
+    below = x - x.amax(dim, True)
+    largest = below == 0
+    others = torch.where(largest, 0, torch.exp(below)).sum(dim, True)
+    return below - torch.log1p(others + (largest.to(x.dtype).sum(dim, True) - 1))
+
+
+def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """The class that each row is looked up at, and its weight, 0 for those that are ignored."""
+    kept = target != ignore_index
+    classes = torch.where(kept, target, 0)
+    own = torch.ones_like(classes, dtype=torch.float32) if weight is None else weight[classes].to(torch.float32)
+    return classes, torch.where(kept, own, 0)
+
+
+def _logits(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    logits = x.to(torch.float32) @ matrix.to(torch.float32).mT
+    return logits if bias is None else logits + bias.to(torch.float32)
+
+
+def _at(x: Tensor, classes: Tensor) -> Tensor:
+    return x.gather(1, classes.unsqueeze(1)).squeeze(1)
+
+
+@decomposes(torch_nn._linear_cross_entropy_batch_chunked.default)
+def linear_cross_entropy(
+    x: Tensor,
+    matrix: Tensor,
+    target: Tensor,
+    bias: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: torch.dtype,
+    allow_retain_graph: bool,
+    to_x: bool,
+    to_matrix: bool,
+    to_bias: bool,
+) -> Any:
+    """Cross entropy of x (rows, features) @ matrix' (features, classes), in one piece, and its gradients."""
+    if label_smoothing or not x.shape[0] or x.dtype is torch.float64:
+        return NotImplemented
+    logits = _logits(x, matrix, bias)
+    classes, weights = _weighted(target, weight, ignore_index)
+    scaled = weights / weights.sum() if reduction == "mean" else weights
+    loss = -(_at(torch.log_softmax(logits, 1), classes) * scaled).sum()
+    hit = classes.unsqueeze(1) == torch.arange(matrix.shape[0])
+    slope = (torch.softmax(logits, 1) - hit.to(torch.float32)) * scaled.unsqueeze(1)
+    return (
+        loss.to(x.dtype),
+        (slope @ matrix.to(torch.float32)).to(x.dtype) if to_x else x.new_zeros((0, 0)),
+        (slope.mT @ x.to(torch.float32)).to(x.dtype) if to_matrix else x.new_zeros((0, 0)),
+        slope.sum(0).to(x.dtype) if to_bias else x.new_zeros((0,)),
+    )
+
+
+@decomposes(torch_nn._linear_cross_entropy_batch_chunked_no_reduction.default)
+def linear_cross_entropy_of_rows(
+    x: Tensor,
+    matrix: Tensor,
+    target: Tensor,
+    bias: Tensor | None,
+    weight: Tensor | None,
+    ignore_index: int,
+    *how: Any,
+) -> Any:
+    if not x.shape[0] or x.dtype is torch.float64:
+        return NotImplemented
+    classes, weights = _weighted(target, weight, ignore_index)
+    return (-_at(torch.log_softmax(_logits(x, matrix, bias), 1), classes) * weights).to(x.dtype)

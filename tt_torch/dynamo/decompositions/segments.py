@@ -1,0 +1,94 @@
+"""Reductions over runs of neighbouring elements: segments, and bags of embeddings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import decomposes
+
+aten = torch.ops.aten
+
+# Reductions with what they start from, under their names for scatter_reduce.
+STARTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)}
+STARTS |= {"max": ("amax", -math.inf), "min": ("amin", math.inf)}
+BAGS = "sum", "mean", "max"  # the modes of embedding_bag
+
+
+def _segment_of(place: Tensor, offsets: Tensor) -> Tensor:
+    """The last segment that begins at or before each place, -1 before the first. Of empty ones the last."""
+    return (place.unsqueeze(-1) >= offsets.unsqueeze(-2)).sum(-1) - 1
+
+
+def _reduce(rows: Tensor, segment: Tensor, count: int, reduce: str, start: float) -> Tensor:
+    """`rows` reduced along the last dimension of `segment`; what is in none of the segments goes into one more."""
+    axis = segment.dim() - 1
+    segment = torch.where(segment < 0, count, segment)
+    places = segment.reshape(segment.shape + (1,) * (rows.dim() - segment.dim())).expand(rows.shape)
+    shape = [count + 1 if d == axis else size for d, size in enumerate(rows.shape)]
+    return rows.new_full(shape, start).scatter_reduce(axis, places, rows, reduce).narrow(axis, 0, count)
+
+
+@decomposes(aten.segment_reduce.default)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Any:
+    """Lengths or offsets along the last dimension of theirs, which is `axis`."""
+    if offsets is None and lengths is not None:
+        offsets = torch.nn.functional.pad(lengths.cumsum(-1), (1, 0))
+    if offsets is None or indices is not None or not data.numel():
+        return NotImplemented
+    segment = _segment_of(torch.arange(data.shape[axis]), offsets)
+    count = offsets.shape[-1] - 1
+    segment = torch.where(segment < count, segment, -1)
+    name, start = STARTS[reduce]
+    wide = data.to(torch.float32) if data.dtype in (torch.bfloat16, torch.float16) else data
+    result = _reduce(wide, segment, count, name, start if initial is None else initial)
+    if reduce == "mean":
+        size = offsets.diff(dim=-1).reshape(offsets.shape[:-1] + (count,) + (1,) * (data.dim() - offsets.dim()))
+        empty = math.nan if initial is None else result
+        result = torch.where(size == 0, empty, result / size.clamp(min=1))
+    return result.to(data.dtype)
+
+
+@decomposes(aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """Bags (bags, features) of rows of `weight`; empty ones are 0. The other results serve the backward pass."""
+    bags = offsets.shape[0] - include_last_offset
+    if not indices.numel() or not bags:
+        return NotImplemented
+    segment = _segment_of(torch.arange(indices.shape[0]), offsets[:bags])
+    kept = indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
+    segment = torch.where(kept, segment, -1)
+    rows = weight.index_select(0, indices).to(torch.float32)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.to(torch.float32).unsqueeze(-1)
+    name, start = STARTS[BAGS[mode]]
+    result = _reduce(rows, segment, bags, name, start)
+    size = (segment == torch.arange(bags).unsqueeze(-1)).sum(-1)
+    if BAGS[mode] == "mean":
+        result = result / size.clamp(min=1).unsqueeze(-1)
+    result = torch.where(size.unsqueeze(-1) > 0, result, 0).to(weight.dtype)
+    unused = torch.zeros_like(offsets)
+    return result, segment.to(offsets.dtype), torch.constant_pad_nd(size, [0, int(include_last_offset)]), unused
