@@ -24,6 +24,7 @@ CONV2D = {
     "1x1": ([IMAGE, (6, 4, 1, 1), (6,)], {}),
     "stride": ([IMAGE, (6, 4, 3, 3), (6,)], {"stride": 2}),
     "stride by side": ([IMAGE, (6, 4, 3, 3)], {"stride": (1, 3)}),
+    "narrow": ([(16, 4, 3, 3), (6, 4, 3, 3), (6,)], {}),
     "padding": ([IMAGE, (6, 4, 3, 3), (6,)], {"padding": (1, 2)}),
     "same": ([IMAGE, (6, 4, 3, 3), (6,)], {"padding": "same"}),
     "same even kernel": ([IMAGE, (6, 4, 2, 4)], {"padding": "same"}),

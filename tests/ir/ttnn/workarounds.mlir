@@ -79,3 +79,100 @@ func.func @main(%a: tensor<2x3xi32>, %b: tensor<3x4xi32>) -> tensor<2x4xi32> {
   %0 = "ttir.matmul"(%a, %b) {transpose_a = false, transpose_b = false} : (tensor<2x3xi32>, tensor<3x4xi32>) -> tensor<2x4xi32>
   return %0 : tensor<2x4xi32>
 }
+
+// -----
+
+// Powers of integers have a number as exponent.
+// CHECK-LABEL: @main(
+func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
+  // CHECK: "ttnn.pow_scalar"(%arg0) {rhs = {I32 = {value = 3 : i64}}}
+  %0 = "ttir.full"() {shape = array<i64: 1>, fill_value = 3 : i64} : () -> tensor<1xi32>
+  %1 = "ttir.pow"(%a, %0) : (tensor<2x3xi32>, tensor<1xi32>) -> tensor<2x3xi32>
+  return %1 : tensor<2x3xi32>
+}
+
+// -----
+
+// Integers are divided twice as floats.
+// CHECK-LABEL: @main(
+func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {
+  // CHECK: [[R:%[0-9]+]] = "ttnn.remainder"(%arg0, %arg1)
+  // CHECK: "ttnn.subtract"(%arg0, [[R]])
+  // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
+  // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
+  // CHECK-NOT: ttnn.divide
+  %0 = "ttir.divide"(%a, %b) : (tensor<2x3xi32>, tensor<2x3xi32>) -> tensor<2x3xi32>
+  return %0 : tensor<2x3xi32>
+}
+
+// -----
+
+// Elements of a vector.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<5xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
+  // CHECK: "ttnn.gather"({{.*}}) {dim = 1 {{.*}} -> tensor<1x3xf32
+  %0 = "ttir.gather"(%x, %i) {dim = 0 : i64} : (tensor<5xf32>, tensor<3xi32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+// Positions of float32 are UINT32, those of bfloat16 UINT16.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x5xf32>, %y: tensor<2x5xbf16>) -> (tensor<2x5xi32>, tensor<2x5xi32>) {
+  // CHECK: "ttnn.sort"(%arg0) {{.*}} -> ({{.*}}, tensor<2x5xui32
+  // CHECK: "ttnn.sort"(%arg1) {{.*}} -> ({{.*}}, tensor<2x5xui16
+  %0, %1 = "ttir.sort"(%x) {dim = 1 : i64, descending = false, stable = false} : (tensor<2x5xf32>) -> (tensor<2x5xf32>, tensor<2x5xi32>)
+  %2, %3 = "ttir.sort"(%y) {dim = 1 : i64, descending = false, stable = false} : (tensor<2x5xbf16>) -> (tensor<2x5xbf16>, tensor<2x5xi32>)
+  return %1, %3 : tensor<2x5xi32>, tensor<2x5xi32>
+}
+
+// -----
+
+// Maxima of float32: nine elements of each window are gathered.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x64x4xf32>) -> tensor<1x1x16x4xf32> {
+  // CHECK: [[G:%[0-9]+]] = "ttnn.gather"(%arg0, {{.*}} -> tensor<1x1x144x4xf32
+  // CHECK: [[W:%[0-9]+]] = "ttnn.reshape"([[G]]) {{.*}} -> tensor<1x9x16x4xf32
+  // CHECK: "ttnn.max"([[W]]) {{.*}} -> tensor<1x1x16x4xf32
+  // CHECK-NOT: max_pool2d
+  %0 = "ttir.max_pool2d"(%x) {batch_size = 1 : i64, input_height = 8 : i64, input_width = 8 : i64, channels = 4 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>} : (tensor<1x1x64x4xf32>) -> tensor<1x1x16x4xf32>
+  return %0 : tensor<1x1x16x4xf32>
+}
+
+// -----
+
+// Places of maxima come in rows.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x64x4xbf16>) -> tensor<1x1x16x4xi32> {
+  // CHECK: "ttnn.max_pool2d_with_indices"(%arg0) {{.*}} -> (tensor<1x1x16x4xbf16, {{.*}}"RowMajor"{{.*}}tensor<1x1x16x4xui16, {{.*}}"RowMajor"
+  %0, %1 = "ttir.max_pool2d_with_indices"(%x) {batch_size = 1 : i64, input_height = 8 : i64, input_width = 8 : i64, channels = 4 : i64, kernel_size = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>} : (tensor<1x1x64x4xbf16>) -> (tensor<1x1x16x4xbf16>, tensor<1x1x16x4xi32>)
+  return %1 : tensor<1x1x16x4xi32>
+}
+
+// -----
+
+// The largest of what is scattered to a place.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x5xf32>, %i: tensor<2x3xi32>, %s: tensor<2x3xf32>) -> tensor<2x5xf32> {
+  // CHECK: "ttnn.eq"({{.*}} -> tensor<2x3x5xbf16
+  // CHECK: "ttnn.where"({{.*}} -> tensor<2x3x5xf32
+  // CHECK: [[M:%[0-9]+]] = "ttnn.max"({{.*}} -> tensor<2x5xf32
+  // CHECK: "ttnn.maximum"(%arg0, [[M]])
+  %0 = "ttir.scatter"(%x, %i, %s) {dim = 1 : i64, scatter_reduce_type = "Max"} : (tensor<2x5xf32>, tensor<2x3xi32>, tensor<2x3xf32>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// A convolution of each channel along a row has a bias; a narrow image becomes wider.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x20x3xf32>, %w: tensor<3x1x1x3xf32>, %y: tensor<1x1x40x3xf32>, %v: tensor<6x3x1x1xf32>) -> (tensor<1x1x18x3xf32>, tensor<1x1x40x6xf32>) {
+  // CHECK: [[B:%[0-9]+]] = "ttnn.full"() {fill_value = {FP = {value = 0.0{{.*}} -> tensor<1x1x1x3xf32
+  // CHECK: "ttnn.conv2d"(%arg0, %arg1, [[B]])
+  // CHECK: "ttnn.conv2d"(%arg2, %arg3) {{.*}}padding = array<i64: 19, 0, 0, 1>{{.*}} -> tensor<1x1x60x6xf32
+  // CHECK: "ttnn.slice_static"({{.*}} -> tensor<1x20x2x6xf32
+  %0 = "ttir.conv2d"(%x, %w) {batch_size = 1 : i64, input_height = 1 : i64, input_width = 20 : i64, in_channels = 3 : i64, out_channels = 3 : i64, kernel_size = array<i64: 1, 3>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x20x3xf32>, tensor<3x1x1x3xf32>) -> tensor<1x1x18x3xf32>
+  %1 = "ttir.conv2d"(%y, %v) {batch_size = 1 : i64, input_height = 20 : i64, input_width = 2 : i64, in_channels = 3 : i64, out_channels = 6 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 2, 1>, padding = array<i64: 19, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x40x3xf32>, tensor<6x3x1x1xf32>) -> tensor<1x1x40x6xf32>
+  return %0, %1 : tensor<1x1x18x3xf32>, tensor<1x1x40x6xf32>
+}

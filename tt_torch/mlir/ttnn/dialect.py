@@ -108,6 +108,7 @@ for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     op(name, table, "lhs rhs", fixed={"type": WIRE_COMPARISONS.get(name, camel(name))}, infer=rule, derived=derived)
 op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
 op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
+op("pow_scalar", "EltwiseBinaryCompositeScalarOp", "lhs", "rhs", fixed={"type": "PowScalar"}, infer=infer.same)
 op("where", "EltwiseTernaryWhereOp", "first second third", infer=infer.where)
 op("typecast", "TypecastOp", "in", derived=("dtype",), needs={"in": as_result})
 
@@ -187,8 +188,7 @@ op(
     "MaxPool2dWithIndicesOp",
     "in",
     f"channels {SLIDING}",
-    results="result result_indices",
-    infer=infer.pool2d_with_indices,
+    results="result result_indices",  # as of orderings, the library chooses the type of the positions
 )
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
 

@@ -1,0 +1,61 @@
+"""Attention that the fused op of the library does not take."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, workaround
+
+
+@workaround("ttnn.scaled_dot_product_attention")
+def attention_in_steps(op: Any, b: Builder) -> Any:
+    """Attention that the fused op does not take is a product, a softmax and a product:
+
+    "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
+    "Padding is not supported on the head_dim dimension"
+    "Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension"
+    """
+    query, key, value, mask = ods.operands_of(op).values()
+    sizes = [shape(query)[-1], shape(value)[-1]]
+    fits = layout_of(query).dtype == "BFloat16" and all(s % TILE == 0 for s in sizes) and sizes[0] == sizes[1]
+    if fits and (mask is None or shape(mask)[0] in (1, shape(query)[0])):
+        return None
+    key, value = (_all_heads(b, x, shape(query)[1]) for x in (key, value))
+    scale = ods.attr(op, "scale")
+    factor = full(b, sizes[0] ** -0.5 if scale is None else scale, layout_of(query).dtype)
+    query = make(b, "multiply", query, factor)
+    scores = make(b, "matmul", query, key, transpose_a=False, transpose_b=True)
+    if ods.attr(op, "is_causal"):
+        mask = _causal_mask(b, shape(scores)[-2], shape(scores)[-1], layout_of(query).dtype)
+    if mask is not None:
+        scores = make(b, "add", scores, mask)
+    weights = make(b, "softmax", scores, dimension=3, numeric_stable=True)
+    return make(b, "matmul", weights, value, transpose_a=False, transpose_b=False)
+
+
+def _all_heads(b: Builder, x: Any, heads: int) -> Any:
+    """Each of fewer heads as often as there are heads of the query for it."""
+    batch, own, length, size = shape(x)
+    if own == heads:
+        return x
+    apart = reshape(b, x, [batch * own, 1, length, size])
+    repeated = make(b, "repeat", apart, repeat_dims=[1, heads // own, 1, 1])
+    return reshape(b, repeated, [batch, heads, length, size])
+
+
+def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Any:
+    """0 where a row may see a column, else -inf."""
+    down = reshape(b, _count(b, rows), [rows, 1])
+    across = reshape(b, _count(b, columns), [1, columns])
+    sees = make(b, "ge", down, across, dtype="BFloat16")
+    zero, never = full(b, 0.0, dtype), full(b, -math.inf, dtype)
+    return make(b, "where", sees, zero, never, dtype=dtype)
+
+
+def _count(b: Builder, length: int) -> Any:
+    kind = with_layout([length], Layout("Float32", tiled=False))
+    return b("ttnn.arange", type=kind, start=0.0, end=float(length), step=1.0)

@@ -1,0 +1,96 @@
+"""Arithmetic of integers that the library has for floats only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, producer, shape
+from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn.from_ttir.creation import number
+from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+
+
+@workaround("ttnn.matmul")
+def products_of_integer_matrices(op: Any, b: Builder) -> Any:
+    """Integers are multiplied element by element and summed:
+
+    "Unsupported data format for input A: DataType::INT32"
+    """
+    left, right = op.operands
+    if legality.takes(op, left):
+        return None
+    left = _transposed(b, left) if ods.attr(op, "transpose_a") else left
+    right = _transposed(b, right) if ods.attr(op, "transpose_b") else right
+    left = reshape(b, left, [*shape(left), 1])
+    right = reshape(b, right, [*shape(right)[:-2], 1, *shape(right)[-2:]])
+    product = make(b, "multiply", left, right)
+    return make(b, "sum", product, dim_arg=[len(shape(product)) - 2], keep_dim=False)
+
+
+def _transposed(b: Builder, x: Any) -> Any:
+    *outer, rows, columns = range(len(shape(x)))
+    return make(b, "permute", x, permutation=[*outer, columns, rows])
+
+
+@workaround("ttnn.prod")
+def products_of_integers(op: Any, b: Builder) -> Any:
+    """Integers are multiplied half by half:
+
+    "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got DataType::INT32"
+    """
+    (x,), dim = op.operands, ods.attr(op, "dim_arg")
+    if legality.takes(op, x):
+        return None
+    while (size := shape(x)[dim]) > 1:
+        half = size // 2
+        product = make(b, "multiply", slices(b, x, dim, 0, half), slices(b, x, dim, half, 2 * half))
+        rest = [slices(b, x, dim, 2 * half, size)] if size % 2 else []
+        x = make(b, "concat", [product, *rest], dim=dim, dtype=layout_of(product).dtype) if rest else product
+    return reshape(b, x, shape(op.results[0]))
+
+
+@workaround("ttnn.pow")
+def powers_of_integers(op: Any, b: Builder) -> Any:
+    """The exponent of integers is a number, and so has to be constant:
+
+    "tensor exponents are not supported for integer inputs, use a scalar integer exponent"
+    """
+    base, exponent = op.operands
+    constant = producer(exponent, "ttnn.full")
+    if legality.takes(op, base) or constant is None:
+        return None
+    power = ods.attr(constant, "fill_value")["I32"]["value"]
+    return make(b, "pow_scalar", base, rhs=number(power)) if power >= 0 else None
+
+
+@workaround("ttnn.divide")
+def quotients_of_integers(op: Any, b: Builder) -> Any:
+    """Integers are divided to float32. Twice, without what the division leaves, is exact: the second quotient is by how
+    much the first is wrong. What is negative and not whole is rounded up, as division of integers is.
+
+    "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input values are None or
+    ttnn.float32"
+    """
+    left, right = op.operands
+    if not legality.is_integer(layout_of(op.results[0]).dtype):
+        return None
+    rest = make(b, "remainder", left, right)
+    whole = make(b, "subtract", left, rest)
+    first = _near_quotient(b, whole, right)
+    missing = make(b, "subtract", whole, make(b, "multiply", first, right))
+    down = make(b, "add", first, _near_quotient(b, missing, right))
+    zero = full(b, 0, layout_of(rest).dtype)
+    inexact = make(b, "multiply", _predicate(b, "ne", rest, zero), _predicate(b, "lt", down, zero))
+    return make(b, "add", down, typecast(b, inexact, layout_of(rest).dtype))
+
+
+def _predicate(b: Builder, name: str, left: Any, right: Any) -> Any:
+    return make(b, name, left, right, dtype="BFloat16")
+
+
+def _near_quotient(b: Builder, left: Any, right: Any) -> Any:
+    quotient = make(b, "divide", typecast(b, left, "Float32"), typecast(b, right, "Float32"))
+    rounded = make(b, "floor", make(b, "add", quotient, full(b, 0.5, "Float32")))
+    return typecast(b, rounded, layout_of(left).dtype)

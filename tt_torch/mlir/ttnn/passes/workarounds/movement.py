@@ -1,0 +1,127 @@
+"""Data movement and conversion."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, typecast, workaround
+
+
+@workaround("ttnn.typecast")
+def conversion_of_bytes(op: Any, b: Builder) -> Any:
+    """Bytes of an input are converted before they become tiles:
+
+    "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors"
+    """
+    (x,) = op.operands
+    if layout_of(x).dtype != "UInt8" or layout_of(x).tiled or not layout_of(op.results[0]).tiled:
+        return None
+    return typecast(b, x, layout_of(op.results[0]).dtype, tiled=False)
+
+
+@workaround("ttnn.pad")
+def padding_in_front(op: Any, b: Builder) -> Any:
+    """Rows are padded at their beginning in row-major layout:
+
+    "ttnn.pad: on device tile padding does not support front padding"
+    """
+    if not any(ods.attr(op, "padding")[::2]) or not layout_of(op.results[0]).tiled:
+        return None
+    return make(b, "pad", *op.operands, tiled=False, **ods.attrs_of(op))
+
+
+@workaround("ttnn.scatter")
+def scatter_of_float32(op: Any, b: Builder) -> Any:
+    """float32 is scattered in row-major layout:
+
+    "Scatter doesn't work for fp32 tiled tensors yet"
+    """
+    if layout_of(op.results[0]) != Layout("Float32"):
+        return None
+    return make(b, "scatter", *op.operands, tiled=False, **ods.attrs_of(op))
+
+
+@workaround("ttnn.gather")
+def elements_of_vectors(op: Any, b: Builder) -> Any:
+    """Vectors are gathered from as matrices of one row:
+
+    "Can't convert shape rank"
+    """
+    x, index = op.operands
+    return None if len(shape(x)) > 1 else gather(b, x, index, ods.attr(op, "dim"))
+
+
+def gather(b: Builder, x: Any, index: Any, dim: int) -> Any:
+    """torch.gather, for vectors, too."""
+    if len(shape(x)) != 1:
+        return make(b, "gather", x, index, dim=dim)
+    x, index = (reshape(b, v, [1, *shape(v)]) for v in (x, index))
+    return reshape(b, make(b, "gather", x, index, dim=1), shape(index)[1:])
+
+
+@workaround("ttnn.embedding")
+def embedding_of_other_types_than_bfloat16(op: Any, b: Builder) -> Any:
+    """Rows of a table that is not bfloat16 are gathered element by element, which is exact:
+
+    "Weights tensor must have BFLOAT16 dtype"
+    """
+    indices, table = op.operands
+    if legality.takes(op, table):
+        return None
+    width, count = shape(table)[-1], math.prod(shape(indices))
+    table = reshape(b, table, [math.prod(shape(table)[:-1]), width])
+    columns = reshape(b, indices, [count, 1])
+    if width > 1:
+        columns = make(b, "repeat", columns, repeat_dims=[1, width])
+    rows = gather(b, table, columns, 0)
+    return reshape(b, rows, shape(op.results[0]))
+
+
+@workaround("ttnn.scatter")
+def scatter_to_the_largest_or_smallest(op: Any, b: Builder) -> Any:
+    """Each element of the result is compared with all that go there:
+
+    "reduce must be either 'add' or 'multiply' (case-sensitive), got amax"
+    """
+    (x, index, source), a = op.operands, ods.attrs_of(op)
+    if a["scatter_reduce_type"] in legality.SCATTERED:
+        return None
+    largest, dtype = a["scatter_reduce_type"] == "Max", layout_of(x).dtype
+    last = len(shape(x)) - 1
+    x, index, source = (_dim_last(b, v, a["dim"]) for v in (x, index, source))
+    length = shape(x)[-1]
+    padding = [p for own, there in zip(shape(index)[:-1], shape(x), strict=False) for p in (0, there - own)] + [0, 0]
+    if any(padding):  # with places that do not exist
+        index = make(b, "pad", index, padding=padding, value=float(length))
+        source = make(b, "pad", source, padding=padding, value=0.0)
+    apart = [*shape(index), 1]
+    goes = make(b, "eq", reshape(b, index, apart), _numbers(b, length, layout_of(index).dtype), dtype="BFloat16")
+    least = _least(dtype) if largest else _greatest(dtype)
+    spread = make(b, "where", goes, reshape(b, source, apart), full(b, least, dtype, [1]), dtype=dtype)
+    found = make(b, "max" if largest else "min", spread, dim_arg=[last], keep_dim=False)
+    return _dim_last(b, make(b, "maximum" if largest else "minimum", x, found), a["dim"])
+
+
+def _least(dtype: str) -> float | int:
+    return -math.inf if dtype in legality.FLOATS else -(2**31)
+
+
+def _greatest(dtype: str) -> float | int:
+    return math.inf if dtype in legality.FLOATS else 2**31 - 1
+
+
+def _dim_last(b: Builder, x: Any, dim: int) -> Any:
+    """Exchanges a dimension with the last one."""
+    order = list(range(len(shape(x))))
+    order[dim], order[-1] = order[-1], order[dim]
+    return x if order == sorted(order) else make(b, "permute", x, permutation=order)
+
+
+def _numbers(b: Builder, length: int, dtype: str) -> Any:
+    kind = with_layout([length], Layout(dtype, tiled=False))
+    return b("ttnn.arange", type=kind, start=0.0, end=float(length), step=1.0)

@@ -1,0 +1,82 @@
+"""Sorting and searching: integers, and the positions that come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.passes.workarounds.movement import gather
+from tt_torch.mlir.ttnn.passes.workarounds.registry import (
+    full,
+    make,
+    reshape,
+    slices,
+    typecast,
+    workaround,
+)
+
+
+@workaround("ttnn.argmax")
+def argmax_of_integers_and_its_result(op: Any, b: Builder) -> Any:
+    """Indices come as UINT32 in row-major layout. Of integers only the last dimension is searched:
+
+    "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got DataType::INT32"
+    "ROW_MAJOR: only argmax on the last dim is supported"
+    """
+    (x,), dim, keep = op.operands, ods.attr(op, "dim"), ods.attr(op, "keep_dim")
+    rank = len(shape(x))
+    if layout_of(op.results[0]).dtype == "UInt32":
+        return None
+    last = rank - 1
+    if not legality.takes(op, x) and dim % rank != last:
+        order = [d for d in range(rank) if d != dim % rank] + [dim % rank]
+        x = make(b, "permute", x, permutation=order)
+        found = _argmax(b, x, last, False)
+        return reshape(b, found, shape(op.results[0]))
+    return _argmax(b, x, dim, keep)
+
+
+def _argmax(b: Builder, x: Any, dim: int, keep: bool) -> Any:
+    sizes = shape(x)
+    sizes[dim : dim + 1 or None] = [1] if keep else []
+    indices = b("ttnn.argmax", x, type=with_layout(sizes, Layout("UInt32", False)), dim=dim, keep_dim=keep)
+    return typecast(b, indices, "Int32", tiled=False)
+
+
+@workaround("ttnn.sort", "ttnn.topk")
+def indices_of_orderings(op: Any, b: Builder) -> Any:
+    """Positions come as UINT16, of float32 and for long dimensions as UINT32. Integers are not ordered, so they are
+    halved: sorted by their lower 16 bits, then, keeping that order among equals, by the upper ones.
+
+    "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got DataType::INT32"
+    "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::INT32"
+    """
+    (x,), a = op.operands, ods.attrs_of(op)
+    if layout_of(op.results[1]).dtype != "Int32":
+        return None
+    if legality.takes(op, x):
+        values, indices = _ordered(b, op.operation.name, x, shape(op.results[0]), a)
+        return [values, typecast(b, indices, "Int32")]
+    descending = a["descending" if "descending" in a else "largest"]
+    order = _order_of_integers(b, x, a["dim"], descending)
+    order = slices(b, order, a["dim"], 0, shape(op.results[0])[a["dim"]])
+    return [gather(b, x, order, a["dim"]), order]
+
+
+def _ordered(b: Builder, name: str, x: Any, sizes: list[int], attributes: dict[str, Any]) -> Any:
+    index = legality.positions(name, x, attributes["dim"])
+    types = [with_layout(sizes, Layout(dtype)) for dtype in (layout_of(x).dtype, index)]
+    return b(name, x, type=types, **attributes)
+
+
+def _order_of_integers(b: Builder, x: Any, dim: int, descending: bool) -> Any:
+    attributes = {"dim": dim, "descending": descending, "stable": True}
+    low = make(b, "bitwise_and", x, full(b, 0xFFFF, "Int32"))
+    high = typecast(b, make(b, "subtract", x, low), "Float32")  # exact: multiples of 2**16
+    _, first = _ordered(b, "ttnn.sort", typecast(b, low, "Float32"), shape(x), attributes)
+    first = typecast(b, first, "Int32")
+    _, second = _ordered(b, "ttnn.sort", gather(b, high, first, dim), shape(x), attributes)
+    return gather(b, first, typecast(b, second, "Int32"), dim)

@@ -1,0 +1,64 @@
+"""The rules' registry, and the ops that rules are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, shape
+from tt_torch.mlir.ttnn.from_ttir.creation import number
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+
+RULES = RuleSet("workarounds")
+
+
+@dataclass(frozen=True)
+class Workaround:
+    """A rule, the ops that it is for, and the library version that needs it."""
+
+    rule: Rule
+    ops: tuple[str, ...]
+    version: str
+
+
+ALL: list[Workaround] = []
+
+
+def workaround(*ops: str, version: str = "0.81.1") -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        ALL.append(Workaround(rule, ops, version))
+        return RULES.rewrites(*ops)(rule)
+
+    return register
+
+
+def make(b: Builder, name: str, *operands: Any, tiled: bool = True, dtype: str = "", **attributes: Any) -> Any:
+    """An op whose result has the inferred shape, by default in tiles and in the data type of the first operand."""
+    (kind,) = infer(f"ttnn.{name}", operands, attributes)
+    layout = Layout(dtype or layout_of(operands[0]).dtype, tiled)
+    return b(f"ttnn.{name}", *operands, type=with_layout(list(kind.shape), layout), **attributes)
+
+
+def reshape(b: Builder, x: Any, sizes: list[int]) -> Any:
+    return x if shape(x) == sizes else make(b, "reshape", x, shape=sizes)
+
+
+def typecast(b: Builder, x: Any, dtype: str, tiled: bool = True) -> Any:
+    return b("ttnn.typecast", x, type=with_layout(shape(x), Layout(dtype, tiled)))
+
+
+def full(b: Builder, value: float | int, dtype: str, sizes: list[int] | None = None) -> Any:
+    return b("ttnn.full", type=with_layout(sizes or [1], Layout(dtype)), fill_value=number(value))
+
+
+def slices(b: Builder, x: Any, dim: int, begin: int, end: int, step: int = 1) -> Any:
+    """Elements `begin` to `end` of a dimension."""
+    sizes = shape(x)
+    if (begin, end, step) == (0, sizes[dim], 1):
+        return x
+    steps, bounds = [1] * len(sizes), {"begins": [0] * len(sizes), "ends": list(sizes)}
+    bounds["begins"][dim], bounds["ends"][dim], steps[dim] = begin, end, step
+    sizes[dim] = -(-(end - begin) // step)
+    kind = with_layout(sizes, Layout(layout_of(x).dtype))
+    return b("ttnn.slice_static", x, type=kind, step=steps, params={"SliceStaticOpParams": bounds})
