@@ -56,7 +56,7 @@ WEIGHTS = (0, 1, 3, 4)  # among these arguments
 
 def pid(device: TtnnDevice) -> int:
     with device.session() as session:
-        return session._link.pid
+        return session.link.pid
 
 
 def is_alive(process: int) -> bool:
@@ -144,24 +144,21 @@ def test_a_silent_device_is_an_error_and_then_another_one(stand_in, compiled):
     run = device.load(binary)
     os.kill(first := pid(device), signal.SIGSTOP)
     with device.session() as session:
-        session._link.timeout = 0.2
+        session.link.timeout = 0.2
     with pytest.raises(WorkerError, match=r"no answer to run in 0.2 s: the device hangs; tt-smi .* tt-smi -r"):
         run(arguments)
     assert not is_alive(first)
     torch.testing.assert_close(run(arguments)[0], expected)
 
 
-def test_a_hang_that_the_library_notices_ends_the_session(stand_in, compiled, monkeypatch):
-    binary, arguments, _ = compiled
+def test_a_hang_that_the_library_notices_ends_the_worker(stand_in, compiled):
+    binary, arguments, expected = compiled
     device = stand_in()
     run, first = device.load(binary), pid(device)
-    with device.session() as session:
-        text = "run failed: RuntimeError: TIMEOUT: device timeout, potential hang detected"
-        monkeypatch.setattr(session._link, "ask", lambda *_: (_ for _ in ()).throw(WorkerError(text)))
-    with pytest.raises(WorkerError, match="the device hangs; tt-smi"):
-        run(arguments)
-    run(arguments)
+    with pytest.raises(WorkerError, match=r"^the device hangs; tt-smi .*\n.* device timeout.*\n  in forward: "):
+        run([torch.full_like(a, torch.nan) for a in arguments])  # the stand-in's sign
     assert not is_alive(first)
+    torch.testing.assert_close(run(arguments)[0], expected)
 
 
 def test_an_interrupted_call_leaves_no_answer_behind(stand_in, compiled, monkeypatch):
@@ -170,7 +167,7 @@ def test_an_interrupted_call_leaves_no_answer_behind(stand_in, compiled, monkeyp
     run = device.load(binary)
     with device.session() as session:
         interrupted = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # noqa: E731
-        monkeypatch.setattr(session._link._connection, "poll", interrupted, raising=False)
+        monkeypatch.setattr(session.link._connection, "poll", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         run(arguments)
     torch.testing.assert_close(run(arguments)[0], expected)
@@ -209,6 +206,23 @@ def test_kept_inputs_survive_the_program(stand_in, compiled):
         torch.testing.assert_close(run(arguments, range(5))[0], expected)
 
 
+def test_parts_of_a_mesh_are_devices(stand_in, compiled):
+    binary, arguments, expected = compiled
+    mesh = stand_in()
+    part = mesh.submesh((1, 1), (0, 0))
+    run, first = part.load(binary), pid(mesh)
+    torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
+    assert (mesh.statistics()["kept"], part.statistics()["kept"]) == (0, 4)
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(WorkerError, match="died"):
+        part.statistics()
+    torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
+    assert part.statistics()["kept"] == 4 and pid(mesh) != first
+    part.close()
+    assert mesh.statistics()["programs"] == 0
+    mesh.close()
+
+
 def test_a_device_of_another_kind_is_refused(stand_in, compiled):
     with pytest.raises(DeviceError, match="is a wormhole_b0, the program is for blackhole"):
         stand_in(arch="blackhole").load(compiled[0])
@@ -228,7 +242,7 @@ def test_in_this_process_where_the_package_is(compiled):
     with TtnnDevice() as device:
         (result,) = device.load(binary)(arguments, WEIGHTS)
         assert device.statistics() == {"programs": 1, "kept": 4, "cached": 1}
-        assert isinstance(device._session._link, ttnn_device.InProcess)
+        assert isinstance(device._session.link, ttnn_device.InProcess)
         del sys.modules["ttnn"].linear
         with pytest.raises(
             WorkerError, match=r"run failed: AttributeError: .*\n  in forward: relu_linear = ttnn.linear"
@@ -279,7 +293,7 @@ import sys, torch
 from tt_torch.codegen.device import TtnnDevice
 device = TtnnDevice(python=sys.executable)
 with device.session() as session:
-    link = session._link
+    link = session.link
 """
 STARTED = """
 import os, signal, sys

@@ -87,8 +87,9 @@ def test_the_package_keeps_weights_and_warns_of_mock_devices(mock, compiled, mon
 def test_options_of_opening_reach_the_package(mock, compiled):
     binary, arguments, expected = compiled
     device = mock("two chips", mesh_shape=(1, 2), num_hw_cqs=2, enable_program_cache=False)
-    (result,) = device.load(binary)(arguments)  # every chip has the same
-    assert result.shape == expected.shape
+    for place in (device, device.submesh((1, 1), (0, 1))):
+        (result,) = place.load(binary)(arguments)  # every chip has the same
+        assert result.shape == expected.shape
     assert device.statistics()["cached"] == 0
     with pytest.raises(WorkerError, match=r"Requested mesh shape .* requires 4 devices"):
         mock("two chips", mesh_shape=(2, 2)).statistics()

@@ -22,6 +22,6 @@ def asked(device: TtnnDevice, monkeypatch) -> list[str]:
     """The commands that a device's worker gets from now on."""
     commands = []
     with device.session() as session:
-        ask = session._link.ask
-        monkeypatch.setattr(session._link, "ask", lambda c, a=None: (commands.append(c), ask(c, a))[1])
+        ask = session.ask
+        monkeypatch.setattr(session, "ask", lambda c, a=None: (commands.append(c), ask(c, a))[1])
     return commands

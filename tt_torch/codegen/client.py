@@ -19,9 +19,16 @@ from tt_torch.errors import WorkerError
 TIMEOUT = 300.0  # seconds without an answer
 GRACE = 30.0  # seconds for closing a device
 HINT = "tt-smi shows the state of the devices, tt-smi -r resets them"
+# What the library says when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
+HANGS = "TIMEOUT: device timeout"
 
 # Only this package's folder is added to the path, at the end: its own names hide nothing.
 MAIN = "import sys; sys.path.append(sys.argv[1]); from ttnn_worker.server import serve; serve(*map(int, sys.argv[2:]))"
+
+
+def failure(command: str, text: str) -> WorkerError:
+    """The error for what the library said."""
+    return WorkerError(f"the device hangs; {HINT}\n{text}" if HANGS in text else f"{command} failed: {text}")
 
 
 class Client:
@@ -72,7 +79,9 @@ class Client:
             self._end(0)
             raise
         if verdict == "error":
-            raise WorkerError(f"{command} failed: {result}")
+            if HANGS in result:
+                self._end(0)
+            raise failure(command, result)
         return result
 
     def _last_words(self) -> str:

@@ -20,7 +20,7 @@ import torch
 
 from tt_torch import runtime
 from tt_torch.codegen import environment
-from tt_torch.codegen.client import HINT, TIMEOUT, Client
+from tt_torch.codegen.client import HANGS, TIMEOUT, Client, failure
 from tt_torch.codegen.program import Tensor, from_message, numpy_dtype
 from tt_torch.codegen.source import constant, to_source
 from tt_torch.errors import (
@@ -29,19 +29,17 @@ from tt_torch.errors import (
     InputCountError,
     InputDtypeError,
     InputShapeError,
-    WorkerError,
 )
 from tt_torch.flatbuffer.decode import decode
 
 MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # the library's variable
-# What the library says when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
-HANGS = "TIMEOUT: device timeout"
 
 
 class Link(Protocol):
     """Where the package runs."""
 
-    alive: bool
+    @property
+    def alive(self) -> bool: ...
 
     def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any: ...
 
@@ -63,11 +61,31 @@ class InProcess:
         except Exception as error:
             from tt_torch.codegen.ttnn_worker.refusal import explanation
 
-            raise WorkerError(f"{command} failed: {explanation(error)}") from error
+            text = explanation(error)
+            self.alive = HANGS not in text
+            raise failure(command, text) from error
 
     def close(self) -> None:
         self.alive = False
         self._worker.close()
+
+
+class Part:
+    """A part of a mesh, on the link of the whole."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link, self._number = link, number
+
+    @property
+    def alive(self) -> bool:
+        return self._link.alive
+
+    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+        return self._link.ask(command, {"part": self._number} | (argument or {}))
+
+    def close(self) -> None:
+        if self.alive:
+            self.ask("close_part")
 
 
 def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
@@ -118,35 +136,11 @@ class _Key:
 class Session:
     """A device that is open, and what was sent to it; until it hangs or its worker dies."""
 
-    def __init__(self, link: Link, options: dict[str, Any], arch: str) -> None:
-        self._link, self._hangs = link, False
+    def __init__(self, link: Link) -> None:
+        self.link, self.ask = link, link.ask
         self._numbers, self._dropped = itertools.count(), list[int]()
         self._programs: weakref.WeakKeyDictionary[TtnnExecutable, _Key] = weakref.WeakKeyDictionary()
         self.residents = runtime.Residents(self._keep)
-        try:
-            found = self.ask("open", options)
-            if found["arch"] != arch:
-                raise DeviceError(
-                    f"the device is a {found['arch']}, the program is for {arch}: CompilerConfig(arch=...)"
-                )
-        except BaseException:
-            self.close()
-            raise
-        if os.environ.get(MOCK):
-            warnings.warn(f"{MOCK} describes a mock device: it computes nothing, results are zeros", stacklevel=2)
-
-    @property
-    def alive(self) -> bool:
-        return self._link.alive and not self._hangs
-
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
-        try:
-            return self._link.ask(command, argument)
-        except WorkerError as error:
-            self._hangs = HANGS in str(error)
-            if self._hangs:
-                raise WorkerError(f"the device hangs; {HINT}\n{error}") from None
-            raise
 
     def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
         if dropped := self._dropped[:]:
@@ -175,7 +169,7 @@ class Session:
 
     def close(self) -> None:
         self.residents.clear()
-        self._link.close()
+        self.link.close()
 
 
 class TtnnDevice:
@@ -185,6 +179,8 @@ class TtnnDevice:
     computes the same. `python` and `timeout` (seconds without an answer) are those of `connect`, `l1_small_size` is
     bytes of each core's L1. Programs run on the first of `num_hw_cqs` command queues.
     """
+
+    _number = 0  # among the parts of a mesh
 
     def __init__(
         self,
@@ -225,13 +221,31 @@ class TtnnDevice:
         with self._lock:
             if self._closed:
                 raise DeviceError("the ttnn device was closed")
-            if self._session is None:
-                self._session = Session(connect(self._python, self._timeout), self._options, self.arch)
+            if self._session is None or not self._session.link.alive:
+                self._end()
+                self._session = self._open()
             try:
                 yield self._session
             finally:
-                if not self._session.alive:
+                if not self._session.link.alive:
                     self._end()
+
+    def _open(self) -> Session:
+        session = Session(connect(self._python, self._timeout))
+        try:
+            arch = session.ask("open", self._options)
+            if arch != self.arch:
+                raise DeviceError(f"the device is a {arch}, the program is for {self.arch}; the option is `arch`")
+        except BaseException:
+            session.close()
+            raise
+        if os.environ.get(MOCK):
+            warnings.warn(f"{MOCK} describes a mock device: it computes nothing, results are zeros", stacklevel=2)
+        return session
+
+    def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> TtnnDevice:
+        """Part of this mesh as a device of its own."""
+        return _Submesh(self, shape, offset)
 
     def _end(self) -> None:
         session, self._session = self._session, None
@@ -254,6 +268,26 @@ class TtnnDevice:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class _Submesh(TtnnDevice):
+    """Opened in the worker of the whole mesh, and again when that was replaced."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, whole: TtnnDevice, shape: Sequence[int], offset: Sequence[int]) -> None:
+        super().__init__(whole.arch, shape)
+        self._whole, self._offset, self._number = whole, list(offset), next(self._numbers)
+        self._lock = whole._lock  # answers to both come through the same memory
+        with self.session():
+            pass
+
+    def _open(self) -> Session:
+        with self._whole.session() as whole:
+            of = self._whole._number
+            asked = {"part": self._number, "of": of, "shape": list(self.mesh_shape), "offset": self._offset}
+            whole.link.ask("submesh", asked)
+            return Session(Part(whole.link, self._number))
 
 
 class TtnnExecutable:

@@ -109,6 +109,8 @@ def add(a, b, dtype=None, memory_config=None):
 
 def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None):
     device_of(a).programs.add("linear")
+    if np.isnan(a.array).any():
+        raise RuntimeError("TIMEOUT: device timeout, potential hang detected, the device is unrecoverable")
     result = a.array @ b.array.T + bias.array
     return Tensor(np.maximum(result, 0) if activation == "relu" else result, dtype, a.layout, a.device)
 
@@ -131,9 +133,17 @@ class Device:
     def num_program_cache_entries(self):
         return len(self.programs)
 
+    def create_submesh(self, shape, offset):
+        assert (shape, offset) == ((1, 1), (0, 0))
+        return Device()
+
 
 def MeshShape(*shape):
     return shape
+
+
+def MeshCoordinate(*place):
+    return place
 
 
 def get_num_devices():

@@ -16,34 +16,42 @@ from .specification import NAMES, TILE
 
 
 class Worker:
-    """The commands are methods, and those of an open device: Execution's."""
+    """The commands are methods, and those of an open device, Execution's: of the `part` of the mesh that they name."""
 
     def __init__(self) -> None:
-        self._execution: Execution | None = None
+        self._parts: dict[int, Execution] = {}  # 0 is the whole mesh
 
     def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
-        owner = self if hasattr(type(self), command) else self._opened()
-        return getattr(owner, command)(**(argument or {}))
-
-    def _opened(self) -> Execution:
-        if self._execution is None:
-            raise RuntimeError("no device is open")
-        return self._execution
+        given = dict(argument or {})
+        if not hasattr(type(self), command):
+            return getattr(self._parts[given.pop("part", 0)], command)(**given)
+        return getattr(self, command)(**given)
 
     def chips(self) -> int:
         return ttnn.get_num_devices()
 
-    def open(self, mesh_shape: tuple[int, int] = (1, 1), program_cache: bool = True, **options: Any) -> dict[str, Any]:
-        """What the device is. The options left are those of ttnn.open_mesh_device."""
+    def open(self, mesh_shape: tuple[int, int] = (1, 1), program_cache: bool = True, **options: Any) -> str:
+        """The device's architecture. The options left are those of ttnn.open_mesh_device."""
         device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), **options)
         if not program_cache:
             device.disable_and_clear_program_cache()
-        self._execution = Execution(device)
-        return {"arch": device.arch().name.lower(), "chips": device.get_num_devices()}
+        self._parts[0] = Execution(device)
+        return device.arch().name.lower()
+
+    def submesh(self, part: int, of: int, shape: list[int], offset: list[int]) -> None:
+        device = self._parts[of].device.create_submesh(ttnn.MeshShape(*shape), ttnn.MeshCoordinate(*offset))
+        self._parts[part] = Execution(device)
+
+    def close_part(self, part: int) -> None:
+        self._parts.pop(part).close()
+
+    def close(self) -> None:
+        for part in sorted(self._parts, reverse=True):  # parts of parts have higher numbers
+            self.close_part(part)
 
     def check(self, functions: list[dict[str, Any]], constants: dict[str, Any]) -> list[dict[str, Any]]:
         prepared: dict[tuple[str, int], Any] = {}
-        return [check_function(f, constants, prepared, self._opened().device) for f in functions]
+        return [check_function(f, constants, prepared, self._parts[0].device) for f in functions]
 
     def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
         """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""
@@ -54,11 +62,6 @@ class Worker:
 
     def echo(self, value: Any) -> Any:
         return value
-
-    def close(self) -> None:
-        if self._execution is not None:
-            self._execution.close()
-            self._execution = None
 
 
 def serve(socket: int, own: int, other: int) -> None:
