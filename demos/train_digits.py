@@ -102,6 +102,10 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
+def first_and_last(losses: list[float]) -> str:
+    return f"{losses[0]:.4f} at the first step, {losses[-1]:.4f} at the last"
+
+
 def main(
     epochs: Annotated[int, typer.Option(min=1, max=1000, help="passes over the training set")] = 8,
     optimizer: Annotated[Optimizer, typer.Option(help="whose step runs on the device")] = Optimizer.adamw,
@@ -115,12 +119,11 @@ def main(
     train_images, test_images, train_labels, test_labels = load_data()
     model = make_model()
     reference, data, order = copy.deepcopy(model), (train_images, train_labels), batches(len(train_images), epochs)
-
     ours = make_optimizer(optimizer, model)
+    theirs = make_optimizer(optimizer, reference)
     start = time.perf_counter()
     device = train("On the device", on_device(model), ours, on_device(ours.step), data, order)
     taken = time.perf_counter() - start
-    theirs = make_optimizer(optimizer, reference)
     cpu = train("On the CPU", reference, theirs, theirs.step, data, order)
 
     on_the_device = accuracy(predict(on_device(model.eval()), test_images), test_labels)
@@ -130,8 +133,8 @@ def main(
         {
             "steps": f"{len(order)} of {BATCH} images, {optimizer}",
             "time on the device": f"{short_time(taken)}, compiling included",
-            "loss, device": f"{device[0]:.4f} at the first step, {device[-1]:.4f} at the last",
-            "loss, CPU": f"{cpu[0]:.4f} at the first step, {cpu[-1]:.4f} at the last",
+            "loss, device": first_and_last(device),
+            "loss, CPU": first_and_last(cpu),
             "test images": str(len(test_images)),
             "accuracy, device": f"{on_the_device:.2f} %",
             "accuracy, CPU": f"{on_the_cpu:.2f} %",

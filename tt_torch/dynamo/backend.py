@@ -86,7 +86,6 @@ def _aot(
     listener: Listener | None,
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
-
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
 
     register_late_ops()
@@ -120,9 +119,13 @@ def _aot(
             return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, listener))
         if config.fallback == "error":
             raise
-        whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
-        warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
-        return gm.forward
+        return _wholly_on_host(gm, error)
+
+
+def _wholly_on_host(gm: GraphModule, error: Exception) -> Callable[..., Any]:
+    whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
+    warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
+    return gm.forward
 
 
 def _specialized(
