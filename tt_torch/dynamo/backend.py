@@ -23,7 +23,7 @@ from tt_torch import runtime
 from tt_torch.compiler import compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.devices import default_device
-from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
+from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.late import register_late_ops
@@ -71,9 +71,7 @@ def compile_captured(
 ) -> Callable[..., Any]:
     """The backend with its options resolved; `listener` is told of the Executor of each graph that is one binary."""
     config = options.compiler_config
-    tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
-    records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    if any(isinstance(value, torch.SymInt) for value in example_inputs) and (records or not config.buckets):
+    if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
         return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, listener))
     return _aot(gm, example_inputs, config, options, listener)
 
@@ -91,16 +89,22 @@ def _aot(
     register_late_ops()
     compile_one = partial(_compile, config=config, options=options, listener=listener)
 
+    buckets: dict[Any, tuple[int, ...]] = {}
+    layouts: Layouts = {}
+
     def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         name_inputs(graph, sources)
         roles = _roles(len(inputs))
-        if not any(isinstance(n.meta.get("val"), torch.SymInt) for n in graph.graph.nodes if n.op == "placeholder"):
+        if not _is_symbolic(graph):
             return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)
-        buckets = symbols_of(graph, config.buckets)
-        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one))
+        buckets.update(symbols_of(graph, config.buckets))
+        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
     def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_one(graph, ["input"] * len(inputs))
+        roles = ["input"] * len(inputs)
+        if not _is_symbolic(graph):
+            return compile_one(graph, roles)
+        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
     compiler = aot_autograd(
         fw_compiler=compile_forward,
@@ -120,6 +124,15 @@ def _aot(
         if config.fallback == "error":
             raise
         return _wholly_on_host(gm, error)
+
+
+def _is_symbolic(gm: GraphModule) -> bool:
+    return any(
+        isinstance(size, torch.SymInt)
+        for node in gm.graph.find_nodes(op="placeholder")
+        for value in [node.meta.get("val")]
+        for size in (value.shape if isinstance(value, torch.Tensor) else [value])
+    )
 
 
 def _wholly_on_host(gm: GraphModule, error: Exception) -> Callable[..., Any]:

@@ -16,9 +16,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
-from tt_torch.dynamo.buckets.padding import Padding, crop, evaluated
+from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
 from tt_torch.dynamo.interface import with_strides
-from tt_torch.errors import BucketError
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
 CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequence[Any]]]
@@ -54,13 +53,14 @@ class BucketedProgram:
         buckets: Mapping[sympy.Symbol, tuple[int, ...]],
         decompositions: Mapping[Any, Any],
         compile_for: CompileFor,
+        layouts: Layouts,
     ) -> None:
+        """`layouts` is filled with what dimensions of several sizes are made of, which a backward graph reads."""
         self._gm, self._buckets, self._decompositions = gm, buckets, decompositions
-        self._compile_for = compile_for
+        self._compile_for, self._layouts = compile_for, layouts
         self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._outputs = next(n for n in gm.graph.nodes if n.op == "output").args[0]
         self._roles = [role for role, n in zip(roles, self._inputs, strict=True) if _is_tensor(n)]
-        self._padded = [_padded_dims(n, buckets) for n in self._inputs if _is_tensor(n)]
         self._programs: dict[tuple[int, ...], tuple[Callable[..., Any], Padding]] = {}
         self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})  # errors come while compiling
 
@@ -71,7 +71,8 @@ class BucketedProgram:
         tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
         inputs.clear()
         program, padding = self._program(sizes)
-        padded = [_pad(x, dims, padding.sizes) for x, dims in zip(tensors, self._padded, strict=True)]
+        tags = [padding.tags[n] for n in self._inputs if _is_tensor(n)]
+        padded = [pad(x, dims, padding.sizes, sizes) for x, dims in zip(tensors, tags, strict=True)]
         lengths = [torch.tensor(sizes[s], dtype=torch.int32) for s in self._buckets if s in sizes]
         results = iter(program([*padded, *lengths]))
         return [self._result(out, results, sizes, padding) for out in self._outputs]
@@ -87,8 +88,9 @@ class BucketedProgram:
         rounded = {s: round_up(n, self._buckets[s]) if s in self._buckets else n for s, n in sizes.items()}
         key = tuple(rounded.values())
         if key not in self._programs:
-            padding = Padding(self._gm, rounded, [s for s in self._buckets if s in sizes])
+            padding = Padding(self._gm, rounded, [s for s in self._buckets if s in sizes], self._layouts)
             graph = self._trace(padding)
+            padding.note_layouts()
             self._programs[key] = self._compile_for(graph, [*self._roles, *["input"] * len(padding.padded)]), padding
         return self._programs[key]
 
@@ -121,17 +123,6 @@ def _is_tensor(node: Any) -> bool:
     return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def _padded_dims(node: Node, buckets: Mapping[sympy.Symbol, Any]) -> dict[int, sympy.Symbol]:
-    """The dimensions of an input that are padded, with their symbols."""
-    found: dict[int, sympy.Symbol] = {}
-    for dim, size in enumerate(node.meta["val"].shape):
-        symbols = size.node.expr.free_symbols & set(buckets) if isinstance(size, torch.SymInt) else ()
-        if symbols and not isinstance(size.node.expr, sympy.Symbol):
-            raise BucketError(node.meta.get("source", node.name), f"dimension {dim} of an input", f"its size is {size}")
-        found.update(dict.fromkeys([dim] if symbols else [], size.node.expr if symbols else None))
-    return found
-
-
 def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
     """The sizes that the graph was captured with."""
     sizes = {}
@@ -159,13 +150,3 @@ def _placed(x: torch.Tensor, like: torch.Tensor, sizes: Mapping[sympy.Symbol, in
     if (list(x.stride()), x.storage_offset()) == (strides, offset):
         return x
     return with_strides(x, strides, offset)
-
-
-def _pad(x: torch.Tensor, dims: Mapping[int, sympy.Symbol], sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:
-    """Zeros behind the elements; a tensor that fills its bucket is passed as it is."""
-    shape = [sizes[dims[d]] if d in dims else n for d, n in enumerate(x.shape)]
-    if shape == list(x.shape):
-        return x
-    padded = x.new_zeros(shape)
-    padded[tuple(slice(0, n) for n in x.shape)] = x
-    return padded

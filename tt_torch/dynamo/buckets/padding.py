@@ -21,14 +21,19 @@ from tt_torch.errors import BucketError
 
 Tags = tuple[dict[sympy.Symbol, int], ...]  # per dimension
 Rule = Callable[["Padding", Node, dict[str, Any]], tuple[Any, Any]]  # the result, and its tags
+# What dimensions of several sizes are made of, by their size; None where two have the same size and differ.
+Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
 SIZES = ("end", "length")  # of a sequence: numbers by their type, but the sizes of the result
 
 
 class Padding(Interpreter):
     """Runs the graph for the sizes given; `tags` are those of each node afterwards."""
 
-    def __init__(self, gm: GraphModule, sizes: Mapping[sympy.Symbol, int], padded: Sequence[sympy.Symbol]) -> None:
+    def __init__(
+        self, gm: GraphModule, sizes: Mapping[sympy.Symbol, int], padded: Sequence[sympy.Symbol], layouts: Layouts
+    ) -> None:
         super().__init__(gm)
+        self._layouts = layouts
         self.extra_traceback = False  # our errors name op and line themselves
         self.sizes, self.padded = dict(sizes), list(padded)
         self._fixed = {s: size for s, size in sizes.items() if s not in self.padded}
@@ -41,7 +46,7 @@ class Padding(Interpreter):
         if n.op != "call_function" or not self._concerned(n):
             result = super().run_node(n)
             if isinstance(result, torch.Tensor):
-                self.tags[n] = self.of_shape(n) if n.op == "placeholder" else ({},) * result.dim()
+                self.tags[n] = self._of_input(n) if n.op == "placeholder" else ({},) * result.dim()
             return result
         with self._set_current_node(n):
             return self._run_rule(n)
@@ -53,14 +58,14 @@ class Padding(Interpreter):
         return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
 
     def _run_rule(self, n: Node) -> Any:
-        from tt_torch.dynamo.buckets.rules import rule_of  # which needs this class
+        from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  # which need this class
 
         if n.target is operator.getitem:
             self.tags[n] = self.tags[n.args[0]][n.args[1]]
             return super().run_node(n)
         if not isinstance(n.target, torch._ops.OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
             return super().run_node(n)  # arithmetic on sizes
-        rule = rule_of(n.target)
+        rule = rules.rule_of(n.target)
         if rule is None:
             raise self.refused(n, "it has no rule that keeps padding out")
         nodes = arguments(n)
@@ -75,6 +80,7 @@ class Padding(Interpreter):
         if schema.name in SIZES or "int" in str(schema.type) or not expr.free_symbols:
             return self.map_nodes_to_values(given, n)
         takes_tensor = str(schema.type) == "Tensor" or n.target is torch.ops.aten.scalar_tensor.default
+        takes_tensor |= schema.name == "other" and "Tensor" in n.target.overloadpacket.overloads()
         if not takes_tensor or not expr.is_polynomial():
             raise self.refused(n, "it computes with the size itself")
         symbols = sorted(expr.free_symbols, key=str)
@@ -93,6 +99,29 @@ class Padding(Interpreter):
             expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
             found.append({s: 1 for s in self.padded if s in expr.free_symbols})
         return tuple(found)
+
+    def _of_input(self, n: Node) -> Tags:
+        """Tags of an input; a dimension of several sizes, in a backward graph, is as the forward graph left it."""
+        found = []
+        for dim, (size, symbols) in enumerate(zip(n.meta["val"].shape, self.of_shape(n), strict=True)):
+            if symbols and not isinstance(size.node.expr, sympy.Symbol):
+                known = self._layouts.get(size.node.expr.xreplace(self._fixed))
+                if known is None:
+                    raise BucketError(
+                        n.meta.get("source", n.name), f"dimension {dim} of an input", f"its size is {size}"
+                    )
+                symbols = known
+            found.append(symbols)
+        return tuple(found)
+
+    def note_layouts(self) -> None:
+        """Keeps for a backward graph what the dimensions of this one are made of."""
+        for node, tags in self.tags.items():
+            x = node.meta.get("val")
+            for size, symbols in zip(x.shape, tags, strict=True) if isinstance(x, torch.Tensor) else ():
+                if symbols and not isinstance(size.node.expr, sympy.Symbol):
+                    expr = size.node.expr.xreplace(self._fixed)
+                    self._layouts[expr] = symbols if self._layouts.get(expr, symbols) == symbols else None
 
     # --- for rules
 
@@ -123,6 +152,23 @@ class Padding(Interpreter):
 def evaluated(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
     """A size, symbolic or not, as a number."""
     return int(value.node.expr.xreplace(sizes)) if isinstance(value, torch.SymInt) else value
+
+
+def pad(
+    x: torch.Tensor, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]
+) -> torch.Tensor:
+    """Zeros behind the real elements of each dimension; a tensor that fills its bucket is passed as it is."""
+    for dim, symbols in enumerate(tags):
+        # The innermost symbol first: its padding is part of the steps of the others.
+        for symbol, inner in sorted(symbols.items(), key=lambda item: item[1]):
+            if real[symbol] == padded[symbol]:
+                continue
+            shape = list(x.shape)
+            parts = x.reshape([*shape[:dim], -1, real[symbol], inner, *shape[dim + 1 :]])
+            wider = parts.new_zeros([*parts.shape[: dim + 1], padded[symbol], *parts.shape[dim + 2 :]])
+            wider.narrow(dim + 1, 0, real[symbol]).copy_(parts)
+            x = wider.reshape([*shape[:dim], -1, *shape[dim + 1 :]])
+    return x
 
 
 def crop(x: Any, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]) -> torch.Tensor:

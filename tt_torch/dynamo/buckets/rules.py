@@ -32,9 +32,12 @@ def rule_of(target: Any) -> Rule | None:
 
 def run(node: Node, a: dict[str, Any]) -> Any:
     """The op itself on arguments that may have been masked."""
-    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    target: Any = node.target
+    if target._overloadname == "Scalar" and isinstance(a.get("other"), torch.Tensor):  # a size that the call knows
+        target = target.overloadpacket.Tensor
+    schema = target._schema.arguments
     positional = [a[s.name] for s in schema if not s.kwarg_only]
-    return node.target(*positional, **{s.name: a[s.name] for s in schema if s.kwarg_only})  # type: ignore[operator]
+    return target(*positional, **{s.name: a[s.name] for s in schema if s.kwarg_only})
 
 
 def _dims(given: Any, rank: int) -> list[int]:
@@ -93,7 +96,7 @@ def _steps(shape: Sequence[int], tags: Tags) -> Any:
         yield from ((s, inner * math.prod(shape[dim + 1 :])) for s, inner in symbols.items())
 
 
-@rule("split split_with_sizes unbind flip roll")
+@rule("split split_with_sizes unbind roll")
 def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own = p.of(_source(node))
     taken = _dims(a.get("dim", a.get("dims")), len(own))

@@ -36,8 +36,10 @@ def slice_scatter(
 
 @decomposes(aten.select_scatter.default)
 def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    """By position, which asks nothing of the size: it may be symbolic."""
     dim, size = lengths(x, dim)
-    return slice_scatter(x, source.unsqueeze(dim), dim, index % size, index % size + 1)
+    places = torch.arange(size).reshape([-1] + [1] * (x.dim() - 1 - dim))
+    return strided_like(torch.where(places == (index if index >= 0 else size + index), source.unsqueeze(dim), x), x)
 
 
 @decomposes(aten.squeeze.dims)

@@ -1,0 +1,54 @@
+"""Padding in ops that a backward graph is made of: gradients that are put, or turned, to where values came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from tt_torch.dynamo.buckets.padding import Padding
+from tt_torch.dynamo.buckets.rules import plain, rule, run
+
+
+@rule("flip")
+def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """The real elements turn among themselves; what lands in the padding is any of them."""
+    x, own = a["self"], p.of(node.args[0])
+    for dim in (d % x.dim() for d in a["dims"]):
+        if not own[dim]:
+            x = torch.flip(x, [dim])
+            continue
+        if not plain(p, x.shape[dim], own[dim]):
+            raise p.refused(node, "it turns a dimension of several sizes")
+        (symbol,) = own[dim]
+        places = (p.lengths[symbol] - 1 - torch.arange(x.shape[dim])).clamp(min=0)
+        x = torch.index_select(x, dim, places)
+    return x, own
+
+
+@rule("index_put _unsafe_index_put")
+def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """Sums: what the padding puts is zero, at the first place."""
+    own, given = p.of(node.args[0]), node.args[1]
+    at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
+    if any(own) or len(at) != 1 or not a.get("accumulate") or a["indices"][at[0]].dtype is torch.bool:
+        raise p.refused(node, "it writes to a padded dimension, or overwrites")
+    (dim,) = at
+    tags = p.of(given[dim])  # type: ignore[index]
+    places = p.masked(a["indices"][dim], tags, range(len(tags)), 0)
+    values = p.masked(a["values"], p.of(node.args[2]), range(a["values"].dim()), 0)
+    return run(node, a | {"indices": [None] * dim + [places], "values": values}), own
+
+
+@rule("scatter scatter_add")
+def scatter(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    """At real places along `dim`; other dimensions are written position by position."""
+    own, index = p.of(node.args[0]), p.of(node.args[2])
+    dim = a["dim"] % max(len(own), 1)
+    source = p.of(node.args[3]) if isinstance(node.args[3], Node) and a.get("src") is not None else index
+    others = [tags[:dim] + tags[dim + 1 :] for tags in (own, index, source)]
+    if index[dim] or source[dim] or others[1] != others[0] or others[2] != others[0]:
+        raise p.refused(node, "it writes to a padded dimension")
+    places = p.masked(a["index"], index, range(len(index)), 0)
+    return run(node, a | {"index": places}), own
