@@ -46,12 +46,11 @@ def _measure(name: str, side: str) -> dict:
     steps: dict[str, float] = {}
     if side == "tt":
         from tt_torch.config import BackendOptions
-        from tt_torch.dynamo.backend import compile_captured
+        from tt_torch.dynamo.backend import Observer, compile_captured
 
         def backend(gm, example_inputs):
-            return compile_captured(
-                gm, example_inputs, BackendOptions(), lambda e: steps.update(e.compiled.timings.steps)
-            )
+            observer = Observer(lambda executor: steps.update(executor.compiled.timings.steps))
+            return compile_captured(gm, example_inputs, BackendOptions(), observer)
     else:
         backend = "inductor"
         import torch._inductor.compile_fx  # as tt_torch's, its import is not compile time

@@ -11,7 +11,7 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.backend import Observer, compile_captured
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.executor import Executor
 from tt_torch.files import write
@@ -64,7 +64,7 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
     options = BackendOptions(compiler_config=config)
 
     def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return compile_captured(gm, inputs, options, executors.append)
+        return compile_captured(gm, inputs, options, Observer(executors.append, flag=False))
 
     function = torch.compile(model, backend=record, fullgraph=True, dynamic=False)
     try:

@@ -14,7 +14,7 @@ from torch import nn
 import tt_torch
 from tt_torch.codegen import environment
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.backend import Observer, compile_captured
 
 pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow]
 
@@ -27,7 +27,7 @@ def programs(row: Row, dtype: torch.dtype, config: CompilerConfig) -> list[bytes
     made: list = []
 
     def record(gm, arguments):
-        return compile_captured(gm, arguments, BackendOptions(compiler_config=config), made.append)
+        return compile_captured(gm, arguments, BackendOptions(compiler_config=config), Observer(made.append, flag=False))
 
     torch._dynamo.reset()
     torch.compile(row.fn, backend=record, fullgraph=True, dynamic=False)(*inputs)

@@ -12,7 +12,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.backend import Observer, compile_captured
 from tt_torch.dynamo.buckets import round_up
 from tt_torch.errors import BucketError
 from tt_torch.executor import Executor
@@ -26,7 +26,7 @@ def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, li
     options = BackendOptions(compiler_config=CompilerConfig(buckets=buckets, fallback="error"))
 
     def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return compile_captured(gm, inputs, options, programs.append)
+        return compile_captured(gm, inputs, options, Observer(programs.append, flag=False))
 
     return torch.compile(function, backend=backend, dynamic=True), programs
 

@@ -11,7 +11,7 @@ from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 import tt_torch
 from tt_torch.config import BackendOptions
-from tt_torch.dynamo.backend import compile_captured
+from tt_torch.dynamo.backend import Observer, compile_captured
 from tt_torch.executor import Executor
 
 
@@ -20,7 +20,7 @@ def recording(function: Any, **options: Any) -> tuple[Any, list[Executor]]:
     programs: list[Executor] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return compile_captured(gm, inputs, BackendOptions(), programs.append)
+        return compile_captured(gm, inputs, BackendOptions(), Observer(programs.append, flag=False))
 
     return torch.compile(function, backend=backend, **options), programs
 

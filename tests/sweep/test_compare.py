@@ -7,7 +7,7 @@ import torch
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.sweep import compare
-from tt_torch.sweep.compare import check_sample
+from tt_torch.sweep.compare import check_model, check_sample
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -102,3 +102,30 @@ def test_code_that_dynamo_leaves_to_python_is_on_the_host():
     skipped = torch.compiler.disable(add_one)
     record = check_sample(lambda x: skipped(x), ((X,), {}))
     assert record["graph_breaks"] or record["host_ops"]
+
+
+class HalfOnTheHost(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.eigvalsh(x @ x).exp() + 1
+
+
+def test_the_device_parts_of_a_model_with_ops_on_the_host_are_counted():
+    record = check_model(HalfOnTheHost(), ((), {"x": torch.eye(3)}))
+    assert (record["verdict"], record["depth"]) == ("match", "PASSED")
+    assert record["aten_ops"]["aten.mm.default"] == record["aten_ops"]["aten._linalg_eigh.default"] == 1
+    assert [op["op"] for op in record["host_ops"]] == ["aten._linalg_eigh.default"]
+    assert {"MatmulOp", "EltwiseUnaryOp.Exp"} <= set(record["device_ops"]) and record["binary_bytes"] > 1000
+    assert record["stages"]["flatbuffer"] > 0
+
+
+def test_how_far_a_model_came_that_fails(monkeypatch):
+    def refuse(*_):
+        raise UnsupportedOpError("ttnn.relu", "flatbuffer", "line 1")
+
+    noted = []
+    monkeypatch.setattr(compare.engine, "note", lambda **values: noted.append(values["depth"]))
+    monkeypatch.setattr("tt_torch.compiler.translate", refuse)
+    monkeypatch.setenv("TT_TORCH_FALLBACK", "error")
+    record = check_model(torch.nn.ReLU(), ((), {"input": X}))
+    assert record["verdict"] == "error" and "depth" not in record  # a worker's record has what was noted
+    assert noted == ["FAILED_FE", "TORCH_FX", "STABLEHLO", "TTIR"]

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from tt_torch.sweep.engine import Item, Limits, run
+from tt_torch.sweep.engine import Item, Limits, note, run
 
 
 def double(value):
@@ -20,6 +20,8 @@ def misbehave(how):
     if how == "exit":
         os._exit(3)
     if how == "signal":
+        note(depth="TTIR")
+        note(depth="TTNN_IR")
         print("last words", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
     return {"value": len(bytes(10 << 30))}  # more than the limit
@@ -47,7 +49,7 @@ def test_each_item_has_its_record():
 
 def test_a_dead_worker_is_replaced_and_its_stderr_kept():
     records = sweep([item("a", misbehave, how="signal"), item("b", misbehave, how="exit"), item("c", double, value=1)])
-    assert records["a"] == {"verdict": "crash", "error": "SIGSEGV", "message": "last words"}
+    assert records["a"] == {"depth": "TTNN_IR", "verdict": "crash", "error": "SIGSEGV", "message": "last words"}
     assert records["b"]["error"] == "exit status 3"
     assert records["c"]["value"] == 2
 

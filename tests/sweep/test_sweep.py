@@ -84,10 +84,14 @@ def test_junit_is_whole_after_each_case(tmp_path):
     path = tmp_path / "junit.xml"
     junit = JUnitFile(path, "sweep ops", {"commit": "c1"})
     assert read_file(path) == []
-    failed = {"verdict": "crash", "error": "SIGSEGV", "message": "in <f>\x1b[0m & g"}
+    failed = {"verdict": "crash", "depth": "TTNN_IR", "error": "SIGSEGV", "message": "in <f>\x1b[0m & g"}
     for i, outcome in enumerate([{"verdict": "match"}, failed, {"verdict": "wrong", "error": "E", "message": ""}]):
         junit.append({"kind": "op", "key": f"add/float32/{i}", "seconds": 0.5, **outcome})
         assert len(read_file(path)) == i + 1
     assert [record["verdict"] for record in read_file(path)] == ["match", "error", "wrong"]
     assert read_file(path)[1]["message"] == "in <f>[0m & g"
+    assert read_file(path)[1]["properties"] == {
+        "achieved_compile_depth": "TTNN_IR",
+        "bringup_status": "FAILED_RUNTIME",
+    }
     junit.close()

@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx import GraphModule
 
 from tt_torch import runtime
-from tt_torch.compiler import compile_graph
+from tt_torch.compiler import Watch, compile_graph
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.devices import default_device
 from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
@@ -29,7 +29,7 @@ from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.late import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
-from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, Runner, compile_with_host_ops
+from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, HostProgram, Runner, compile_with_host_ops
 from tt_torch.dynamo.tracing import partition, without_mkldnn
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 from tt_torch.executor import Executor
@@ -42,7 +42,19 @@ MANY_SHAPES = (
     f"a program was compiled for more than {MOST_SHAPES} shapes, and one is forgotten for each new one; "
     "CompilerConfig(buckets=...) pads a dimension up to a few sizes"
 )
-Listener = Callable[[Executor], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Observer:
+    """What a caller of `compile_captured` is told of."""
+
+    executor: Callable[[Executor], Any] = lambda executor: None  # each binary of the program, in its order
+    graph: Callable[[GraphModule], Any] = lambda gm: None  # each graph, before it is known what runs on the host
+    reached: Watch | None = None  # each form of each graph and of its parts, trials included
+    flag: bool = True  # whether a program may have an output of ours, which tells that its integers are exact
+
+
+NOBODY = Observer()
 
 
 def backend(
@@ -67,13 +79,13 @@ def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptio
 
 
 def compile_captured(
-    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, listener: Listener | None = None
+    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, observer: Observer = NOBODY
 ) -> Callable[..., Any]:
-    """The backend with its options resolved; `listener` is told of the Executor of each graph that is one binary."""
+    """The backend with its options resolved."""
     config = options.compiler_config
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
-        return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, listener))
-    return _aot(gm, example_inputs, config, options, listener)
+        return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+    return _aot(gm, example_inputs, config, options, observer)
 
 
 def _aot(
@@ -81,13 +93,13 @@ def _aot(
     example_inputs: Sequence[Any],
     config: CompilerConfig,
     options: BackendOptions,
-    listener: Listener | None,
+    observer: Observer,
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
 
     register_late_ops()
-    compile_one = partial(_compile, config=config, options=options, listener=listener)
+    compile_one = partial(_compile, config=config, options=options, observer=observer)
 
     buckets: dict[Any, tuple[int, ...]] = {}
     layouts: Layouts = {}
@@ -120,7 +132,7 @@ def _aot(
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
         numbers = _numbers(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
-            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, listener))
+            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
         if config.fallback == "error":
             raise
         return _wholly_on_host(gm, error)
@@ -215,7 +227,7 @@ def _compile(
     roles: list[str],
     config: CompilerConfig,
     options: BackendOptions,
-    listener: Listener | None,
+    observer: Observer,
     seen: int = 0,
 ) -> Callable[..., Any]:
     """A graph as a function of its inputs; views of one memory among its first `seen` outputs stay that."""
@@ -223,7 +235,7 @@ def _compile(
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed
-    runner = _runner(program, interface.roles(roles), config, options, listener)
+    runner = _runner(program, interface.roles(roles), config, options, observer)
 
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)
@@ -234,12 +246,13 @@ def _compile(
 
 
 def _runner(
-    program: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, listener: Listener | None
+    program: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, observer: Observer
 ) -> Runner:
     if config.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP):
         from tt_torch.bringup.op_by_op import OpByOp
 
         return OpByOp(program, roles, config)
+    observer.graph(program)
     device = _device(program, options)
 
     def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
@@ -247,7 +260,7 @@ def _runner(
             from tt_torch.bringup.verifying import compile_verified
 
             return compile_verified(piece, roles, config, device)
-        compiled = compile_graph(piece, roles, config)
+        compiled = compile_graph(piece, roles, config, observer.reached)
         if config.compile_depth != CompileDepth.EXECUTE:
             piece.recompile()
             return lambda inputs: piece(*inputs)
@@ -258,10 +271,11 @@ def _runner(
         return Executor(compiled, device)
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
-    exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=listener is None)
+    exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
     device_runner = compile_whole(exact, roles)
-    if listener and isinstance(device_runner, Executor):
-        listener(device_runner)
+    for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
+        if isinstance(runner, Executor):
+            observer.executor(runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
     return ExactRunner(device_runner, program.forward, plan, resident)
 

@@ -64,6 +64,16 @@ class HostFallbackWarning(UserWarning):
         self.ops = tuple(ops)
 
 
+class HostProgram:
+    """A graph in eager PyTorch with device subgraphs in it, whose runners are `pieces`."""
+
+    def __init__(self, outer: GraphModule, pieces: Sequence[Runner], constants: Sequence[torch.Tensor]) -> None:
+        self.outer, self.pieces, self.constants = outer, pieces, constants
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        return self.outer(*inputs, *self.constants)
+
+
 def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str]) -> Runner:
     """A runner for the graph; warns with HostFallbackWarning if not all of it is on the device.
 
@@ -85,8 +95,8 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:
         warnings.warn(HostFallbackWarning(report(gm.graph, host, pieces)), stacklevel=2)
-    values = list(constants.values())
-    return lambda inputs: outer(*inputs, *values)
+    runners = [outer.get_submodule(name).runner for name in pieces]
+    return HostProgram(outer, runners, list(constants.values()))
 
 
 def _partition(

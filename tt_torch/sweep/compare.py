@@ -29,16 +29,20 @@ from torch.testing._comparison import default_tolerances
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import compile_captured
-from tt_torch.dynamo.partition import HostFallbackWarning
+from tt_torch.dynamo.backend import Observer, compile_captured
+from tt_torch.dynamo.partition import HostFallbackWarning, computing
 from tt_torch.executor import Executor
 from tt_torch.flatbuffer.binary import op_histogram
 from tt_torch.flatbuffer.decode import decode
+from tt_torch.sweep import engine
+from tt_torch.sweep.summary import GOOD
 from tt_torch.tools.verify import calculate_atol, calculate_pcc
 
 Arguments = tuple[tuple, dict[str, Any]]
 
 REQUIRED_PCC = 0.99
+# How far a program came that raises, by the last form that its graph had; FAILED_FE before there is one.
+DEPTHS = {"FX": "TORCH_FX", "STABLEHLO": "STABLEHLO", "TTIR": "TTIR", "BINARY": "TTNN_IR"}
 _DRAWS = 32  # of a random op, from eager and from the device
 _SEEDS = 9  # a fair coin falls on one side so often once in 256 times
 _IMPROBABLE = 1e-6  # of equal distributions: a sweep makes some thousand such comparisons
@@ -61,7 +65,7 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
         eager = _Run(function, arguments, seed=0)
         randomly = initialized and eager.drew and not _repeats(eager, function, arguments)
         static = _is_static(function, arguments)
-    compiled, report, callable_ = _compile(function, arguments, [])
+    compiled, report, callable_ = _compile(function, arguments, _Compiled())
 
     def compare() -> None:
         if randomly:
@@ -73,35 +77,65 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
             if not _is_exact(function, arguments, eager, compiled):
                 raise
 
-    return {**_verdict(compare, eager, compiled), "random": randomly, "static": static, **report}
+    return _reached({**_verdict(compare, eager, compiled), "random": randomly, "static": static, **report})
 
 
 def check_model(module: torch.nn.Module, arguments: Arguments) -> dict[str, Any]:
     """As `check_sample`, for a whole model: its results agree when their correlation is at least REQUIRED_PCC.
 
-    The record also has the lowest correlation and the largest difference of all results, the device ops of its
-    binaries, and the seconds of each stage of compiling.
+    The record also has the lowest correlation and the largest difference of all results, the ATen ops of its graphs,
+    the device ops of its binaries, and the seconds of each stage of compiling.
     """
     figures: dict[str, float] = {}
-    executors: list[Executor] = []
+    programs = _Compiled()
     with torch.no_grad():
         eager = _Run(module, arguments, seed=0)
-        compiled, report, _ = _compile(module, arguments, executors)
+        compiled, report, _ = _compile(module, arguments, programs)
         verdict = _verdict(lambda: figures.update(_correlate(eager, compiled)), eager, compiled)
     if figures and not figures["pcc"] >= REQUIRED_PCC:
         message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
         verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}
-    return {**verdict, **figures, **report, **_programs(executors)}
+    return _reached({**verdict, **figures, **report, **programs.contents()})
 
 
-def _programs(executors: list[Executor]) -> dict[str, Any]:
-    """What the binaries are made of, and the seconds that each stage took."""
-    ops: Counter[str] = Counter()
-    stages: Counter[str] = Counter()
-    for executor in executors:
-        ops.update(op_histogram(decode(executor.binary)))
-        stages.update(executor.compiled.timings.steps)
-    return {"device_ops": dict(ops), "stages": {name: round(seconds, 4) for name, seconds in stages.items()}}
+class _Compiled:
+    """The graphs and binaries of a program, collected while it is compiled."""
+
+    def __init__(self) -> None:
+        self.executors: list[Executor] = []
+        self.ops: Counter[str] = Counter()
+
+    def observer(self) -> Observer:
+        return Observer(self.executors.append, self._graph, _note)
+
+    def _graph(self, gm: torch.fx.GraphModule) -> None:
+        self.ops.update(str(node.target) for node in computing(gm.graph))
+
+    def binary_bytes(self) -> int:
+        return sum(len(executor.binary) for executor in self.executors)
+
+    def contents(self) -> dict[str, Any]:
+        """What graphs and binaries are made of, and the seconds that each stage took."""
+        device: Counter[str] = Counter()
+        stages: Counter[str] = Counter()
+        for executor in self.executors:
+            device.update(op_histogram(decode(executor.binary)))
+            stages.update(executor.compiled.timings.steps)
+        seconds = {name: round(seconds, 4) for name, seconds in stages.items()}
+        return {"aten_ops": dict(self.ops), "device_ops": dict(device), "stages": seconds}
+
+
+def _note(form: str, value: object) -> None:
+    """How far the graph at hand is, for the record of a worker that dies."""
+    if form in DEPTHS:
+        engine.note(depth=DEPTHS[form])
+
+
+def _reached(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with how far the program came; one that raised came as far as was noted."""
+    if record["verdict"] in GOOD:
+        return record | {"depth": "PASSED"}
+    return record | {"depth": "EXECUTE"} if record["verdict"] == "wrong" else record
 
 
 def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> dict[str, Any]:
@@ -140,20 +174,18 @@ def _copied(arguments: Arguments) -> Arguments:
 
 
 def _compile(
-    function: Any, arguments: Arguments, executors: list[Executor]
+    function: Any, arguments: Arguments, programs: _Compiled
 ) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
-    """The first call of the compiled function, what it cost and left on the host, and that function.
-
-    `executors` gets the program of each graph that is one binary.
-    """
+    """The first call of the compiled function, what it cost and left on the host, and that function."""
     graphs = 0
     options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
     def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         nonlocal graphs
         graphs += 1
-        return compile_captured(gm, inputs, options, executors.append)
+        return compile_captured(gm, inputs, options, programs.observer())
 
+    engine.note(depth="FAILED_FE")
     torch._dynamo.reset()
     counters.clear()
     compiled = torch.compile(function, backend=counting, fullgraph=False, dynamic=False)
@@ -167,7 +199,7 @@ def _compile(
     if not graphs and run.error is None and not breaks and _computes(run):
         host.append({"op": "all", "count": 1, "reason": "Dynamo made no graph of it"})
     report = {"host_ops": host, "graph_breaks": breaks, "graphs": graphs, "seconds": round(seconds, 4)}
-    return run, {**report, "binary_bytes": sum(len(executor.binary) for executor in executors)}, compiled
+    return run, {**report, "binary_bytes": programs.binary_bytes()}, compiled
 
 
 def _computes(run: _Run) -> bool:

@@ -103,16 +103,20 @@ class Worker:
         if self.process is None or self.served == _ITEMS_PER_WORKER:
             self._spawn()
         self.served += 1
+        self.notes: dict[str, Any] = {}
         self.connection.send(self.item)
         self.deadline = time.monotonic() + self.limits.seconds
 
     def poll(self) -> dict[str, Any] | None:
         """The record of the current item, or None while it is at work."""
-        if self.connection.poll():
+        while self.connection.poll():
             try:
-                return self.connection.recv()
+                final, values = self.connection.recv()
             except EOFError:
                 return self._failed("crash")
+            if final:
+                return {**self.notes, **values}
+            self.notes |= values
         if time.monotonic() < self.deadline:
             return None
         return self._failed("timeout")
@@ -124,7 +128,7 @@ class Worker:
         error = f"no result after {self.limits.seconds:g} s" if verdict == "timeout" else _exit(self.process.exitcode)
         message = self._stderr()
         self.stop()
-        return {"verdict": verdict, "error": error, "message": message}
+        return {**self.notes, "verdict": verdict, "error": error, "message": message}
 
     def _stderr(self) -> str:
         with open(self.log.name, errors="replace") as file:
@@ -170,6 +174,15 @@ def _exit(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
+_parent: Any = None  # a worker process's connection
+
+
+def note(**values: Any) -> None:
+    """Adds fields to the record of the item at work, which it has even if the worker dies; no-op elsewhere."""
+    if _parent is not None:
+        _parent.send((False, values))
+
+
 def _serve(connection: Any, limits: Limits, log: str) -> None:
     """The life of a worker process."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # an orphan in an endless loop would stay for ever
@@ -178,12 +191,14 @@ def _serve(connection: Any, limits: Limits, log: str) -> None:
     output = os.open(log, os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    global _parent
+    _parent = connection
     connection.send("ready")
     with contextlib.suppress(EOFError):  # the parent has nothing more to do
         while True:
             item = connection.recv()
             os.ftruncate(output, 0)
-            connection.send(_call(item))
+            connection.send((True, _call(item)))
 
 
 def _call(item: Item) -> dict[str, Any]:

@@ -8,6 +8,16 @@ from xml.etree import ElementTree
 
 from tt_torch.sweep.summary import GOOD
 
+# What CI dashboards of the field call it when a program has come so far and no further.
+_STATUS = {
+    "FAILED_FE": "FAILED_FE_COMPILATION",
+    "TORCH_FX": "FAILED_FE_COMPILATION",
+    "STABLEHLO": "FAILED_TTMLIR_COMPILATION",
+    "TTIR": "FAILED_TTMLIR_COMPILATION",
+    "TTNN_IR": "FAILED_RUNTIME",
+    "EXECUTE": "INCORRECT_RESULT",
+    "PASSED": "PASSED",
+}
 _TAIL = b"</testsuite></testsuites>\n"
 _FAILED = {"wrong": "failure"}  # everything else that is not good is an error
 
@@ -19,15 +29,15 @@ class JUnitFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("wb", buffering=0)
         head = ElementTree.Element("testsuite", name=suite)
-        listed = ElementTree.SubElement(head, "properties")
-        for name, value in properties.items():
-            ElementTree.SubElement(listed, "property", name=name, value=str(value))
+        _properties(head, properties)
         opened = ElementTree.tostring(head).removesuffix(b"</testsuite>")
         self.file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>' + opened + b"\n" + _TAIL)
 
     def append(self, record: dict[str, Any]) -> None:
         seconds = str(record.get("seconds", 0))
         case = ElementTree.Element("testcase", classname=record["kind"], name=record["key"], time=seconds)
+        if depth := record.get("depth"):
+            _properties(case, {"achieved_compile_depth": depth, "bringup_status": _STATUS[depth]})
         if record["verdict"] not in GOOD:
             tag = _FAILED.get(record["verdict"], "error")
             shown = {"type": record["error"], "message": _printable(record["message"])}
@@ -37,6 +47,12 @@ class JUnitFile:
 
     def close(self) -> None:
         self.file.close()
+
+
+def _properties(element: ElementTree.Element, properties: dict[str, Any]) -> None:
+    listed = ElementTree.SubElement(element, "properties")
+    for name, value in properties.items():
+        ElementTree.SubElement(listed, "property", name=name, value=str(value))
 
 
 def _printable(text: str) -> str:
