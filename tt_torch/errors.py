@@ -144,7 +144,7 @@ class ResultsFileError(TTTorchError, ValueError):
     """A file holds no results of a sweep or a test run."""
 
     def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"{path} is neither JSON lines of a sweep nor JUnit XML: {cause}")
+        super().__init__(f"{path} has no results of a sweep, an op-by-op run or a test run: {cause}")
         self.path, self.cause = path, cause
 
 

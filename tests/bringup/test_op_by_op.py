@@ -120,7 +120,8 @@ def test_graphs_of_one_model_share_a_file(tmp_path: Path) -> None:
 def test_results_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
     def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
         values, indices = torch.max(x, dim=-1, keepdim=True)
-        return values, torch.cat([indices, indices]), x.to(torch.bfloat16)[:, 1:], torch.arange(3)
+        transposed = x.t().clone(memory_format=torch.contiguous_format)
+        return values, torch.cat([indices, indices]), x.to(torch.bfloat16)[:, 1:], transposed, torch.arange(3)
 
     ops = run(tmp_path, function)
     assert all(r["verdict"] == "executed" and r["pcc"] == 1 for r in ops.values()), ops

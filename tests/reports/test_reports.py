@@ -23,13 +23,14 @@ def test_workbook(tmp_path):
     write_workbook(RECORDS, tmp_path / "r.xlsx")
     book = openpyxl.load_workbook(tmp_path / "r.xlsx")
     long = "a_model_whose_name_is_very_l"
-    fixed = ["Per Model Status", "All Ops", "All Ops (Not Executing)"]
+    fixed = ["Per Model Status", "Per Model Compile Statuses", "All Ops", "All Ops (Not Executing)"]
+    fixed += ["OpInfo", "OpInfo (Not Executing)"]
     assert book.sheetnames == [*fixed, "resnet", long, f"{long}_1"]
     statuses = [(row[0].value, row[2].value, row[2].fill.start_color.rgb[-6:]) for row in book["Per Model Status"]][1:]
     assert statuses[0] == ("resnet", "match", "C6EFCE")
     assert [status for _, status, _ in statuses] == ["match", "on host", "error"]
-    assert [row[0].value for row in book["All Ops (Not Executing)"]][1:] == ["add/int64/0", "cumprod/float32/0"]
-    assert book["All Ops (Not Executing)"]["D2"].value == "'=values | differ"  # no formula
+    assert [row[0].value for row in book["OpInfo (Not Executing)"]][1:] == ["add/int64/0", "cumprod/float32/0"]
+    assert book["OpInfo (Not Executing)"]["D2"].value == "'=values | differ"  # no formula
     assert [c.value for c in book[long][3]] == [HOST["op"], "host", 2, HOST["reason"], HOST["location"]]
     assert list(tmp_path.iterdir()) == [tmp_path / "r.xlsx"]
 

@@ -15,8 +15,9 @@ import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.files import write
+from tt_torch.sweep.results import provenance, stamp
 
-VERSION = 1
+VERSION = 2
 SCHEMA = Path(__file__).with_name("op_by_op.schema.json")
 
 
@@ -83,6 +84,7 @@ class OpRecords:
         self.path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json"
         self.ops: dict[str, dict[str, Any]] = {}
         self.error = ""  # why a graph could not be taken apart
+        self.origin = {**provenance(), "time": stamp()}
         self._seen = 0
 
     def add(self, key: str, op: str, location: str) -> dict[str, Any] | None:
@@ -103,6 +105,7 @@ class OpRecords:
             "version": VERSION,
             "model_name": self.config.model_name,
             "error": self.error,
+            **self.origin,
             "config": self.config.to_dict(),
             "ops": self.ops,
         }

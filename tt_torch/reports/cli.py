@@ -18,7 +18,7 @@ DEFAULT = "results/results.duckdb"
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, or JUnit .xml")],
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, op-by-op .json, or JUnit .xml")],
     db: Db = DEFAULT,
 ) -> None:
     """Adds results to the database; what it has already is not added again."""
@@ -45,13 +45,27 @@ def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 @app.command()
 def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     """Writes a web page that needs nothing but itself."""
-    from tt_torch.compiler import write
+    from tt_torch.files import write
     from tt_torch.reports.database import Database
     from tt_torch.reports.page import render
 
     with one_line_errors():
         database = Database(db)
         write(output, render(database.latest(commit), database.records()).encode())
+
+
+@app.command()
+def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+    """Writes a Markdown page per op into a folder: its forms in models and its samples, and what came of each."""
+    from tt_torch.files import write
+    from tt_torch.reports.database import Database
+    from tt_torch.reports.op_pages import op_pages
+
+    with one_line_errors():
+        written = op_pages(Database(db).latest(commit))
+        for name, text in written.items():
+            write(folder / name, text.encode())
+    print(f"{folder}: {len(written)} pages")
 
 
 @app.command()

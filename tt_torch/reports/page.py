@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from tt_torch.reports.compare import STATES, state
+from tt_torch.reports.unique_ops import by_form, models_of
 from tt_torch.sweep.pages import brief
 from tt_torch.sweep.summary import device_only, failures, good, host_reasons, notes
 
@@ -19,6 +20,7 @@ Record = dict[str, Any]
 
 _SLOWEST = 20
 _TOP = 30
+_NAMES = {"unique-op": "ops of models", "op-by-op": "models op by op"}
 _NINES = 8  # PCC columns: below 0.9, 0.9, 0.99, ... and exact
 
 
@@ -42,6 +44,7 @@ def render(records: Sequence[Record], history: Sequence[Record]) -> str:
         models=models,
         dtypes=list(dict.fromkeys(r["dtype"] for r in ops)),
         matrix=matrix(ops),
+        unique=unique(records),
         tests=[record for record in records if record["kind"] == "test"],
         failures=failures(records).most_common(_TOP),
         reasons=host_reasons(records).most_common(_TOP),
@@ -51,17 +54,25 @@ def render(records: Sequence[Record], history: Sequence[Record]) -> str:
     )
 
 
+def unique(records: Iterable[Record]) -> list[tuple[Record, list[str]]]:
+    """Forms of ops that models have, with these models; what is not right first."""
+    forms = by_form(record for record in records if record["kind"] == "unique-op")
+    forms.sort(key=lambda its: (good(its[0]), its[0]["framework_op_name"]))
+    return [(its[0], models_of(its)) for its in forms]
+
+
 def totals(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A tile per kind of item and data type: how many, how many right, how many on the device alone."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        groups[f"{record['kind']}s {record.get('dtype', '')}".strip()].append(record)
+        name = _NAMES.get(record["kind"], f"{record['kind']}s")
+        groups[f"{name} {record.get('dtype', '')}".strip()].append(record)
     tiles = []
     for name, group in groups.items():
         alone = sum(count for count, _ in device_only(group).values())
         static = sum(of for _, of in device_only(group).values())
         kind = group[0]["kind"]
-        share = f"{alone / static:.1%} with nothing on the host" if static and kind != "test" else ""
+        share = f"{alone / static:.1%} with nothing on the host" if static and kind in ("op", "model") else ""
         tiles.append({"name": name, "all": len(group), "right": sum(map(good, group)), "share": share})
     return tiles
 

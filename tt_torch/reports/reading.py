@@ -1,4 +1,4 @@
-"""Records from files: JSON lines of sweeps, and JUnit XML of test runs."""
+"""Records from files: JSON lines of sweeps, JSON of op-by-op runs, and JUnit XML of test runs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tt_torch.errors import ResultsFileError
+from tt_torch.reports.unique_ops import unique_ops
 from tt_torch.sweep.results import lines
 
 _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All records of a file; raises ResultsFileError if it is neither of the two formats."""
+    """All records of a file; raises ResultsFileError if it has none of the formats."""
     try:
         if path.suffix == ".xml":
             return list(_junit(ElementTree.parse(path).getroot()))
+        if path.suffix == ".json":
+            return _op_by_op(path)
         records = list(lines(path))
     except (ElementTree.ParseError, UnicodeDecodeError) as error:
         raise ResultsFileError(str(path), str(error)) from error
@@ -28,6 +31,13 @@ def read(path: Path) -> list[dict[str, Any]]:
     if records and missing:
         raise ResultsFileError(str(path), f"its records have no {', '.join(sorted(missing))}")
     return records
+
+
+def _op_by_op(path: Path) -> list[dict[str, Any]]:
+    try:
+        return list(unique_ops(json.loads(path.read_bytes())))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ResultsFileError(str(path), "it is not what an op-by-op run writes") from error
 
 
 def _junit(root: ElementTree.Element) -> Iterator[dict[str, Any]]:

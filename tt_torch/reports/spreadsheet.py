@@ -1,10 +1,10 @@
-"""The records as a workbook: models, all ops, the ops that are not right or not on the device, a sheet per model."""
+"""The records as a workbook: models, their unique ops, samples of OpInfo, what of them is not right, a sheet per model."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font, PatternFill
 from openpyxl.utils import get_column_letter
 
+from tt_torch.reports import workbook_rows
 from tt_torch.reports.compare import state
 
 Record = dict[str, Any]
 
-_MODEL_COLUMNS = "Model|Package|Status|PCC|ATOL|Device ops|Host ops|Seconds|Binary bytes|Commit".split("|")
+_MODEL_COLUMNS = "Model|Package|Status|Depth|PCC|ATOL|Device ops|Host ops|Seconds|Binary bytes|Commit".split("|")
 _OP_COLUMNS = "Op|Data type|Samples|Right|Nothing on the host|Status".split("|")
 _PROBLEM_COLUMNS = "Sample|Status|Error|Message|Host ops|Commit".split("|")
 _OPS_OF_COLUMNS = "Op|Runs on|Count|Reason|Location".split("|")
@@ -26,6 +27,7 @@ _OPS_OF_COLUMNS = "Op|Runs on|Count|Reason|Location".split("|")
 _FINE = ("match", "eager-raises-same")
 _COLORS = {"match": "C6EFCE", "eager-raises-same": "C6EFCE", "on host": "FFEB9C", "skipped": "EDEDED"}
 _RED = "FFC7CE"
+_GRADES = ((100, "C6EFCE"), (80, "FFEB9C"), (50, "F8CBAD"))
 _SHEET_NAME = 28  # characters; Excel takes 31, a number may follow
 _WIDEST = 60
 _CELL = 32_767  # characters that Excel takes
@@ -33,17 +35,21 @@ _CELL = 32_767  # characters that Excel takes
 
 def write_workbook(records: Sequence[Record], path: Path) -> None:
     """Writes the workbook whole or not at all."""
-    models = [record for record in records if record["kind"] == "model"]
-    ops = [record for record in records if record["kind"] == "op"]
+    by_kind: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_kind[record["kind"]].append(record)
+    models, samples, unique = by_kind["model"], by_kind["op"], by_kind["unique-op"]
     book = Workbook()
     book.remove(book.active)
     _sheet(book, "Per Model Status", _MODEL_COLUMNS, map(_model, models))
-    _sheet(book, "All Ops", _OP_COLUMNS, _all_ops(ops))
-    problems = [op for op in ops if state(op) not in _FINE]
-    _sheet(book, "All Ops (Not Executing)", _PROBLEM_COLUMNS, map(_problem, problems))
-    names: set[str] = {sheet.title for sheet in book}
-    for model in models:
-        _sheet(book, _name(model["model"], names), _OPS_OF_COLUMNS, _ops_of(model))
+    _sheet(book, "Per Model Compile Statuses", workbook_rows.STATUS_COLUMNS, workbook_rows.statuses(unique))
+    _sheet(book, "All Ops", workbook_rows.ALL_COLUMNS, workbook_rows.all_ops(unique))
+    failing = [op for op in unique if state(op) not in _FINE]
+    _sheet(book, "All Ops (Not Executing)", workbook_rows.ALL_COLUMNS, workbook_rows.all_ops(failing))
+    _sheet(book, "OpInfo", _OP_COLUMNS, _samples(samples))
+    problems = [op for op in samples if state(op) not in _FINE]
+    _sheet(book, "OpInfo (Not Executing)", _PROBLEM_COLUMNS, map(_problem, problems))
+    _model_sheets(book, models, unique)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -53,14 +59,28 @@ def write_workbook(records: Sequence[Record], path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _model_sheets(book: Workbook, models: Iterable[Record], unique: Iterable[Record]) -> None:
+    """A sheet per model: its unique ops if there was an op-by-op run, else what runs where."""
+    names: set[str] = {sheet.title for sheet in book}
+    ops: dict[str, list[Record]] = defaultdict(list)
+    for op in sorted(unique, key=lambda op: op.get("global_op_idx", 0)):
+        ops[op["model"]].append(op)
+    whole = {record["model"]: record for record in models}
+    for model in dict.fromkeys([*whole, *ops]):
+        if model in ops:
+            _sheet(book, _name(model, names), workbook_rows.MODEL_COLUMNS, map(workbook_rows.of_model, ops[model]))
+        else:
+            _sheet(book, _name(model, names), _OPS_OF_COLUMNS, _ops_of(whole[model]))
+
+
 def _model(record: Record) -> Sequence[Any]:
     figures = (record.get("pcc"), record.get("atol"), sum(record.get("device_ops", {}).values()))
     host = ", ".join(op["op"] for op in record.get("host_ops", ()))
     costs = (record.get("seconds"), record.get("binary_bytes"), record.get("commit"))
-    return (record["model"], record.get("group"), state(record), *figures, host, *costs)
+    return (record["model"], record.get("group"), state(record), record.get("depth"), *figures, host, *costs)
 
 
-def _all_ops(records: Iterable[Record]) -> Iterable[Sequence[Any]]:
+def _samples(records: Iterable[Record]) -> Iterable[Sequence[Any]]:
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in records:
         groups[record["key"].split("/")[0], record["dtype"]].append(state(record))
@@ -76,10 +96,16 @@ def _problem(record: Record) -> Sequence[Any]:
 
 
 def _ops_of(model: Record) -> Iterable[Sequence[Any]]:
+    host: Counter[str] = Counter()
+    for each in model.get("host_ops", ()):
+        host[each["op"]] += each["count"]
+    for op, count in model.get("aten_ops", {}).items():
+        if count > host[op]:
+            yield op, "device", count - host[op], "", ""
     for op, count in model.get("device_ops", {}).items():
-        yield op, "device", count, "", ""
-    for host in model.get("host_ops", ()):
-        yield host["op"], "host", host["count"], host["reason"], host.get("location", "")
+        yield op, "device op", count, "", ""
+    for each in model.get("host_ops", ()):
+        yield each["op"], "host", each["count"], each["reason"], each.get("location", "")
 
 
 def _name(model: str, taken: set[str]) -> str:
@@ -104,11 +130,21 @@ def _sheet(book: Workbook, title: str, head: Sequence[str], rows: Iterable[Seque
         sheet.column_dimensions[get_column_letter(i)].width = min(_WIDEST, widest + 2)
     if "Status" in head:
         _colour(sheet, head.index("Status"))
+    if "% Executed" in head:
+        _grade(sheet, head.index("% Executed"))
 
 
 def _colour(sheet: Any, column: int) -> None:
     for row in sheet.iter_rows(min_row=2):
         row[column].fill = PatternFill("solid", start_color=_COLORS.get(row[column].value, _RED))
+
+
+def _grade(sheet: Any, column: int) -> None:
+    """Green for all, yellow from 80 % on, orange from 50 % on, red below."""
+    for row in sheet.iter_rows(min_row=2):
+        share = row[column].value
+        color = next((color for least, color in _GRADES if share >= least), _RED)
+        row[column].fill = PatternFill("solid", start_color=color)
 
 
 def _cell(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ Timeout = Annotated[float, typer.Option(help="seconds per item")]
 Memory = Annotated[float, typer.Option(help="GiB of address space per worker")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="JSON lines; what it has of this commit is not run again")]
 Db = Annotated[str, typer.Option(help="results database that gets each record too")]
+_LINE_SECONDS = 20.0  # between lines of progress
 JUnit = Annotated[Path | None, typer.Option("--junit-xml", help="JUnit XML, whole at every moment")]
 
 
@@ -76,6 +78,7 @@ def ops(
 @app.command()
 def models(
     file: Annotated[str, typer.Argument(help="a Python file with a list MODELS, in place of ours")] = "",
+    op_by_op: Annotated[bool, typer.Option("--op-by-op", help="each unique op by itself, too many to be quick")] = False,
     select: Select = "",
     fraction: Fraction = 1.0,
     seed: Seed = 0,
@@ -91,8 +94,10 @@ def models(
     """Sweeps over small models of many families."""
     from tt_torch.sweep import models
 
-    items = choose(list(models.items(file)), select, fraction, seed, shard)
-    _sweep("model", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml))
+    plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml)
+    with one_line_errors():
+        rows = list(models.op_by_op_items(file, output.parent / "models") if op_by_op else models.items(file))
+    _sweep("op-by-op" if op_by_op else "model", choose(rows, select, fraction, seed, shard), plan)
 
 
 @app.command()
@@ -101,7 +106,7 @@ def docs(
     folder: Annotated[Path, typer.Option(help="where ops.md and models.md go")] = Path("docs"),
 ) -> None:
     """Writes the pages of supported ops and models."""
-    from tt_torch.compiler import write
+    from tt_torch.files import write
     from tt_torch.sweep import pages
     from tt_torch.sweep.results import read
 
@@ -172,7 +177,7 @@ def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[s
         from tt_torch.reports.database import Database
 
         database = Database(plan.db)
-        yield lambda record: database.add([record])
+        yield lambda record: database.add([record, *_ops_of(record)])
     if plan.junit:
         from tt_torch.sweep.junit import JUnitFile
         from tt_torch.sweep.results import provenance
@@ -180,6 +185,14 @@ def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[s
         junit = JUnitFile(plan.junit, f"sweep {kind}s", {"commit": provenance()["commit"]})
         stack.callback(junit.close)
         yield junit.append
+
+
+def _ops_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of a model's unique ops, if it was taken apart on this machine."""
+    from tt_torch.reports.reading import read
+
+    path = Path(record.get("file", ""))
+    return read(path) if path.is_file() else []
 
 
 def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str, Any]]]:
@@ -199,12 +212,15 @@ def _progress(outcomes: Iterator[tuple[Item, dict[str, Any]]], total: int) -> It
 
     counts: Counter[str] = Counter()
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    said = time.monotonic()
     with Progress(*columns) as progress:
         bar = progress.add_task("", total=total)
-        for item, record in outcomes:
+        for done, (item, record) in enumerate(outcomes, 1):
             if record["verdict"] != "absent":
                 counts[record["verdict"]] += 1
                 yield item, record
-            progress.update(
-                bar, advance=1, description=" ".join(f"{v} {n}" for v, n in counts.items()) + f" {item.key}"
-            )
+            told = " ".join(f"{v} {n}" for v, n in counts.items()) + f" {item.key}"
+            progress.update(bar, advance=1, description=told)
+            if not progress.console.is_terminal and time.monotonic() - said > _LINE_SECONDS:  # no bar in a log
+                print(f"{done}/{total} {told}", flush=True)
+                said = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import importlib
@@ -139,9 +140,10 @@ class Worker:
         self.log = tempfile.NamedTemporaryFile(prefix="tt_torch_sweep_", suffix=".log")  # noqa: SIM115
         self.connection, child = self.context.Pipe()
         arguments = (child, self.limits, self.log.name)
-        self.process = self.context.Process(target=_serve, args=arguments, daemon=True)
+        self.process = self.context.Process(target=_serve, args=arguments)  # no daemon: those may have no workers
         with _nameless_main():
             self.process.start()
+        atexit.register(self.stop)
         child.close()  # so that the death of the process is an end of file here
         self.served = 0
         if not self.connection.poll(_START_SECONDS):
@@ -151,6 +153,7 @@ class Worker:
     def stop(self) -> None:
         if self.process is None:
             return
+        atexit.unregister(self.stop)
         self.connection.close()  # an idle worker ends by itself
         self.process.join(_STOP_SECONDS)
         self.process.kill()

@@ -1,16 +1,24 @@
-"""The sweep of whole models: each row of the registry, compiled and compared with eager."""
+"""The sweep of models: each row of the registry compiled and compared with eager, as a whole or op by op."""
 
 from __future__ import annotations
 
+import json
 import resource
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
+import tt_torch
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.reports.unique_ops import unique_ops
 from tt_torch.sweep import registry
 from tt_torch.sweep.compare import check_model
 from tt_torch.sweep.engine import Item
+
+_MESSAGE = 2000  # characters
 
 
 def items(source: str = "") -> Iterator[Item]:
@@ -19,14 +27,46 @@ def items(source: str = "") -> Iterator[Item]:
         yield Item(model.name, f"{__name__}:run_model", {"model": model.name, "source": source})
 
 
+def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
+    """As `items`; the ops of each model go to `<model>_unique_ops.json` in the folder."""
+    for model in registry.load(source):
+        arguments = {"model": model.name, "source": source, "folder": str(folder)}
+        yield Item(f"{model.name} op by op", f"{__name__}:run_op_by_op", arguments)
+
+
 def run_model(model: str, source: str) -> dict[str, Any]:
     """The record of one model."""
-    (row,) = (row for row in registry.load(source) if row.name == model)
+    module, inputs, labels = _made(model, source)
+    record = check_model(module, ((), inputs))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {**labels, **record, "peak_memory": peak}
+
+
+def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
+    """The record of one model's unique ops, each compiled and run by itself."""
+    module, inputs, labels = _made(model, source)
+    names = {"model_name": model, "model_group": labels["group"]}
+    config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, results_path=folder, jobs=1, **names)
+    path = Path(folder) / f"{config.file_stem}_unique_ops.json"
+    path.unlink(missing_ok=True)
+    compiled = torch.compile(module, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
+    with torch.no_grad():
+        compiled(**inputs)
+    ops = list(unique_ops(json.loads(path.read_bytes())))
+    verdicts = Counter(op["verdict"] for op in ops)
+    record = {"verdict": "match", **labels, "unique_ops": len(ops), "op_verdicts": dict(verdicts), "file": str(path)}
+    bad = [op for op in ops if op["verdict"] != "match"]
+    if bad:
+        message = "; ".join(f"{op['framework_op_name']}: {op['outcome']}: {op['message']}" for op in bad)
+        record |= {"verdict": "error", "error": f"{len(bad)} of {len(ops)} ops", "message": message[:_MESSAGE]}
+    return record
+
+
+def _made(name: str, source: str) -> tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]:
+    """A row's module and inputs, and what its records say of it."""
+    (row,) = (row for row in registry.load(source) if row.name == name)
     torch.manual_seed(0)
     module, inputs = row.make()
     registry.randomize(module)
     parameters = sum(p.numel() for p in module.parameters())
-    labels = {"group": row.group, "config": row.config, "parameters": parameters}
-    record = check_model(module, ((), inputs))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {**labels, **record, "peak_memory": peak}
+    return module, inputs, {"group": row.group, "config": row.config, "parameters": parameters}

@@ -25,24 +25,24 @@ def ops_page(records: Sequence[Record]) -> str:
         f"This page has {len(records)} samples of {len({r['key'].split('/')[0] for r in records})} ops.",
         *_origin(records),
         "",
-        *_table(("dtype", "samples", "right", "static shapes", "of these with nothing on the host"), _totals(records)),
+        *table(("dtype", "samples", "right", "static shapes", "of these with nothing on the host"), _totals(records)),
         "",
         "Right: the same values, or the same exception as in eager. Static shapes: those of the results follow from",
         "those of the arguments, and eager runs the sample.",
         "",
         "## Not right",
         "",
-        *_table(("sample", "verdict", "error"), _failures(records)),
+        *table(("sample", "verdict", "error"), _failures(records)),
         "",
         "## On the host, and why",
         "",
-        *_table(("op on the host", "reason", "samples", "in"), _reasons(records)),
+        *table(("op on the host", "reason", "samples", "in"), _reasons(records)),
         "",
         "## All ops",
         "",
         "Samples with nothing on the host, of those compared. A blank: the op does not take the data type.",
         "",
-        *_table(("op", *dtypes), _by_op(records, dtypes)),
+        *table(("op", *dtypes), _by_op(records, dtypes)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -59,7 +59,7 @@ def models_page(records: Sequence[Record]) -> str:
         "",
         f"{right} of {len(records)} run with nothing on the host and a correlation (PCC) of at least 0.99.",
         "",
-        *_table(("model", "package", "PCC", "largest difference", "on the host or wrong"), map(_model, records)),
+        *table(("model", "package", "PCC", "largest difference", "on the host or wrong"), map(_model, records)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -115,7 +115,7 @@ def brief(text: str) -> str:
     return line if len(line) <= 100 else line[:97] + "..."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     cells = [[str(cell).replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
     if not cells:
         return ["None."]

@@ -1,0 +1,77 @@
+"""A Markdown page per ATen op: its forms in models and its samples of OpInfo, each with what came of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tt_torch.reports.compare import state
+from tt_torch.reports.unique_ops import by_form, form_of, models_of
+from tt_torch.sweep.pages import brief, table
+from tt_torch.sweep.summary import notes
+
+Record = dict[str, Any]
+
+
+def op_pages(records: Iterable[Record]) -> dict[str, str]:
+    """The pages by file name; `README.md` lists them.
+
+    Forms in models and samples of OpInfo are on one page when PyTorch calls the op the same: aten.add.Tensor, add.
+    """
+    forms: dict[str, list[Record]] = defaultdict(list)
+    samples: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record["kind"] == "unique-op" and record["framework_op_name"]:
+            forms[_name(record["framework_op_name"])].append(record)
+        elif record["kind"] == "op":
+            samples[record["key"].split("/")[0]].append(record)
+    names = sorted({*forms, *samples})
+    pages = {f"{name}.md": _page(name, forms[name], samples[name]) for name in names}
+    rows = [(f"[{name}]({name}.md)", _count(forms[name]), _count(samples[name])) for name in names]
+    head = ("op", "forms in models that are right", "OpInfo samples that are right")
+    return {"README.md": "\n".join(["# Ops", "", *table(head, rows), ""]), **pages}
+
+
+def _name(op: str) -> str:
+    """aten.add.Tensor is add, aten._softmax.default is _softmax; StableHLO's keep their dialect."""
+    parts = op.split(".")
+    return parts[1] if parts[0] == "aten" else op
+
+
+def _count(records: Sequence[Record]) -> str:
+    return f"{sum(state(r) in ('match', 'eager-raises-same') for r in records)} of {len(records)}" if records else ""
+
+
+def _page(name: str, forms: Sequence[Record], samples: Sequence[Record]) -> str:
+    lines = [f"# {name}", ""]
+    if forms:
+        head = ("op", "inputs", "outputs", "attributes", "models", "status", "reached", "PCC", "ATOL", "why")
+        lines += ["## In models", "", *table(head, _forms(forms)), ""]
+        lines += ["Inputs and outputs as in the binary: shape, data type, memory, layout.", ""]
+    if samples:
+        rows = ((r["key"], state(r), "; ".join(map(brief, notes(r)))) for r in samples)
+        lines += ["## Samples of OpInfo", "", *table(("sample", "status", "why"), rows), ""]
+    return "\n".join(lines)
+
+
+def _forms(records: Iterable[Record]) -> Iterator[Sequence[object]]:
+    for its in sorted(by_form(records), key=lambda its: form_of(its[0])):
+        op = its[0]
+        sides = (_tensors(op, side) for side in ("input", "output"))
+        measures = ("" if op[name] is None else f"{op[name]:.6g}" for name in ("pcc", "atol"))
+        why = brief(op.get("message") or op.get("error") or "")
+        labels = (op["framework_op_name"], *sides, _attributes(form_of(op)), ", ".join(models_of(its)), op["outcome"])
+        yield (*labels, op["compilation_status"], *measures, why)
+
+
+def _tensors(op: Record, side: str) -> str:
+    described = op[f"{side}_tensors"]
+    if not described:
+        return ", ".join(op[f"{side}_shapes"])
+    return ", ".join(f"{tuple(t['shape'])} {t['data_type']} {t['buffer_type']} {t['layout']}" for t in described)
+
+
+def _attributes(form: str) -> str:
+    """A form without the op's name: arguments, tensors by dtype and shape."""
+    return form.partition(" ")[2].replace("torch.", "")

@@ -1,0 +1,66 @@
+"""The unique ops of models, from the files of op-by-op runs, as records of their own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+LONGEST_TEXT = 32_667  # characters of a module or a traceback that are kept: a cell of a workbook takes 100 more
+_ROUNDING = 1e-6  # a difference up to this is none, whatever the correlation: of zeros it says nothing
+_VERDICTS = {"executed": "match", "compiled": "match", "crash": "crash", "timeout": "timeout"}
+_TEXTS = ("torch_ir_graph", "stable_hlo_graph", "ttir_graph", "ttnn_graph", "runtime_stack_dump", "compiled_json")
+
+
+def unique_ops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A record per op of an op-by-op file, with the fields of its schema and those of all records.
+
+    `verdict` is what sweeps call it, `outcome` the file's word for it; an op whose correlation is too low is wrong.
+    """
+    model = document["model_name"] or "model"
+    origin = {name: document.get(name) for name in ("commit", "versions", "time")}
+    shared = {"kind": "unique-op", "model": model, **origin}
+    if document["error"]:
+        problem = {"verdict": "error", "outcome": "error", "error": "CompileError", "message": document["error"]}
+        yield {**shared, "key": f"{model}: the whole graph", "framework_op_name": "", **problem}
+    for form, op in document["ops"].items():
+        seconds = sum(op[f"{what}_seconds"] or 0.0 for what in ("compile", "execute"))
+        record = {**op, **shared, "key": f"{model}: {form}", "outcome": op["verdict"], "seconds": round(seconds, 4)}
+        record |= {name: _number(op[name]) for name in ("pcc", "atol", "rtol", "ulp")}
+        record |= {name: _text(op[name]) for name in _TEXTS}
+        yield record | _verdict(op, document["config"]["required_pcc"])
+
+
+def by_form(records: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Records of unique ops, those together that are the same op in several models and ended the same."""
+    same: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        same[form_of(record), record["outcome"]].append(record)
+    return list(same.values())
+
+
+def form_of(record: dict[str, Any]) -> str:
+    """The op with its arguments, without the model."""
+    return record["key"].removeprefix(f"{record['model']}: ")
+
+
+def models_of(records: Iterable[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(record["model"] for record in records))
+
+
+def _verdict(op: dict[str, Any], required_pcc: float) -> dict[str, Any]:
+    if op["pcc"] is not None and not float(op["pcc"]) >= required_pcc and not float(op["atol"]) <= _ROUNDING:
+        return {"verdict": "wrong", "error": "Mismatch", "message": f"PCC {op['pcc']}, required {required_pcc}"}
+    return {"verdict": _VERDICTS.get(op["verdict"], "error")}
+
+
+def _number(value: float | str | None) -> float | None:
+    """The file has NaN and infinities as text; databases differ in whether they take them."""
+    return None if value is None or not math.isfinite(float(value)) else float(value)
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text[:LONGEST_TEXT]
