@@ -113,6 +113,13 @@ class InputCountError(TTTorchError, TypeError):
     """A program was called with another number of inputs than it has."""
 
 
+class ModuleFormatError(TTTorchError, ValueError):
+    """A file is no MLIR module of the dialects that tt_torch knows."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"not an MLIR module: {cause}")
+
+
 class InputShapeError(TTTorchError, ValueError):
     """An input's shape is not the program's."""
 
@@ -145,6 +152,14 @@ class ResultsFileError(TTTorchError, ValueError):
 
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(f"{path} has no results of a sweep, an op-by-op run or a test run: {cause}")
+        self.path, self.cause = path, cause
+
+
+class ModelsFileError(TTTorchError, ValueError):
+    """A Python file does not give the models of a sweep."""
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"models of {path}: {cause}")
         self.path, self.cause = path, cause
 
 

@@ -10,6 +10,7 @@ import torch
 
 import tt_torch
 from tt_torch.config import CompilerConfig
+from tt_torch.errors import ModuleFormatError
 from tt_torch.explore.graphs import Graph, add_comparison, add_profile, read_graphs
 
 
@@ -50,6 +51,13 @@ def test_mlir(files: Path, level: str, last: str) -> None:
     labels = paths(graph)
     assert labels[0] == "func.return" and labels[-1] == "input 0"
     assert any(last.split(".")[1] in label for label in labels)
+
+
+@pytest.mark.parametrize("text", [b"hello", b"\xff\xfe"])
+def test_no_module(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "a.mlir").write_bytes(text)
+    with pytest.raises(ModuleFormatError):
+        read_graphs(tmp_path / "a.mlir")
 
 
 def test_data_of_other_tools(files: Path, tmp_path: Path) -> None:

@@ -141,6 +141,13 @@ def test_a_file_that_is_no_database(tmp_path):
         Database(str(tmp_path / "r.duckdb"))
 
 
+@pytest.mark.parametrize("url", ["nosuch://x", "postgresql+nosuch://user:secret@h/d", "postgresql://[:"])
+def test_a_url_that_is_none(url):
+    with pytest.raises(DatabaseError) as error:
+        Database(url)
+    assert url.partition(":")[0] in str(error.value) and "secret" not in str(error.value)
+
+
 def test_a_server_that_does_not_answer_keeps_the_password_secret():
     with pytest.raises(DatabaseError) as error:
         Database("postgresql://user:secret@localhost:1/none")

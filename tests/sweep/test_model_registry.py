@@ -14,6 +14,7 @@ import pytest
 from torch import nn
 from typer.testing import CliRunner
 
+from tt_torch.errors import ModelsFileError
 from tt_torch.sweep.registry import load, randomize
 from tt_torch.tools.cli import app
 
@@ -54,7 +55,7 @@ def test_random_values_reach_every_parameter_and_statistic():
 def test_a_file_of_models(tmp_path):
     source, output = tmp_path / "models.py", tmp_path / "models.jsonl"
     source.write_text(FILE)
-    result = CliRunner().invoke(app, ["sweep", "models", str(source), "-o", str(output)])
+    result = CliRunner().invoke(app, ["sweep", str(source), "-o", str(output)])
     assert result.exit_code == 1, result.output
     right, wrong = (json.loads(line) for line in output.read_text().splitlines())
     assert right["verdict"] == "match" and right["pcc"] > 0.999 and right["binary_bytes"] and not right["host_ops"]
@@ -63,7 +64,10 @@ def test_a_file_of_models(tmp_path):
 
 def test_a_file_without_models(tmp_path):
     (tmp_path / "empty.py").write_text("")
-    with pytest.raises(ValueError, match="no list MODELS"):
+    with pytest.raises(ModelsFileError, match="no list MODELS"):
+        load(str(tmp_path / "empty.py"))
+    (tmp_path / "empty.py").write_text("\n1 / 0")
+    with pytest.raises(ModelsFileError, match=r"empty\.py: line 2: ZeroDivisionError"):
         load(str(tmp_path / "empty.py"))
 
 

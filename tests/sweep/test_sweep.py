@@ -73,6 +73,12 @@ def test_shards_share_all_items():
     assert {len(part) for part in parts} == {13, 14}
 
 
+@pytest.mark.parametrize("bad", [["-k", "("], ["-k", "no such op"], ["--timeout", "0"], ["--memory", "-1"]], ids=str)
+def test_bad_options(bad):
+    result = CliRunner().invoke(app, ["sweep", "ops", "--dtype", "bool", *bad])
+    assert result.exit_code == 2 and bad[0] in result.output
+
+
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
 def test_a_shard_that_is_none(shard):
     result = CliRunner().invoke(app, ["sweep", "ops", "--shard", shard])

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from tt_torch.tools.cli_errors import one_line_errors
+
 PACKAGE = "ai-edge-model-explorer==0.1.34"
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
@@ -32,11 +34,12 @@ def explore(
 
     from tt_torch.explore.graphs import add_comparison, add_profile, read_graphs
 
-    graphs = read_graphs(file)
-    if profile:
-        add_profile(graphs, profile)
-    if comparison:
-        add_comparison(graphs, comparison)
+    with one_line_errors():
+        graphs = read_graphs(file)
+        if profile:
+            add_profile(graphs, profile)
+        if comparison:
+            add_comparison(graphs, comparison)
     config = model_explorer.config()
     config.add_model_from_path(str(file.resolve()), adapterId=TT_ADAPTER)
     for measure in sorted({measure for graph in graphs for measure in graph.data}):

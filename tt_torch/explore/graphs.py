@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tt_torch.errors import ModuleFormatError
 from tt_torch.flatbuffer.binary import NOT_DEVICE_OPS, physical_bytes, tensor_refs
 from tt_torch.flatbuffer.decode import decode
 from tt_torch.profiling.cost_model import CHIPS, cost_of, place_of, results
@@ -95,7 +96,10 @@ def _functions(source: bytes) -> list[Graph]:
     from tt_torch.mlir.context import make_context
 
     with make_context():
-        module = ir.Module.parse(source if source.startswith(b"ML\xefR") else source.decode())
+        try:
+            module = ir.Module.parse(source if source.startswith(b"ML\xefR") else source.decode())
+        except (ir.MLIRError, UnicodeDecodeError) as error:
+            raise ModuleFormatError(str(error).strip().splitlines()[-1]) from error
     return [_function(function) for function in module.body.operations]
 
 

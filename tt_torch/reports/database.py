@@ -55,7 +55,11 @@ class Database:
         elif url.startswith("postgresql://"):
             url = url.replace("postgresql://", "postgresql+psycopg://", 1)
         self.url = f"duckdb:///{self.file}" if self.file else url
-        self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))
+        try:
+            self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))
+            sa.create_engine(self.url)
+        except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+            raise DatabaseError(url.partition(":")[0] + "://...", error) from None
         self._retry(self._migrate)
 
     def add(self, records: Iterable[dict[str, Any]]) -> int:

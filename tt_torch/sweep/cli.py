@@ -14,13 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from tt_torch.tools.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
     from tt_torch.sweep.engine import Item
 
-app = typer.Typer(no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch.")
+
+class _OrFile(typer.core.TyperGroup):
+    """`sweep my_models.py` is short for `sweep models my_models.py`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, ["models", *args] if args[0].endswith(".py") else args)
+
+
+app = typer.Typer(cls=_OrFile, no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch.")
 
 Select = Annotated[str, typer.Option("-k", help="only items whose key this regular expression finds")]
 Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample of this size")]
@@ -28,8 +37,8 @@ Seed = Annotated[int, typer.Option(help="of the stratified sample")]
 Shard = Annotated[str, typer.Option(help="i/n: the i-th of n parts, for machines that share the work")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="worker processes")]
 Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items, in place of processes here")]
-Timeout = Annotated[float, typer.Option(help="seconds per item")]
-Memory = Annotated[float, typer.Option(help="GiB of address space per worker")]
+Timeout = Annotated[float, typer.Option(min=0.1, help="seconds per item")]
+Memory = Annotated[float, typer.Option(min=0.5, help="GiB of address space per worker")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="JSON lines; what it has of this commit is not run again")]
 Db = Annotated[str, typer.Option(help="results database that gets each record too")]
 _LINE_SECONDS = 20.0  # between lines of progress
@@ -77,7 +86,7 @@ def ops(
 
 @app.command()
 def models(
-    file: Annotated[str, typer.Argument(help="a Python file with a list MODELS, in place of ours")] = "",
+    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, in place of ours")] = None,
     op_by_op: Annotated[bool, typer.Option("--op-by-op", help="each unique op by itself, too many to be quick")] = False,
     select: Select = "",
     fraction: Fraction = 1.0,
@@ -96,7 +105,8 @@ def models(
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml)
     with one_line_errors():
-        rows = list(models.op_by_op_items(file, output.parent / "models") if op_by_op else models.items(file))
+        source = str(file or "")
+        rows = list(models.op_by_op_items(source, output.parent / "models") if op_by_op else models.items(source))
     _sweep("op-by-op" if op_by_op else "model", choose(rows, select, fraction, seed, shard), plan)
 
 
@@ -108,9 +118,8 @@ def docs(
     """Writes the pages of supported ops and models."""
     from tt_torch.files import write
     from tt_torch.sweep import pages
-    from tt_torch.sweep.results import read
 
-    records = [record for file in files for record in read(file)]
+    records = _records(files)
     for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
         chosen = [record for record in records if record["kind"] == kind]
         if chosen:
@@ -121,16 +130,29 @@ def docs(
 @app.command()
 def summary(files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False)]) -> None:
     """Counts the records of sweeps."""
-    from tt_torch.sweep.results import read
     from tt_torch.sweep.summary import print_summary
 
-    print_summary([record for file in files for record in read(file)])
+    print_summary(_records(files))
+
+
+def _records(files: Sequence[Path]) -> list[dict[str, Any]]:
+    from tt_torch.sweep.results import read
+
+    records = [record for file in files for record in read(file)]
+    if not records:
+        raise typer.BadParameter("no record of a sweep is in them", param_hint="FILES")
+    return records
 
 
 def choose(items: Sequence[Item], select: str, fraction: float, seed: int, shard: str = "1/1") -> list[Item]:
     """The items that are wanted. A fraction is one of each stretch of neighbours, so that each family has its share."""
     index, count = _shard(shard)
-    wanted = [item for item in items if re.search(select, item.key)]
+    try:
+        wanted = [item for item in items if re.search(select, item.key)]
+    except re.error as error:
+        raise typer.BadParameter(f"{select} is no regular expression: {error}", param_hint="-k") from None
+    if not wanted:
+        raise typer.BadParameter(f"no item's key has {select}" if select else "no items", param_hint="-k")
     if fraction < 1.0:
         size = round(len(wanted) * fraction)
         edges = [len(wanted) * i // size for i in range(size + 1)] if size else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from tt_torch.errors import ModelsFileError
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,15 @@ def load(source: str = "") -> Sequence[Model]:
 def _from_file(path: Path) -> Sequence[Model]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is no Python file")
+        raise ModelsFileError(str(path), "it is no Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # it is the user's program: whatever it raises is for them to see
+        line = next((f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0)
+        raise ModelsFileError(str(path), f"line {line}: {type(error).__name__}: {error}") from error
     if not hasattr(module, "MODELS"):
-        raise ValueError(f"{path} has no list MODELS of tt_torch.sweep.registry.Model")
+        raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
     return module.MODELS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import subprocess
 import sys
@@ -55,19 +56,24 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """What a result depends on: commit (None outside a checkout; "-dirty" with local changes) and versions."""
+    """What a result depends on: commit (None outside a checkout; local changes add their hash) and versions."""
     packages = ("tt-torch", "torch", "torch-mlir")
     versions = {"python": sys.version.split()[0], **{name: version(name) for name in packages}}
     return {"commit": _commit(), "versions": versions}
 
 
 def _commit() -> str | None:
-    root = Path(__file__).parents[2]
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+        commit = _git("describe", "--always", "--dirty", "--exclude=*").decode().strip()
+        changes = _git("diff", "HEAD") if commit.endswith("-dirty") else b""
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{commit}-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else commit
+
+
+def _git(*arguments: str) -> bytes:
+    root = Path(__file__).parents[2]
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True).stdout
 
 
 def stamp() -> str:

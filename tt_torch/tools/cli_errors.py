@@ -11,11 +11,11 @@ import typer
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors that are the user's to solve end the command with one line instead of a traceback."""
+    """Errors that are the user's to solve, files and servers included, end the command with one line."""
     from tt_torch.errors import TTTorchError
 
     try:
         yield
-    except TTTorchError as error:
+    except (TTTorchError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
