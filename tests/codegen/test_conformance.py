@@ -27,7 +27,9 @@ def programs(row: Row, dtype: torch.dtype, config: CompilerConfig) -> list[bytes
     made: list = []
 
     def record(gm, arguments):
-        return compile_captured(gm, arguments, BackendOptions(compiler_config=config), Observer(made.append, flag=False))
+        return compile_captured(
+            gm, arguments, BackendOptions(compiler_config=config), Observer(made.append, flag=False)
+        )
 
     torch._dynamo.reset()
     torch.compile(row.fn, backend=record, fullgraph=True, dynamic=False)(*inputs)

@@ -80,7 +80,9 @@ def test_workbook(tmp_path):
     head, *rows = book["Per Model Compile Statuses"].iter_rows(values_only=True)
     first = dict(zip(head, rows[0], strict=True))
     assert (first["Model"], first["Total"], first["7 executed"], first["% Executed"]) == ("a", 2, 1, 50)
-    assert book["Per Model Compile Statuses"].cell(2, head.index("% Executed") + 1).fill.start_color.rgb[-6:] == "F8CBAD"
+    assert (
+        book["Per Model Compile Statuses"].cell(2, head.index("% Executed") + 1).fill.start_color.rgb[-6:] == "F8CBAD"
+    )
     assert [row[0] for row in book["All Ops"].iter_rows(values_only=True)][1:] == [
         "aten.relu.default",
         "aten.erf.default",

@@ -19,7 +19,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from tt_torch.bringup.records import OpCompilationStatus, OpRecords, shapes_of
-from tt_torch.bringup.single_op import single_op
+from tt_torch.bringup.single_op import SingleOp, single_op
 from tt_torch.bringup.stablehlo_ops import cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.dynamo.partition import computing, form, refused
@@ -90,7 +90,9 @@ class GoldenRun(Interpreter):
             golden = None if _draws(node, op, inputs, value) else op.outputs(value)
             work = {"key": form(node), "record": record, "op": op, "inputs": inputs, "golden": golden}
             record["input_shapes"], record["output_shapes"] = shapes_of(inputs), shapes_of(op.outputs(value))
-            torch.save(work, self.folder / f"{record['global_op_idx']:06}.pt", pickle_protocol=4)  # 2 takes no memory formats
+            torch.save(
+                work, self.folder / f"{record['global_op_idx']:06}.pt", pickle_protocol=4
+            )  # 2 takes no memory formats
 
 
 def _draws(node: Node, op: SingleOp, inputs: Sequence[Any], value: Any) -> bool:

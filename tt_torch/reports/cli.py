@@ -18,7 +18,9 @@ DEFAULT = "results/results.duckdb"
 
 @app.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, op-by-op .json, or JUnit .xml")],
+    files: Annotated[
+        list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, op-by-op .json, or JUnit .xml")
+    ],
     db: Db = DEFAULT,
 ) -> None:
     """Adds results to the database; what it has already is not added again."""

@@ -17,7 +17,9 @@ STATUS_COLUMNS = (
     *(f"{int(status)} {status.name.lower().replace('_', ' ')}" for status in OpCompilationStatus),
     *"Total|% Compiled to TTNN|% Executed|Not Right|Timeouts|Commit|Time".split("|"),
 )
-_SHARED = "NumOps|Status|Reached|PCC|ATOL|Ops|Torch IR|Raw SHLO|Raw TTIR|Raw TTNNIR|Compile Error|Trace dump|Compiled Json"
+_SHARED = (
+    "NumOps|Status|Reached|PCC|ATOL|Ops|Torch IR|Raw SHLO|Raw TTIR|Raw TTNNIR|Compile Error|Trace dump|Compiled Json"
+)
 MODEL_COLUMNS = f"Name|Input Shapes|Output Shapes|Backend|Global Op Idx|{_SHARED}".split("|")
 ALL_COLUMNS = f"Name|Input Shapes|Output Shapes|Backend|Models|{_SHARED}".split("|")
 

@@ -29,7 +29,9 @@ class _OrFile(typer.core.TyperGroup):
         return super().resolve_command(ctx, ["models", *args] if args[0].endswith(".py") else args)
 
 
-app = typer.Typer(cls=_OrFile, no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch.")
+app = typer.Typer(
+    cls=_OrFile, no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch."
+)
 
 Select = Annotated[str, typer.Option("-k", help="only items whose key this regular expression finds")]
 Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample of this size")]
@@ -86,8 +88,13 @@ def ops(
 
 @app.command()
 def models(
-    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, in place of ours")] = None,
-    op_by_op: Annotated[bool, typer.Option("--op-by-op", help="each unique op by itself, too many to be quick")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, in place of ours"),
+    ] = None,
+    op_by_op: Annotated[
+        bool, typer.Option("--op-by-op", help="each unique op by itself, too many to be quick")
+    ] = False,
     select: Select = "",
     fraction: Fraction = 1.0,
     seed: Seed = 0,

@@ -42,7 +42,9 @@ def _from_file(path: Path) -> Sequence[Model]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # it is the user's program: whatever it raises is for them to see
-        line = next((f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0)
+        line = next(
+            (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0
+        )
         raise ModelsFileError(str(path), f"line {line}: {type(error).__name__}: {error}") from error
     if not hasattr(module, "MODELS"):
         raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
