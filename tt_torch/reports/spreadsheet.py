@@ -1,4 +1,4 @@
-"""The records as a workbook: models, their unique ops, samples of OpInfo, what of them is not right, a sheet per model."""
+"""The records as a workbook: models, their unique ops, samples of OpInfo, what is not right, a sheet per model."""
 
 from __future__ import annotations
 
