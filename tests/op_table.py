@@ -112,6 +112,10 @@ UNARY = [
     Row("leaky_relu slope", lambda x: F.leaky_relu(x, 0.3), [X]),
     Row("prelu", F.prelu, [(2, 3, 4), (3,)]),
     Row("glu", F.glu, [(2, 3, 6)]),
+    Row("real functions of integers", lambda x: (torch.erf(x), torch.erfc(x), x.reciprocal()), [nonzero(*X)], (i64,)),
+    Row("heaviside", torch.heaviside, [X, X], NUMBERS),
+    Row("threshold of integers", lambda x: F.threshold(x, 2, -1), [X], INTS),
+    Row("shift by rows", lambda x: x << torch.tensor([[1], [2], [3]]), [(5,)], INTS),
     Row("threshold", lambda x: F.threshold(x, 0.2, -1.0), [X]),
     Row("dropout eval", lambda x: F.dropout(x, 0.5, training=False), [X]),
     Row("clamp", lambda x: x.clamp(-0.5, 0.7), [X]),
@@ -332,6 +336,8 @@ MATMULS = [
     Row("einsum bqhd,bkhd", lambda x, y: torch.einsum("bqhd,bkhd->bhqk", x, y), [(2, 3, 2, 4), (2, 5, 2, 4)]),
     Row("einsum i,j", lambda x, y: torch.einsum("i,j->ij", x, y), [(3,), (4,)]),
     Row("einsum trace-free sum", lambda x: torch.einsum("bij->bj", x), [(2, 3, 4)]),
+    Row("addmm of integers", lambda b, x, y: torch.addmm(b, x, y, beta=2), [(5,), (3, 4), (4, 5)], INTS),
+    Row("addbmm", lambda b, x, y: torch.addbmm(b, x, y, beta=0, alpha=2), [(3, 5), (2, 3, 4), (2, 4, 5)]),
     Row("bilinear", F.bilinear, [(2, 3), (2, 4), (5, 3, 4), (5,)]),
 ]
 

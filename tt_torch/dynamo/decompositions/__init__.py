@@ -22,6 +22,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     ordering,
     polynomials,
     pooling,
+    products,
     random,
     segments,
     special,

@@ -129,6 +129,28 @@ def native_group_norm(x: Tensor, *arguments: Any) -> Any:
     return tuple(result.to(x.dtype) for result in aten.native_group_norm(*wide))
 
 
+@decomposes(aten.heaviside.default)
+def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
+    return torch.where(x == 0, at_zero, (x > 0).to(x.dtype))
+
+
+@decomposes(aten.threshold.default)
+def threshold(x: Tensor, least: float, value: float) -> Any:
+    return NotImplemented if x.is_floating_point() else torch.where(x > least, x, value).to(x.dtype)
+
+
+def _of_integers(op: Any) -> Any:
+    def compute(x: Tensor) -> Any:
+        real = x.is_floating_point() or x.is_complex()
+        return NotImplemented if real else op(x.to(torch.get_default_dtype()))
+
+    return compute
+
+
+for _op in (aten.erf.default, aten.erfc.default, aten.reciprocal.default):
+    decomposes(_op)(_of_integers(_op))
+
+
 @decomposes(aten.angle.default)
 def angle(x: Tensor) -> Any:
     """Of real numbers; complex ones are pairs by then."""

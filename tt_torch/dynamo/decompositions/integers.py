@@ -87,5 +87,14 @@ for scalar, op in [
     (aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Tensor),
 ]:
     decomposes(scalar)(_tensor_form(op))
+
+
+def _of_one_shape(op: Any) -> Callable[[Tensor, Tensor], Any]:
+    """torch-mlir aborts where one operand has more dimensions."""
+    return lambda x, y: NotImplemented if x.dim() == y.dim() else op(*torch.broadcast_tensors(x, y))
+
+
+for op in (aten.bitwise_left_shift.Tensor, aten.bitwise_right_shift.Tensor):
+    decomposes(op)(_of_one_shape(op))
 DECOMPOSITIONS[aten.__lshift__.Tensor] = aten.bitwise_left_shift.Tensor
 DECOMPOSITIONS[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
