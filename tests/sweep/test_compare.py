@@ -50,6 +50,15 @@ def test_a_result_that_rounds_less_than_eager(monkeypatch, error, verdict):
     assert check_sample(steps, ((X.bfloat16(),), {}))["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("positions", "verdict"), [([2, 0], "match"), ([0, 2], "match"), ([0, 0], "wrong"), ([0, 1], "wrong")]
+)
+def test_any_of_equal_values_is_the_largest(monkeypatch, positions, verdict):
+    results = [torch.tensor([7, 7]), torch.tensor(positions)]
+    monkeypatch.setattr(compare, "compile_captured", lambda *_: lambda *a: results)
+    assert check_sample(lambda x: torch.topk(x, 2), ((torch.tensor([7, 3, 7]),), {}))["verdict"] == verdict
+
+
 def test_float64_is_computed_in_float32(monkeypatch):
     with_backend(monkeypatch, lambda r: r.float().double())
     assert check_sample(lambda x: x.double() / 3, ((X,), {}))["verdict"] == "match"

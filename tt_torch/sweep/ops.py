@@ -26,9 +26,6 @@ UNINITIALIZED = frozenset(
     "empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_".split()
 )
 
-# Which of equal elements their indices name is left open by PyTorch's documentation.
-OF_EQUALS = frozenset(["kthvalue", "topk"])
-
 
 def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
     """One item per op, dtype and sample index; an op with fewer samples answers "absent"."""
@@ -66,10 +63,4 @@ def _function(info: Any) -> Callable[..., Any]:
     def sample(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
-    def of_equals(x: torch.Tensor, k: int, dim: int = -1, *args: Any, **kwargs: Any) -> Any:
-        """Values, the elements that the indices name, and the indices' shape and type."""
-        values, indices = op(x, k, dim, *args, **kwargs)
-        at = indices if indices.dim() == x.dim() else indices.unsqueeze(dim)
-        return values, x.gather(dim, at), torch.zeros_like(indices)
-
-    return of_equals if info.name in OF_EQUALS else sample
+    return sample
