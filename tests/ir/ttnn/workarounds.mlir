@@ -176,3 +176,30 @@ func.func @main(%x: tensor<1x1x20x3xf32>, %w: tensor<3x1x1x3xf32>, %y: tensor<1x
   %1 = "ttir.conv2d"(%y, %v) {batch_size = 1 : i64, input_height = 20 : i64, input_width = 2 : i64, in_channels = 3 : i64, out_channels = 6 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 2, 1>, padding = array<i64: 19, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x40x3xf32>, tensor<6x3x1x1xf32>) -> tensor<1x1x40x6xf32>
   return %0, %1 : tensor<1x1x18x3xf32>, tensor<1x1x40x6xf32>
 }
+
+// -----
+
+// Large filters are scaled and converted as a matrix that the host makes and takes apart.
+// CHECK-LABEL: @main(
+func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}, %s: tensor<256x1x1x1xf32> {ttcore.argument_type = "parameter"}) -> tensor<256x128x1x1xbf16> {
+  // CHECK: [[W:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<256x128xf32, {{.*}}"SystemMemory"
+  // CHECK: [[S:%[0-9]+]] = "ttnn.reshape"(%arg1) {{.*}} -> tensor<256x1xf32, {{.*}}"DRAM"
+  // CHECK: [[P:%[0-9]+]] = "ttnn.multiply"([[W]], [[S]]) {{.*}} -> tensor<256x128xf32
+  // CHECK: [[T:%[0-9]+]] = "ttnn.typecast"([[P]]) {{.*}} -> tensor<256x128xbf16
+  // CHECK: "ttnn.reshape"([[T]]) {{.*}} -> tensor<256x128x1x1xbf16, {{.*}}"SystemMemory"
+  %0 = "ttir.multiply"(%w, %s) : (tensor<256x128x1x1xf32>, tensor<256x1x1x1xf32>) -> tensor<256x128x1x1xf32>
+  %1 = "ttir.typecast"(%0) {dtype = bf16} : (tensor<256x128x1x1xf32>) -> tensor<256x128x1x1xbf16>
+  return %1 : tensor<256x128x1x1xbf16>
+}
+
+// -----
+
+// What depends on the input, and small filters, stay as they are.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<256x128x1x1xf32>, %w: tensor<8x4x3x3xf32> {ttcore.argument_type = "parameter"}) -> (tensor<256x128x1x1xbf16>, tensor<8x4x3x3xbf16>) {
+  // CHECK: "ttnn.typecast"(%arg0)
+  // CHECK: "ttnn.typecast"(%arg1)
+  %0 = "ttir.typecast"(%x) {dtype = bf16} : (tensor<256x128x1x1xf32>) -> tensor<256x128x1x1xbf16>
+  %1 = "ttir.typecast"(%w) {dtype = bf16} : (tensor<8x4x3x3xf32>) -> tensor<8x4x3x3xbf16>
+  return %0, %1 : tensor<256x128x1x1xbf16>, tensor<8x4x3x3xbf16>
+}

@@ -73,6 +73,10 @@ def camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
+def on_host_as_result(op: Any, operand: Layout) -> dict[str, Any]:
+    return {} if layout_of(op.results[0]).on_device else HOST_ROW_MAJOR
+
+
 def as_result(op: ir.Operation, _: Layout) -> dict[str, Any]:
     """Tiles or rows, as the op's result."""
     return {"tiled": layout_of(op.results[0]).tiled}
@@ -193,7 +197,7 @@ op(
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
 
 # --- data movement
-op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape)
+op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape, needs={"in": on_host_as_result})
 op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
 op("transpose", "TransposeOp", "in", "dim0 dim1")
 op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)

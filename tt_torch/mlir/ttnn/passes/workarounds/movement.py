@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.rules import Builder, producer, shape
+from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, typecast, workaround
+
+LARGE = 1 << 26  # bytes of a chip's memory for filters of float32 that are prepared
 
 
 @workaround("ttnn.typecast")
@@ -22,6 +25,51 @@ def conversion_of_bytes(op: Any, b: Builder) -> Any:
     if layout_of(x).dtype != "UInt8" or layout_of(x).tiled or not layout_of(op.results[0]).tiled:
         return None
     return typecast(b, x, layout_of(op.results[0]).dtype, tiled=False)
+
+
+@workaround("ttnn.multiply", "ttnn.typecast")
+def filters_as_matrices(op: Any, b: Builder) -> Any:
+    """Filters of a convolution are scaled and converted as a matrix of one row each, which the host makes of them: in
+    tiles, a filter of single pixels takes 1024 times its size. ResNet-50 would need
+
+    "Not enough space to allocate 8589934592 B DRAM buffer across 12 banks"
+    """
+    result = op.results[0]
+    if not _are_large_filters(result) or any(_are_large_filters(x) and _is_matched(x) for x in op.operands):
+        return None
+    filters = shape(result)
+    operands = [_filters_to_rows(b, x, filters) for x in op.operands]
+    if any(x is None for x in operands):
+        return None
+    made = with_layout([filters[0], math.prod(filters[1:])], layout_of(result))
+    return _on_host(b, b(op.name, *operands, type=made, **ods.attrs_of(op)), filters)
+
+
+def _are_large_filters(x: Any) -> bool:
+    size, layout = shape(x), layout_of(x)
+    large = Layout("Float32").bytes(size) > LARGE
+    return len(size) == 4 and layout.on_device and layout.tiled and large and is_constant(x)
+
+
+def _is_matched(x: Any) -> bool:
+    """Whether the rule above is for the op that makes `x`: that one's turn is first."""
+    return producer(x, "ttnn.multiply", "ttnn.typecast") is not None
+
+
+def _filters_to_rows(b: Builder, x: Any, filters: list[int]) -> Any:
+    """Filters, or a number for each or for all of them, as a matrix; None for other shapes."""
+    rows = [filters[0], math.prod(filters[1:])]
+    if shape(x) == filters:
+        before = producer(x, "ttnn.reshape")
+        return before.operands[0] if before and shape(before.operands[0]) == rows else _on_host(b, x, rows)
+    if shape(x) == [filters[0], 1, 1, 1]:
+        return reshape(b, x, [filters[0], 1])
+    return x if shape(x) in ([], [1]) else None
+
+
+def _on_host(b: Builder, x: Any, sizes: list[int]) -> Any:
+    host = Layout(layout_of(x).dtype, tiled=False, buffer="SystemMemory")
+    return b("ttnn.reshape", x, type=with_layout(sizes, host), shape=sizes)
 
 
 @workaround("ttnn.pad")
