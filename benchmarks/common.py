@@ -34,8 +34,11 @@ def first(output: Any) -> torch.Tensor:
     return output if isinstance(output, torch.Tensor) else output[0]
 
 
-def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each side; the sides take turns, so that a change of the machine's speed hits all."""
+def interleaved(
+    sides: Mapping[str, Callable[[], Any]], rounds: int, pick: Callable[[list[float]], float] = statistics.median
+) -> dict[str, float]:
+    """Median (or what `pick` picks) of each side's seconds; the sides take turns, so that a change of the machine's
+    speed hits all."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for call in sides.values():
         call()
@@ -44,7 +47,7 @@ def interleaved(sides: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str
             start = time.perf_counter()
             call()
             taken[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in taken.items()}
+    return {name: pick(values) for name, values in taken.items()}
 
 
 def in_process(module: str, *arguments: str, **variables: str) -> dict[str, Any]:

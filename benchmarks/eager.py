@@ -1,8 +1,13 @@
-"""Eager PyTorch on device tt: the time of one small op and of whole models, beside the CPU's eager ops."""
+"""Eager PyTorch on device tt beside the CPU's eager ops: importing it, one small op, whole models, and whether a
+training loop leaks."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +16,7 @@ import tt_torch
 from benchmarks.common import interleaved, model, table
 
 LENGTH = 300
+STEPS = 10_000
 MODELS = [("resnet50", 1), ("bert-base", 1)]
 
 
@@ -34,12 +40,40 @@ def fallback(x: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
 
 def run(threads: int) -> None:
     torch.set_num_threads(threads)
+    table("import torch, ms", ["", "without the device", "with it", "more", "bar"], [_autoload()])
+    heads = ["after", "tensors", "reserved", "resident memory of the process"]
+    table(f"{STEPS:,} steps of training on tt, bytes", heads, _leak())
     with torch.no_grad():
         rows = [_chain(chain, size) for chain in (element_wise, products, fallback) for size in (4, 32)]
         heads = ["chain", "tt us", "CPU us", "ratio", "bar"]
         table(f"One eager op of a chain of {LENGTH} float32 ops", heads, rows)
         rows = [_model(name, batch) for name, batch in MODELS]
         table("ms per call, float32", ["model", "eager tt", "eager CPU", "compiled, tensors on tt"], rows)
+
+
+def _autoload() -> tuple[str, ...]:
+    def start(**variables: str) -> None:
+        subprocess.run([sys.executable, "-c", "import torch"], env=os.environ | variables, check=True)
+
+    sides = {"off": lambda: start(TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "on": start}
+    off, on = (1e3 * seconds for seconds in interleaved(sides, 10, min).values())
+    return "best of 10", f"{off:.0f}", f"{on:.0f}", f"{on - off:.0f}", "50"
+
+
+def _leak() -> list[tuple[str, ...]]:
+    """What there is after a tenth of the steps, by when all caches are full, and after all of them."""
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.GELU()).tt()
+    optimizer = torch.optim.AdamW(model.parameters())
+    rows = []
+    for step in range(1, STEPS + 1):
+        optimizer.zero_grad()
+        model(torch.randn(16, 32).tt()).square().mean().backward()
+        optimizer.step()
+        if step in (STEPS // 10, STEPS):
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            sizes = torch.tt.memory_allocated(), torch.tt.memory_reserved(), pages * os.sysconf("SC_PAGE_SIZE")
+            rows.append((f"{step:,}", *(f"{size:,}" for size in sizes)))
+    return rows
 
 
 def _chain(chain: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], size: int) -> tuple[str, ...]:

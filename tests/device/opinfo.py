@@ -44,7 +44,8 @@ def move(value: Any, device: str) -> Any:
 def call(op: Any, sample: Any, device: str) -> tuple[Any, list[torch.Tensor]]:
     inputs = pytree.tree_map(lambda value: move(value, device), (sample.input, sample.args, sample.kwargs))
     torch.manual_seed(0)
-    result = op(inputs[0], *inputs[1], **inputs[2])
+    with torch.device(device):  # for ops that make tensors
+        result = op(inputs[0], *inputs[1], **inputs[2])
     return sample.output_process_fn_grad(result), [
         leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
     ]

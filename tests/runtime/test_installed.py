@@ -1,18 +1,33 @@
 """The installed libraries find each other wherever they are put, and carry nothing of the machine that built them."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tt_torch.device import _device
 from tt_torch.runtime import _runtime
 
-FOLDER = Path(_runtime.__file__).parent
-LIBRARIES = [Path(_runtime.__file__), FOLDER / "libtt_runtime.so"]
-RPATHS = {LIBRARIES[0]: b"$ORIGIN", LIBRARIES[1]: b"$ORIGIN/../../torch/lib"}
+FOLDER, DEVICE = Path(_runtime.__file__).parent, Path(_device.__file__).parent
+RPATHS = {
+    Path(_runtime.__file__): b"$ORIGIN",
+    FOLDER / "libtt_runtime.so": b"$ORIGIN/../../torch/lib",
+    Path(_device.__file__): b"$ORIGIN",
+    DEVICE / "libtt_device.so": b"$ORIGIN/../runtime:$ORIGIN/../../torch/lib",
+}
+each_library = pytest.mark.parametrize("library", RPATHS, ids=lambda path: path.name)
 
 
-@pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.name)
+@each_library
+def test_nothing_is_unresolved(library):
+    done = subprocess.run(["ldd", "-r", library], capture_output=True, text=True, check=True)
+    missing = re.findall(r".*not found.*|undefined symbol: \S+", done.stdout + done.stderr)
+    # A Python module takes those of the interpreter from the process that loads it.
+    assert not [line for line in missing if not re.match(r"undefined symbol: _?Py", line)]
+
+
+@each_library
 def test_rpath(library):
     data = library.read_bytes()
     assert b"\0" + RPATHS[library] + b"\0" in data
