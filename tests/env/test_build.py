@@ -60,10 +60,11 @@ def test_install_and_uninstall(python: Path, tmp_path: Path) -> None:
         run(*pip, "install", *options, "--editable", ROOT)
         run(python, "-c", USE, cwd=tmp_path)
         run(*pip, "uninstall", "--yes", "tt-torch")
-        done = run(python, "-c", "import torch, tt_torch", cwd=tmp_path, check=False)
-        assert "No module named 'tt_torch'" in done.stderr
-        left = [path for path in python.parents[1].glob("lib/*/site-packages/*") if "tt_torch" in path.name]
-        assert not left
+        done = run(python, "-c", "import torch, tt_torch.device", cwd=tmp_path, check=False)
+        assert "No module named 'tt_torch" in done.stderr
+        # pip leaves a folder without files in it.
+        assert not [path for path in python.parents[1].glob("lib/*/site-packages/*tt_torch*/**/*") if path.is_file()]
+        assert not list(python.parents[1].glob("lib/*/site-packages/*tt_torch*.p*"))
 
 
 def test_debug_build_of_archives(tmp_path: Path) -> None:
