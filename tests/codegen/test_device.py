@@ -25,6 +25,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.errors import (
     ConfigError,
     DeviceError,
+    DeviceMemoryError,
     EnvironmentMissingError,
     InputCountError,
     InputDtypeError,
@@ -179,6 +180,13 @@ def test_refusals_are_short_and_name_the_line(stand_in):
     first, second = str(raised.value).splitlines()
     assert first == "run failed: AttributeError: module 'ttnn' has no attribute 'cos'"
     assert second.startswith("  in forward: cos = ttnn.cos(")
+
+
+def test_exhausted_memory_is_an_error_of_its_own(stand_in):
+    run = on(stand_in(), lambda x: x + x)
+    with pytest.raises(DeviceMemoryError, match=r"^run failed: RuntimeError: Out of Memory: Not enough space$"):
+        run(torch.ones(1025, 1024))
+    assert run(torch.ones(2, 2)).sum() == 8
 
 
 def test_wrong_inputs_are_refused(stand_in, compiled):

@@ -14,21 +14,24 @@ from types import TracebackType
 from typing import Any
 
 from tt_torch.codegen.ttnn_worker.channel import Channel
-from tt_torch.errors import WorkerError
+from tt_torch.errors import DeviceMemoryError, TTTorchError, WorkerError
 
 TIMEOUT = 300.0  # seconds without an answer
 GRACE = 30.0  # seconds for closing a device
 HINT = "tt-smi shows the state of the devices, tt-smi -r resets them"
 # What the library says when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
 HANGS = "TIMEOUT: device timeout"
+NO_MEMORY = "Out of Memory: "
 
 # Only this package's folder is added to the path, at the end: its own names hide nothing.
 MAIN = "import sys; sys.path.append(sys.argv[1]); from ttnn_worker.server import serve; serve(*map(int, sys.argv[2:]))"
 
 
-def failure(command: str, text: str) -> WorkerError:
+def failure(command: str, text: str) -> TTTorchError:
     """The error for what the library said."""
-    return WorkerError(f"the device hangs; {HINT}\n{text}" if HANGS in text else f"{command} failed: {text}")
+    if HANGS in text:
+        return WorkerError(f"the device hangs; {HINT}\n{text}")
+    return (DeviceMemoryError if NO_MEMORY in text else WorkerError)(f"{command} failed: {text}")
 
 
 class Client:
@@ -63,7 +66,7 @@ class Client:
     def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
         """What the worker answers; arrays in it are valid until the next question.
 
-        Raises WorkerError for what it refuses, and when it has died or does not answer in time.
+        Raises WorkerError for what it refuses, and when it has died or does not answer in time; DeviceMemoryError.
         """
         try:
             self._channel.send((command, argument))

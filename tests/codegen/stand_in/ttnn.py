@@ -66,6 +66,8 @@ def to_layout(tensor, layout, dtype=None, memory_config=None):
 
 
 def to_device(tensor, device, memory_config=None):
+    if tensor.array.size > 1 << 20:
+        raise RuntimeError("TT_FATAL @ a.cpp:1: ok\ninfo:\nOut of Memory: Not enough space\nbacktrace:\n --- frames")
     return _same(tensor, device=device)
 
 
