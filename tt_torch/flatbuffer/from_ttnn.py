@@ -28,6 +28,12 @@ GET_DEVICE = {
     "loc_info": "loc(unknown)",
 }
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
+# What every op that has the field asks for unless it says otherwise, as tt-mlir's compiler does: all bits of float32
+# in products and sums, and a convolution's tables of addresses in DRAM, where they take no L1 from its data.
+SETTINGS: Message = {
+    "compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True},
+    "conv2d_config": {"enable_kernel_stride_folding": False, "config_tensors_in_dram": True},
+}
 
 
 def translate(module: ir.Module, config: CompilerConfig) -> bytes:
@@ -90,7 +96,9 @@ class _Translator:
         for field in wire_fields(table):
             derived = field in MEMORY_CONFIGS or field in declared.facts.get("derived", ())
             if derived and field not in record:
-                record[field] = _derive(field, op.results[0])
+                record[field] = _derive(field, op)
+            elif field in SETTINGS:
+                record[field] = SETTINGS[field] | record.get(field, {})
         return {table: record}
 
     def _load_cached(self, op: ir.Operation) -> Message:
@@ -167,9 +175,12 @@ def _desc(value: Any) -> Message:
     }
 
 
-def _derive(field: str, result: Any) -> Any:
+def _derive(field: str, op: ir.Operation) -> Any:
     """A field of placement or type, from the layout of the op's result."""
+    result = op.results[0]
     layout = layout_of(result)
+    if op.name == "ttnn.to_layout" and field == "dtype" and layout_of(op.operands[0]).dtype == layout.dtype:
+        return None  # it converts nothing
     if field in MEMORY_CONFIGS:
         return _memory_config(layout)
     if field == "device":

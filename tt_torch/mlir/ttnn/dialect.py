@@ -107,9 +107,9 @@ for name in [*ttir.UNARY, *ttir.UNARY_PREDICATES]:
 for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
     rule = infer.elementwise if name in ttir.BINARY else infer.predicate
+    kind = {"type": WIRE_COMPARISONS.get(name, camel(name))}
     # Left to itself, the library gives comparisons the data type of their operands.
-    derived = () if name in ttir.BINARY else ("output_dtype",)
-    op(name, table, "lhs rhs", fixed={"type": WIRE_COMPARISONS.get(name, camel(name))}, infer=rule, derived=derived)
+    op(name, table, "lhs rhs", fixed=kind, infer=rule, derived=("output_dtype",))
 op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
 op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
 op("pow_scalar", "EltwiseBinaryCompositeScalarOp", "lhs", "rhs", fixed={"type": "PowScalar"}, infer=infer.same)
@@ -123,8 +123,8 @@ for name in ("sum", "mean", "max", "min"):
     op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)}, infer=infer.reduction)
 op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
 op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats})
-op("cumsum", "CumSumOp", "in", "dim", infer=infer.same)
-op("cumprod", "CumProdOp", "in", "dim", infer=infer.same)
+op("cumsum", "CumSumOp", "in", "dim", infer=infer.same, derived=("dtype",))
+op("cumprod", "CumProdOp", "in", "dim", infer=infer.same, derived=("dtype",))
 # Without a rule for types: the library chooses that of the positions (see passes/workarounds.py).
 PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs"}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)
@@ -186,15 +186,17 @@ op(
     derived=("device", "output_dtype"),
 )
 POOL = f"channels {SLIDING} extra_params"
-op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d"}, infer=infer.pool2d)
+POOL_SETTINGS = {"reallocate_halo_output": False, "config_tensors_in_dram": True}
+op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d", **POOL_SETTINGS}, infer=infer.pool2d)
 op(
     "max_pool2d_with_indices",
     "MaxPool2dWithIndicesOp",
     "in",
     f"channels {SLIDING}",
+    fixed=POOL_SETTINGS,
     results="result result_indices",  # as of orderings, the library chooses the type of the positions
 )
-op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d"}, infer=infer.pool2d)
+op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d", **POOL_SETTINGS}, infer=infer.pool2d)
 
 # --- data movement
 op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape, needs={"in": on_host_as_result})
@@ -202,7 +204,7 @@ op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
 op("transpose", "TransposeOp", "in", "dim0 dim1")
 op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)
 op("slice_static", "SliceOp", "in", "step params", fixed={"type": "SliceStaticOp"})
-op("pad", "PadOp", "in", "padding value", infer=infer.pad, needs={"in": as_result})
+op("pad", "PadOp", "in", "padding value", fixed={"use_multicore": True}, infer=infer.pad, needs={"in": as_result})
 op("repeat", "RepeatOp", "in", "repeat_dims", infer=infer.repeat)
 op(
     "embedding",
