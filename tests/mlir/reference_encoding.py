@@ -43,7 +43,7 @@ INTENDED = {
     "ConstantOp.*": "ours is in host memory, and a ToDeviceOp follows it",
     "Conv3dOp.conv3d_config": "blocks of channels belong to weights prepared in blocks; ours are whole",
 }
-# Ops of theirs that we never emit: table and family member -> what we do instead, and why.
+# Ops of theirs that we do not emit for these programs: table and family member -> what we do instead, and why.
 OTHERWISE = {
     "Conv1dOp": "a Conv2dOp of height 1: the same kernel, and one op less to support",
     "CpuOp": "constants are computed on the device: our files carry no machine code",
