@@ -4,6 +4,7 @@ transport, errors, closing."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -266,8 +267,12 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path):
         ttnn_device.connect()
     (environment.default_folder()).mkdir(parents=True)
     (environment.default_folder() / environment.READY).touch()
+    (tmp_path / "ttnn").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(EnvironmentMissingError, match="opens mock devices only"):
         ttnn_device.connect()
+    with pytest.raises(EnvironmentMissingError, match=r"^/no/python cannot be started: No such file"):
+        ttnn_device.connect("/no/python")
 
 
 def test_the_variable_chooses_for_loading_and_the_device_manager(compiled, tmp_path, monkeypatch):
@@ -296,26 +301,25 @@ def test_what_watches_single_ops_needs_the_emulated_device():
         CompilerConfig(device="ttnn", profile="folder")
 
 
-OPENED = """
-import sys, torch
-from tt_torch.codegen.device import TtnnDevice
-device = TtnnDevice(python=sys.executable)
-with device.session() as session:
-    link = session.link
-"""
+def test_devices_are_closed_at_exit(stand_in):
+    process = pid(device := stand_in())
+    ttnn_device._close_devices()  # registered with atexit
+    assert not is_alive(process) and not device.is_open
+
+
 STARTED = """
 import os, signal, sys
 from tt_torch.codegen.client import Client
 link = Client(sys.executable, os.environ)
 link.ask("open")
+print(link.pid, link._folder.name, flush=True)
 """
-SHOW = "print(link.pid, link._folder.name, flush=True)\n"
 
 
-@pytest.mark.parametrize(("begin", "end"), [(OPENED, ""), (STARTED, "os.kill(os.getpid(), signal.SIGKILL)")])
-def test_nothing_is_left_of_a_process_that_ends(begin, end, monkeypatch):
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["exit", "kill"])
+def test_nothing_is_left_of_a_process_that_ends(end, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", STAND_IN)
-    command = [sys.executable, "-c", begin + SHOW + end]
+    command = [sys.executable, "-c", STARTED + end]
     process, folder = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.split()
     for _ in range(100):
         if not is_alive(int(process)):
@@ -323,3 +327,4 @@ def test_nothing_is_left_of_a_process_that_ends(begin, end, monkeypatch):
         time.sleep(0.05)
     assert not is_alive(int(process))
     assert Path(folder).exists() == bool(end)  # nobody is there to remove it
+    shutil.rmtree(folder, ignore_errors=True)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tt_torch.codegen.ttnn_worker.channel import Channel
-from tt_torch.errors import DeviceMemoryError, TTTorchError, WorkerError
+from tt_torch.errors import DeviceMemoryError, EnvironmentMissingError, TTTorchError, WorkerError
 
 TIMEOUT = 300.0  # seconds without an answer
 GRACE = 30.0  # seconds for closing a device
@@ -35,7 +35,10 @@ def failure(command: str, text: str) -> TTTorchError:
 
 
 class Client:
-    """A worker process, as a context manager. `alive` until it dies, hangs, or an answer is not waited for."""
+    """A worker process, as a context manager. `alive` until it dies, hangs, or an answer is not waited for.
+
+    Raises EnvironmentMissingError where there is no such `python`.
+    """
 
     def __init__(self, python: Path | str, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.timeout, self.alive = timeout, True
@@ -45,19 +48,27 @@ class Client:
         self._log = Path(self._folder.name) / "log"
         self._arenas = [os.memfd_create(name) for name in ("tt_torch_questions", "tt_torch_answers")]
         ours, theirs = socket.socketpair()
-        passed = [theirs.fileno(), *reversed(self._arenas)]
-        with theirs, self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [python, "-c", MAIN, Path(__file__).parent, *map(str, passed)],
-                pass_fds=passed,
-                env={"TT_LOGGER_LEVEL": "error"} | dict(environ) | own,
-                cwd=self._folder.name,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt from the terminal is for us
-            )
         self._connection = Connection(ours.detach())
         self._channel = Channel(self._connection, *self._arenas)
+        with theirs:
+            self._process = self._start(python, {"TT_LOGGER_LEVEL": "error"} | dict(environ) | own, theirs.fileno())
+
+    def _start(self, python: Path | str, environ: dict[str, str], connection: int) -> subprocess.Popen:
+        passed = [connection, *reversed(self._arenas)]
+        with self._log.open("w") as log:
+            try:
+                return subprocess.Popen(
+                    [python, "-c", MAIN, Path(__file__).parent, *map(str, passed)],
+                    pass_fds=passed,
+                    env=environ,
+                    cwd=self._folder.name,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # an interrupt from the terminal is for us
+                )
+            except OSError as error:
+                self._release()
+                raise EnvironmentMissingError(f"{python} cannot be started: {error.strerror}") from None
 
     @property
     def pid(self) -> int:
@@ -106,6 +117,10 @@ class Client:
         self._connection.close()
         if self._arenas:
             self._end(GRACE)
+        self._release()
+
+    def _release(self) -> None:
+        self._connection.close()
         while self._arenas:
             os.close(self._arenas.pop())
         self._folder.cleanup()

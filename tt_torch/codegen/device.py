@@ -4,6 +4,7 @@ Python programs that they are written as, in this process or in a worker."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -11,7 +12,6 @@ import threading
 import warnings
 import weakref
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from typing import Any, Protocol
 
@@ -66,8 +66,9 @@ class InProcess:
             raise failure(command, text) from error
 
     def close(self) -> None:
-        self.alive = False
-        self._worker.close()
+        hangs, self.alive = not self.alive, False
+        with contextlib.suppress(RuntimeError) if hangs else contextlib.nullcontext():  # it has been told already
+            self._worker.close()
 
 
 class Part:
@@ -96,7 +97,8 @@ def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
     """
     if python:
         return Client(python, os.environ, timeout)
-    if importlib.util.find_spec("ttnn"):
+    found = importlib.util.find_spec("ttnn")
+    if found and found.origin:  # else just a folder of that name
         return InProcess(timeout)
     if not environment.is_ready():
         raise EnvironmentMissingError(
@@ -215,7 +217,7 @@ class TtnnDevice:
         """The first program of a binary. Raises UnsupportedBinaryError for ops that the package has no call for."""
         return TtnnExecutable(binary, self)
 
-    @contextmanager
+    @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """The open device, for this thread alone: arrays of an answer are overwritten by the next one."""
         with self._lock:
