@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import tt_torch
 from tt_torch.runtime.block_float import round_to_blocks
 
 ACTIVATIONS = {"": lambda x: x, "relu": F.relu, "gelu": F.gelu, "silu": F.silu, "sigmoid": F.sigmoid, "tanh": F.tanh}
@@ -69,6 +70,15 @@ def test_fused_linear(activation: str) -> None:
     ours = run("tt", lambda *inputs: torch.ops.tt.linear_activation(*inputs, activation))
     theirs = run("cpu", lambda *inputs: ACTIVATIONS[activation](F.linear(*inputs)))
     torch.testing.assert_close(ours, theirs)
+
+
+def test_fused_linear_compiled() -> None:
+    x, w, b = torch.randn(2, 3, 4), torch.randn(5, 4), torch.randn(5)
+    options = {"compiler_config": tt_torch.CompilerConfig(fallback="error")}
+    run = torch.compile(torch.ops.tt.linear_activation, backend="tt", options=options)
+    torch.testing.assert_close(
+        run(x.tt(), w.tt(), b.tt(), "gelu").cpu(), F.gelu(F.linear(x, w, b)), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_unknown_activation() -> None:

@@ -26,6 +26,21 @@ def test_autoload_can_be_turned_off_and_done_by_hand():
     assert done.stdout.split() == ["False", "True"], done.stderr
 
 
+# What users of other accelerators look for.
+MODULE = """Event Stream current_device current_stream device device_count empty_cache get_amp_supported_dtype
+get_device_name get_device_properties get_rng_state get_rng_state_all is_available is_bf16_supported manual_seed
+manual_seed_all max_memory_allocated max_memory_reserved memory_allocated memory_reserved memory_stats memory_summary
+reset_peak_memory_stats set_device set_rng_state set_stream stream synchronize""".split()
+
+
+def test_module():
+    assert [name for name in MODULE if not callable(getattr(torch.tt, name, None))] == []
+    torch.tt.set_device("tt:0")
+    with torch.tt.device("tt:0"):
+        assert torch.tt.current_device() == 0
+    assert torch.tt.is_bf16_supported() and torch.bfloat16 in torch.tt.get_amp_supported_dtype()
+
+
 def test_methods():
     assert torch.ones(2).tt().is_tt
     assert not torch.ones(2).is_tt

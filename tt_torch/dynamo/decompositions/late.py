@@ -1,4 +1,4 @@
-"""Custom ops of other packages, known by name: they exist only once their package is imported."""
+"""Custom ops, known by name: they exist only once the package that defines them is imported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,17 @@ def grouped_mm(
     return grouped_matmul(x, weight, offs).to(out_dtype or x.dtype)
 
 
-_BY_NAME: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": grouped_matmul}
+def linear_activation(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "relu") -> Tensor:
+    """Two ops, which the compiler fuses."""
+    from tt_torch.device.ops import ACTIVATIONS
+
+    return ACTIVATIONS[activation](torch.nn.functional.linear(x, weight, bias))
+
+
+_BY_NAME: dict[str, Callable[..., Any]] = {
+    "transformers::grouped_mm_fallback": grouped_matmul,
+    "tt::linear_activation": linear_activation,
+}
 
 
 def register_late_ops() -> None:
