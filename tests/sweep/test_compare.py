@@ -8,6 +8,7 @@ import torch
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.sweep import compare
 from tt_torch.sweep.compare import check_model, check_sample
+from tt_torch.sweep.summary import alone
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -111,6 +112,13 @@ def test_code_that_dynamo_leaves_to_python_is_on_the_host():
     skipped = torch.compiler.disable(add_one)
     record = check_sample(lambda x: skipped(x), ((X,), {}))
     assert record["graph_breaks"] or record["host_ops"]
+    assert record["between_graphs"]["aten::add"] == 1 and not alone(record)
+
+
+def test_a_number_that_is_read_between_graphs_computes_nothing_there():
+    record = check_sample(lambda x: x * 2 if (x + 1).sum().item() > 0 else x * 3, ((X,), {}))
+    assert record["graph_breaks"] and record["graphs"] == 2
+    assert record["between_graphs"] == {} and alone(record)
 
 
 class HalfOnTheHost(torch.nn.Module):

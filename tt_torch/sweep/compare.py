@@ -36,6 +36,7 @@ from tt_torch.executor import Executor
 from tt_torch.flatbuffer.binary import op_histogram
 from tt_torch.flatbuffer.decode import decode
 from tt_torch.sweep import engine
+from tt_torch.sweep.between import between_graphs, marked
 from tt_torch.sweep.summary import GOOD
 from tt_torch.sweep.ties import same_but_for_ties
 from tt_torch.tools.verify import calculate_atol, calculate_pcc
@@ -187,7 +188,7 @@ def _compile(
     def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         nonlocal graphs
         graphs += 1
-        return compile_captured(gm, inputs, options, programs.observer())
+        return marked(compile_captured(gm, inputs, options, programs.observer()))
 
     engine.note(depth="FAILED_FE")
     torch._dynamo.reset()
@@ -203,6 +204,9 @@ def _compile(
     if not graphs and run.error is None and not breaks and _computes(run):
         host.append({"op": "all", "count": 1, "reason": "Dynamo made no graph of it"})
     report = {"host_ops": host, "graph_breaks": breaks, "graphs": graphs, "seconds": round(seconds, 4)}
+    if breaks and run.error is None:
+        args, kwargs = _copied(arguments)
+        report["between_graphs"] = between_graphs(lambda: compiled(*args, **kwargs))
     return run, {**report, "binary_bytes": programs.binary_bytes()}, compiled
 
 

@@ -38,8 +38,9 @@ def good(record: dict[str, Any]) -> bool:
 
 
 def alone(record: dict[str, Any]) -> bool:
-    """Right, and nothing of it on the host: neither ops of a graph nor code between graphs."""
-    return record["verdict"] == "match" and not record.get("host_ops") and not record.get("graph_breaks")
+    """Right, and nothing of it on the host: neither ops of a graph nor any that are computed between graphs."""
+    between = record.get("graph_breaks") and record.get("between_graphs", True)
+    return record["verdict"] == "match" and not record.get("host_ops") and not between
 
 
 def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
