@@ -248,6 +248,7 @@ REDUCTIONS = [
     *_reductions("mean", FLOATS, DIMS),
     *_reductions("amax", NUMBERS, DIMS),
     *_reductions("amin", NUMBERS, DIMS),
+    Row("aminmax of booleans", lambda x: (x.aminmax(dim=0), x.amax(1), x.max(0)), [(2, 3)], (b1,)),
     *_reductions("var", (f32,), DIMS),
     *_reductions("std", (f32,), DIMS),
     *_reductions("any", (b1, f32, i32), ONE_DIM),

@@ -66,6 +66,7 @@ MOVEMENT = [
     Row("narrow", lambda x: x.narrow(1, 1, 2) * 1, [(3, 4)], NUMBERS),
     Row("none and ellipsis", lambda x: x[..., None, 1] * 1, [(3, 4)], NUMBERS),
     Row("pad", lambda x: F.pad(x, (1, 2)), [(3, 4)], NUMBERS),
+    Row("pad of booleans", lambda x: F.pad(x, (1, 2), value=6), [(3, 4)], (b1,)),
     Row("pad value", lambda x: F.pad(x, (1, 2, 0, 3), value=1.5), [(2, 3, 4)]),
     Row("pad negative", lambda x: F.pad(x, (-1, 2)), [(3, 4)]),
     Row("pad reflect", lambda x: F.pad(x, (2, 1), mode="reflect"), [(2, 3, 5)]),

@@ -17,6 +17,10 @@ def _index_reduce(reduce: str, include_self: bool) -> Callable[..., torch.Tensor
     return lambda x, i, v: x.index_reduce(0, i, v, reduce, include_self=include_self)
 
 
+def _accumulated(x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    return x.index_put((mask,), values, True)
+
+
 BOTH = {True: "", False: " without self"}
 PICKED = tensor([[True, False, True, True, False]] * 2, b1)
 aten = torch.ops.aten
@@ -51,6 +55,9 @@ SCATTERING = [
     Row("scatter of a scalar", lambda x, i, v: x.scatter(0, i, v), [(), tensor(0, i64), ()], NUMBERS),
     Row("scatter of booleans", lambda x, i, v: x.scatter(1, i, v), [(3, 5), tensor([[1, 3]], i64), (1, 2)], (b1,)),
     Row("scatter_add of a scalar", lambda x, i, v: x.scatter_add(0, i, v), [(), tensor(0, i64), ()], NUMBERS),
+    Row("scatter_reduce of booleans", _scatter_reduce("amin", False), [(3, 5), index(0, 5, 2, 4), (3, 4)], (b1,)),
+    Row("masked_fill of booleans", lambda x: x.masked_fill(~x, 6) ^ torch.full((4,), 2, dtype=b1), [(3, 4)], (b1,)),
+    Row("index_put mask accumulate of booleans", _accumulated, [(2, 5), PICKED, (6,)], (b1,)),
     Row("masked_scatter", lambda x, m, v: x.masked_scatter(m, v), [(3, 4), of(b1, 3, 4), (12,)], ALL),
     Row("masked_scatter broadcast", lambda x, m, v: x.masked_scatter(m, v), [(3, 4), of(b1, 4), (3, 4)], NUMBERS),
     Row("index_put mask", lambda x, m, v: x.index_put((m,), v), [(5, 3), of(b1, 5), (3,)], NUMBERS),

@@ -75,7 +75,15 @@ def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accum
     elif at >= 0:
         values = values.reshape([*values.shape[:at], *[1] * mask.dim(), *values.shape[at + 1 :]])
     mask = mask.reshape([*mask.shape, *[1] * after])
+    if accumulate and x.dtype is torch.bool:
+        return x | (mask & values)
     return x + torch.where(mask, values, 0) if accumulate else torch.where(mask, values, x)
+
+
+@decomposes(aten.masked_fill.Scalar)
+def masked_fill(x: Tensor, mask: Tensor, value: float) -> Any:
+    """torch-mlir cuts numbers to the lowest bit for booleans."""
+    return torch.where(mask, torch.full((), bool(value)), x) if x.dtype is torch.bool else NotImplemented
 
 
 @decomposes(aten.masked_scatter.default)
@@ -122,7 +130,11 @@ def _neutral(reduce: str, dtype: torch.dtype) -> float:
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Plain ones become composites; a mean is a sum and a count."""
+    """Plain ones become composites; a mean is a sum and a count; booleans are integers."""
+    if x.dtype is torch.bool:
+        own, others = x.to(torch.int32), source.to(torch.int32)
+        reduce = "amin" if reduce == "prod" else reduce
+        return aten.scatter_reduce(own, dim, index, others, reduce, include_self=include_self) != 0
     if not x.dim():
         given = (v.reshape(1) for v in (index, source))
         return aten.scatter_reduce(x.reshape(1), 0, *given, reduce, include_self=include_self).reshape(())

@@ -56,10 +56,10 @@ def shift_left(x: Tensor, bits: int) -> Tensor:
 
 
 def as_int32(op: Any) -> Callable[..., Any]:
-    """torch-mlir takes uint8 for int8 where it needs its smallest value."""
+    """torch-mlir takes uint8 for int8 where it needs its smallest value, and booleans have none."""
 
     def compute(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if x.dtype is not torch.uint8:
+        if x.dtype not in (torch.uint8, torch.bool):
             return NotImplemented
         found = op(x.to(torch.int32), *args, **kwargs)
         narrow = [
@@ -70,7 +70,7 @@ def as_int32(op: Any) -> Callable[..., Any]:
     return compute
 
 
-for op in [aten.amax.default, aten.amin.default, aten.max.default, aten.min.default]:
+for op in [aten.amax.default, aten.amin.default, aten.aminmax.default, aten.max.default, aten.min.default]:
     decomposes(op)(as_int32(op))
 for op in [aten.argmax.default, aten.argmin.default]:
     decomposes(op)(as_int32(op))

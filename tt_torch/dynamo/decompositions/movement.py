@@ -126,7 +126,9 @@ def as_strided_scatter(
 
 @decomposes(aten.constant_pad_nd.default)
 def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
-    """A crop is a slice; what grows is left to torch-mlir."""
+    """A crop is a slice; what grows is left to torch-mlir, booleans as integers."""
+    if x.dtype is torch.bool:
+        return aten.constant_pad_nd(x.to(torch.int32), pad, int(bool(value))) != 0
     if not any(p < 0 for p in pad) or not any(p > 0 for p in pad):
         return NotImplemented
     for i, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):

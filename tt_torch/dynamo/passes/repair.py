@@ -85,6 +85,14 @@ def filled(node: Node, a: dict[str, Any]) -> Node | None:
     return fill(node, found.shape, number, found.dtype)
 
 
+@RULES(aten.full.default)
+def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
+    """torch-mlir takes the lowest bit of a number for its truth."""
+    if value(node).dtype is not torch.bool or isinstance(a["fill_value"], bool | Node):
+        return None
+    return call(node, aten.full.default, a["size"], bool(a["fill_value"]), dtype=torch.bool)
+
+
 REDUCTIONS = [
     op
     for name in [
