@@ -14,6 +14,8 @@ Layout = Enum("Layout", "ROW_MAJOR TILE")
 ROW_MAJOR_LAYOUT, TILE_LAYOUT = Layout
 DRAM_MEMORY_CONFIG = "DRAM"
 _ttnn = SimpleNamespace(graph=None)
+MathFidelity = SimpleNamespace(LoFi=0, HiFi2=2, HiFi3=3, HiFi4=4)
+WormholeComputeKernelConfig = SimpleNamespace
 
 
 class Buffer:
@@ -109,7 +111,7 @@ def add(a, b, dtype=None, memory_config=None):
     return Tensor(a.array + b.array, dtype or a.dtype, a.layout, a.device)
 
 
-def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None):
+def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None, **settings):
     device_of(a).programs.add("linear")
     if np.isnan(a.array).any():
         raise RuntimeError("TIMEOUT: device timeout, potential hang detected, the device is unrecoverable")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -65,13 +67,17 @@ class Worker:
 
 
 def serve(socket: int, own: int, other: int) -> None:
-    """Answers until the other end of the socket is closed. `own` and `other` are descriptors of memory."""
+    """Answers until the other end of the socket is closed; then removes the current folder.
+
+    `own` and `other` are descriptors of memory.
+    """
     channel, worker = Channel(Connection(socket), own, other), Worker()
     while True:
         try:
             command, argument = channel.receive()
-        except EOFError:  # the parent has gone
-            return worker.close()
+        except EOFError:  # the parent has gone, and perhaps could not clear up
+            worker.close()
+            return shutil.rmtree(os.getcwd(), ignore_errors=True)  # client.py made it for this process
         try:
             answer = "ok", worker.ask(command, argument)
         except Exception as error:
