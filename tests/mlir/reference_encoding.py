@@ -132,9 +132,8 @@ def intended(kind: str, field: str) -> bool:
 def compile_all(programs: Iterable[str]) -> dict[str, list[dict]]:
     """All ops, by kind, that our compiler makes of StableHLO programs, and of the functions beside them."""
     made = [tt_torch.compile_model(f, inputs).executor.compiled.binary for f, inputs in FUNCTIONS]
-    for text in (*programs, CONSTANT):
-        with make_context():
-            made.append(compile_stablehlo(ir.Module.parse(text), CompilerConfig()))
+    with make_context():
+        made += [compile_stablehlo(ir.Module.parse(text), CompilerConfig()) for text in (*programs, CONSTANT)]
     ours: dict[str, list[dict]] = {}
     for binary in made:
         for kind, op in ops(decode(binary)):
