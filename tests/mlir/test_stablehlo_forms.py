@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch_mlir import ir
 
+from tt_torch.compiler import compile_stablehlo
 from tt_torch.config import CompilerConfig
 from tt_torch.flatbuffer.from_ttnn import translate
 from tt_torch.mlir import pipeline
@@ -183,3 +184,21 @@ def test_form(form: Form) -> None:
     expected = [expected] if isinstance(expected, torch.Tensor) else expected
     for got, want in zip(run(form), expected, strict=True):
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+
+
+# Four bytes of alignment, then the elements.
+RESOURCE = """module {
+  func.func @main(%a: tensor<3xi32>) -> tensor<3xi32> {
+    %b = arith.constant dense_resource<numbers> : tensor<3xi32>
+    %0 = stablehlo.add %a, %b : tensor<3xi32>
+    return %0 : tensor<3xi32>
+  }
+}
+{-# dialect_resources: { builtin: { numbers: "0x040000000500000006000000FFFFFFFF" } } #-}"""
+
+
+def test_a_constant_in_a_resource() -> None:
+    with make_context():
+        binary = compile_stablehlo(ir.Module.parse(RESOURCE), CompilerConfig())
+    (result,) = Executable(Binary(binary))([torch.tensor([1, 2, 3], dtype=torch.int32)])
+    assert result.tolist() == [6, 8, 2]

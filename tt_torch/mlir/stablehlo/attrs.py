@@ -52,7 +52,7 @@ def scatter(op: Any) -> _stablehlo.ScatterDimensionNumbers:
 
 def elements(value: Any) -> np.ndarray:
     """The elements of a constant in C order. bf16, which NumPy lacks, comes as float32."""
-    if isinstance(value, ir.DenseResourceElementsAttr):
+    if not isinstance(value, ir.DenseElementsAttr):
         return _resource(value)
     if isinstance(value.type.element_type, ir.BF16Type):
         return _bf16(value)
@@ -88,14 +88,19 @@ _RESOURCE_DTYPES = {
 
 
 def _resource(value: Any) -> np.ndarray:
-    """Elements that torch-mlir keeps as a `dense_resource` blob: its index constants."""
+    """Elements of a `dense_resource`, as which torch-mlir keeps index constants. The binding gives no access to them,
+    but a module that has the attribute prints them: the alignment in four bytes, then the elements."""
     dtype = _RESOURCE_DTYPES[str(value.type.element_type)]
-    blob: Any = np.frombuffer(bytes(memoryview(value)), dtype)
+    with value.context, ir.Location.unknown():
+        module = ir.Module.create()
+        module.operation.attributes["value"] = value
+    digits = re.search(r'"0x([0-9A-Fa-f]*)"', str(module))
+    blob: Any = np.frombuffer(bytes.fromhex(digits[1])[4:], dtype)  # type: ignore[index]
     return blob.reshape(value.type.shape)
 
 
 def splat(value: Any) -> int | float | None:
     """The single value of a splat constant, else None."""
-    if isinstance(value, ir.DenseResourceElementsAttr) or not value.is_splat:
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None
     return value.get_splat_value().value
