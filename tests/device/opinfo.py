@@ -1,6 +1,6 @@
-"""PyTorch's OpInfo database on device tt: each sample's results and gradients against the CPU's.
+"""PyTorch's databases of ops and of modules on device tt: each sample's results and gradients against the CPU's.
 
-    python tests/device/opinfo.py [-k NAME] [--forward | --gradients] [--json FILE]
+    python tests/device/opinfo.py [-k NAME] [--forward | --gradients | --modules] [--json FILE]
 
 Not collected by pytest: 600 ops with their samples take minutes. It prints how many samples are right, and the
 ops that are not, by reason.
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch.testing._internal.common_device_type import instantiate_device_type_tests, ops
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_modules import module_db, modules
 from torch.testing._internal.common_utils import TestCase
 from torch.utils import _pytree as pytree
 
@@ -27,7 +28,8 @@ UNINITIALIZED = {
     "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
 }  # fmt: skip
 right: collections.Counter[str] = collections.Counter()
-wrong: dict[str, list[tuple[str, str]]] = {"forward": [], "gradients": []}
+KINDS = ("forward", "gradients", "modules")
+wrong: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
 
 
 def move(value: Any, device: str) -> Any:
@@ -68,6 +70,22 @@ def gradients(op: Any, sample: Any, device: str) -> Any:
     return torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
 
 
+def module(info: Any, sample: tuple[Any, bool], device: str) -> list[Any]:
+    """Results and gradients of a module that is made on the CPU and moved, and its buffers afterwards."""
+    given, training = sample
+    torch.manual_seed(0)
+    made = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs).train(training).to(device)
+    inputs = given.forward_input.args, given.forward_input.kwargs
+    args, kwargs = pytree.tree_map(lambda value: move(value, device), inputs)
+    torch.manual_seed(0)
+    results = pytree.tree_leaves(made(*args, **kwargs))
+    outputs = [out for out in results if isinstance(out, torch.Tensor) and out.requires_grad]
+    leaves = [v for v in pytree.tree_leaves((args, kwargs)) if isinstance(v, torch.Tensor) and v.requires_grad]
+    weights = [torch.ones_like(out) for out in outputs]
+    found = torch.autograd.grad(outputs, [*leaves, *made.parameters()], weights, allow_unused=True) if outputs else ()
+    return [results, list(found), list(made.buffers())]
+
+
 def check(kind: str, compute: Callable[[Any, Any, str], Any], op: Any, sample: Any, device: str) -> None:
     try:
         expected = compute(op, sample, "cpu")
@@ -103,7 +121,17 @@ class TestOpInfo(TestCase):
             check("gradients", gradients, op, sample, device)
 
 
-instantiate_device_type_tests(TestOpInfo, globals(), only_for=("tt",))
+class TestModules(TestCase):
+    @modules(module_db, allowed_dtypes=(torch.float32,))
+    def test_modules(self, device: str, dtype: torch.dtype, module_info: Any, training: bool) -> None:
+        make = module_info.module_inputs_func
+        for given in make(module_info, device="cpu", dtype=dtype, requires_grad=True, training=training):
+            if given.forward_input is not None:
+                check("modules", module, module_info, (given, training), device)
+
+
+for tests in (TestOpInfo, TestModules):
+    instantiate_device_type_tests(tests, globals(), only_for=("tt",))
 
 
 def report(kinds: list[str]) -> None:
@@ -121,10 +149,12 @@ def main() -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--forward", action="store_const", dest="kind", const="forward")
     group.add_argument("--gradients", action="store_const", dest="kind", const="gradients")
+    group.add_argument("--modules", action="store_const", dest="kind", const="modules")
     parser.add_argument("--json", metavar="FILE", help="write the figures and the failures there")
     options = parser.parse_args()
-    kinds = [options.kind] if options.kind else ["forward", "gradients"]
-    cases = unittest.defaultTestLoader.loadTestsFromTestCase(globals()["TestOpInfoPRIVATEUSE1"])
+    kinds = [options.kind] if options.kind else list(KINDS)
+    suites = [v for name, v in globals().items() if name.startswith(("TestOpInfo", "TestModules"))]
+    cases = [case for suite in suites for case in unittest.defaultTestLoader.loadTestsFromTestCase(suite)]
     chosen = [t for t in cases if options.k in t.id() and any(f"test_{kind}_" in t.id() for kind in kinds)]  # type: ignore[union-attr]
     warnings.simplefilter("ignore")
     outcome = unittest.TextTestRunner(verbosity=0).run(unittest.TestSuite(chosen))
