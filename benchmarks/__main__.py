@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-NAMES = ("quality", "compile", "speed", "overhead", "eager", "memory")
+NAMES = ("quality", "compile", "speed", "overhead", "eager", "memory", "legality")
 
 
 def main(

@@ -29,7 +29,7 @@ from tt_torch.mlir.ttir.passes import (
     sink_data_movement,
 )
 from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
-from tt_torch.mlir.ttnn import from_ttir
+from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
@@ -63,6 +63,7 @@ TO_TTNN: list[Step] = [
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("const-eval", lambda m, c: hoist_const_eval(m) if c.enable_consteval else None),
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
+    ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
 ]
 # The level that a module is at after the last step of each list.

@@ -97,8 +97,8 @@ func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {
   // CHECK: [[R:%[0-9]+]] = "ttnn.remainder"(%arg0, %arg1)
-  // CHECK: "ttnn.subtract"(%arg0, [[R]])
   // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
+  // CHECK: "ttnn.subtract"(%arg0, [[R]])
   // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
   // CHECK-NOT: ttnn.divide
   %0 = "ttir.divide"(%a, %b) : (tensor<2x3xi32>, tensor<2x3xi32>) -> tensor<2x3xi32>
@@ -202,4 +202,35 @@ func.func @main(%x: tensor<256x128x1x1xf32>, %w: tensor<8x4x3x3xf32> {ttcore.arg
   %0 = "ttir.typecast"(%x) {dtype = bf16} : (tensor<256x128x1x1xf32>) -> tensor<256x128x1x1xbf16>
   %1 = "ttir.typecast"(%w) {dtype = bf16} : (tensor<8x4x3x3xf32>) -> tensor<8x4x3x3xbf16>
   return %0, %1 : tensor<256x128x1x1xbf16>, tensor<8x4x3x3xbf16>
+}
+
+// -----
+
+// Heads of whole tiles stay with the ops for them, others are moved step by step.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x4x48xf32>, %h: tensor<1x2x4x8xf32>, %w: tensor<1x2x4x32xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x4x16xf32>, tensor<1x4x64xf32>) {
+  // CHECK: [[K:%[0-9]+]] = "ttnn.slice_static"(%arg0) {{.*}}begins = array<i64: 0, 0, 16>
+  // CHECK: [[A:%[0-9]+]] = "ttnn.reshape"([[K]])
+  // CHECK: "ttnn.permute"([[A]]) {{.*}} -> tensor<1x2x4x8xf32
+  // CHECK: "ttnn.permute"(%arg1) {{.*}} -> tensor<1x4x2x8xf32
+  // CHECK: "ttnn.concatenate_heads"(%arg2)
+  %q, %k, %v = "ttir.split_query_key_value_and_split_heads"(%x) {num_heads = 2 : i64, transpose_key = false, operandSegmentSizes = array<i32: 1, 0>} : (tensor<1x4x48xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  %0 = "ttir.concatenate_heads"(%h) : (tensor<1x2x4x8xf32>) -> tensor<1x4x16xf32>
+  %1 = "ttir.concatenate_heads"(%w) : (tensor<1x2x4x32xf32>) -> tensor<1x4x64xf32>
+  return %k, %0, %1 : tensor<1x2x4x8xf32>, tensor<1x4x16xf32>, tensor<1x4x64xf32>
+}
+
+// -----
+
+// Bytes are added as integers; the mean of a whole image.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xui8>, %y: tensor<2x1x8x3xf32>) -> (tensor<2x3xui8>, tensor<1x1x2x3xf32>) {
+  // CHECK: "ttnn.add"({{.*}} -> tensor<2x3xi32
+  // CHECK: "ttnn.bitwise_and"
+  // CHECK: "ttnn.typecast"({{.*}} -> tensor<2x3xui8
+  // CHECK: "ttnn.mean"({{.*}} {dim_arg = array<i64: 2>
+  %0 = "ttir.add"(%x, %x) : (tensor<2x3xui8>, tensor<2x3xui8>) -> tensor<2x3xui8>
+  %1 = "ttir.reshape"(%y) {shape = array<i64: 1, 1, 16, 3>} : (tensor<2x1x8x3xf32>) -> tensor<1x1x16x3xf32>
+  %2 = "ttir.avg_pool2d"(%1) {batch_size = 2 : i64, input_height = 2 : i64, input_width = 4 : i64, channels = 3 : i64, kernel_size = array<i64: 2, 4>, stride = array<i64: 2, 4>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, count_include_pad = true} : (tensor<1x1x16x3xf32>) -> tensor<1x1x2x3xf32>
+  return %0, %2 : tensor<2x3xui8>, tensor<1x1x2x3xf32>
 }

@@ -1,47 +1,97 @@
-"""What Tenstorrent's library takes, and the form of what it makes where that is not what the operands have."""
+"""What Tenstorrent's library takes: one rule per op, which workarounds ask and the verifier checks.
+
+A rule says which data types and page layouts the values may have (not indices and positions, which have a rule of
+their own), what the op makes of them, and, as a function, what else the library wants. Found by asking the library
+(`python -m benchmarks legality` repeats that); `VERSION` is the one that was asked.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.mlir import infer
+from torch_mlir import ir
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir import infer, ods
+from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
-from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of
 
 VERSION = "0.81.1"
-FLOATS = frozenset({"Float32", "BFloat16"})
-INTEGERS = frozenset({"Int32", "UInt32", "UInt16", "UInt8"})
+FLOATS = frozenset({"Float32", "BFloat16", "BFP_BFloat8"})
+WIDE = frozenset({"Int32", "UInt32"})
+INTEGERS = WIDE | {"UInt16", "UInt8"}
+PLAIN = FLOATS - {"BFP_BFloat8"}
+EVERY = FLOATS | INTEGERS
+TILES, ROWS, BOTH = frozenset({"Tile"}), frozenset({"RowMajor"}), frozenset({"Tile", "RowMajor"})
 
-# Op -> data types of its values, where not all are taken. Operands of other kinds (indices) are not meant.
-DTYPES = {
-    "ttnn.argmax": FLOATS,
-    "ttnn.sort": FLOATS,
-    "ttnn.topk": FLOATS,
-    "ttnn.embedding": frozenset({"BFloat16"}),
-    "ttnn.matmul": FLOATS,
-    "ttnn.prod": FLOATS,
-    "ttnn.pow": FLOATS,
-    "ttnn.avg_pool2d": frozenset({"BFloat16"}),
-    "ttnn.max_pool2d": frozenset({"BFloat16"}),
-    "ttnn.max_pool2d_with_indices": frozenset({"BFloat16"}),
-}
-SCATTERED = frozenset({"Invalid", "Sum", "Prod"})  # how elements of a scatter combine
+Makes = Callable[[ir.Operation], Sequence[Layout]]
 
 
-def takes(op: Any, value: Any) -> bool:
-    """Whether the library has the op for the data type of a value."""
-    return layout_of(value).dtype in DTYPES[op.operation.name]
+def as_operand(op: ir.Operation) -> list[Layout]:
+    """Data type and pages of the first operand."""
+    return [layout_of(op.operands[0])] * len(op.results)
 
 
-def is_integer(dtype: str) -> bool:
-    return dtype in INTEGERS
+def in_tiles(op: ir.Operation) -> list[Layout]:
+    return [layout.with_(tiled=True) for layout in as_operand(op)]
+
+
+def as_wanted(op: ir.Operation) -> list[Layout]:
+    """Pages that the call names, in the data type of the first operand."""
+    return [layout_of(op.results[0]).with_(dtype=layout_of(op.operands[0]).dtype)]
+
+
+def as_declared(op: ir.Operation) -> list[Layout]:
+    """Any data type, which the call names; pages of the first operand."""
+    tiled = layout_of(op.operands[0]).tiled
+    return [layout_of(r).with_(tiled=tiled) for r in op.results]
+
+
+def _laid_out(op: ir.Operation) -> list[Layout]:
+    """On the way to tiles the data type may change; rows of block floats are bfloat16."""
+    was, wanted = layout_of(op.operands[0]), layout_of(op.results[0])
+    if wanted.tiled and not was.tiled:
+        return [wanted if was.dtype != "UInt8" else was]
+    unpacked = "BFloat16" if was.dtype.startswith("BFP") and not wanted.tiled else was.dtype
+    return [wanted.with_(dtype=unpacked)]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`values` counts the operands that must have `dtypes` and `pages`, from the first; all of them unless given."""
+
+    dtypes: frozenset[str] = EVERY
+    pages: frozenset[str] = BOTH
+    makes: Makes = as_operand
+    more: Callable[[ir.Operation], str] = lambda op: ""
+    values: int | None = None
+    host: bool = False  # whether values may be there
+    stays: Callable[[ir.Operation], bool] = lambda op: False  # in the operand's buffer, whatever the call says
+
+
+def _reduced(op: ir.Operation) -> list[Layout]:
+    """The library makes tiles of rows, and leaves sums of floats so, unless it moved the dimension first."""
+    layout = layout_of(op.operands[0])
+    stays = op.name in ("ttnn.sum", "ttnn.mean") and layout.dtype in PLAIN
+    return [layout.with_(tiled=layout.tiled or not stays)]
 
 
 def positions(name: str, x: Any, dim: int) -> str:
     """The data type of positions that `ttnn.sort` and `ttnn.topk` find."""
     length = shape(x)[dim]
-    rounded = 1 << (length - 1).bit_length() if name == "ttnn.sort" else -(-length // 32) * 32 - 1
-    return "UInt16" if layout_of(x).dtype != "Float32" and rounded < 1 << 16 else "UInt32"
+    rounded = 1 << (length - 1).bit_length() if name == "ttnn.sort" else -(-length // TILE) * TILE - 1
+    short = layout_of(x).dtype in (FLOATS if name == "ttnn.topk" else {"BFloat16"}) - {"Float32"}
+    return "UInt16" if short and rounded < 1 << 16 else "UInt32"
+
+
+def _ordered(op: ir.Operation) -> list[Layout]:
+    (x,) = op.operands
+    return [layout_of(x), Layout(positions(op.name, x, ods.attr(op, "dim")))]
 
 
 def places(height: int, width: int) -> str:
@@ -49,9 +99,96 @@ def places(height: int, width: int) -> str:
     return "UInt16" if height * width < 1 << 16 else "UInt32"
 
 
+def _placed(op: ir.Operation) -> list[Layout]:
+    found = places(ods.attr(op, "input_height"), ods.attr(op, "input_width"))
+    return [Layout(dtype, tiled=False) for dtype in ("BFloat16", found)]
+
+
+def _searched(op: ir.Operation) -> str:
+    """Tiles of floats along any dimension, rows of others along the last one."""
+    (x,) = op.operands
+    layout, rank = layout_of(x), len(shape(x))
+    if layout.tiled:
+        return "" if layout.dtype in PLAIN else f"tiles of {layout.dtype}"
+    last = ods.attr(op, "dim") is None or ods.attr(op, "dim") % rank == rank - 1
+    return "" if last or layout.dtype in PLAIN else "rows are searched along the last dimension"
+
+
+def _no_tiles_of_bytes(op: ir.Operation) -> str:
+    x = layout_of(op.operands[0])
+    return "tiles of UInt8" if x.tiled and x.dtype == "UInt8" else ""
+
+
+def _gathered(op: ir.Operation) -> str:
+    if len(shape(op.operands[0])) == 1:
+        return "a vector"
+    index, x = layout_of(ods.operand(op, "index")), layout_of(op.operands[0])
+    if index.dtype not in ("UInt32", "UInt16"):
+        return f"an index of {index.dtype}"
+    return _no_tiles_of_bytes(op) or ("" if index.tiled == x.tiled else f"an index in {index.page_layout}")
+
+
+SCATTERED = frozenset({"Invalid", "Sum", "Prod"})  # how elements of a scatter combine
+
+
+def _off_last(op: ir.Operation) -> bool:
+    """Along another dimension than the last one the library transposes, and leaves results where that puts them."""
+    return ods.attr(op, "dim") % len(shape(op.operands[0])) != len(shape(op.operands[0])) - 1
+
+
+def _unchanged(op: ir.Operation) -> bool:
+    """Nothing to do, not even to the padding of tiles: the library gives its operand back."""
+    was, made = layout_of(op.operands[0]), layout_of(op.results[0])
+    sizes = (was.bytes(shape(op.operands[0])), made.bytes(shape(op.results[0])))
+    return was.tiled == made.tiled and sizes[0] == sizes[1]
+
+
+def _scattered(op: ir.Operation) -> str:
+    if ods.attr(op, "scatter_reduce_type") not in SCATTERED:
+        return f"reduces by {ods.attr(op, 'scatter_reduce_type')}"
+    x = layout_of(op.operands[0])
+    return "tiles of Float32" if x.tiled and x.dtype == "Float32" else _no_tiles_of_bytes(op)
+
+
+def _of_the_table(op: ir.Operation) -> list[Layout]:
+    return [layout_of(op.results[0]).with_(dtype=layout_of(op.operands[1]).dtype)]
+
+
+def _looked_up(op: ir.Operation) -> str:
+    indices, table = map(layout_of, op.operands)
+    if indices.dtype not in ("UInt32", "BFloat16"):
+        return f"indices of {indices.dtype}"
+    return "" if table.dtype in RULES[op.name].dtypes else f"a table of {table.dtype}"
+
+
+def _padded(op: ir.Operation) -> str:
+    in_front = any(ods.attr(op, "padding")[::2])
+    return "padding in front of tiles" if in_front and layout_of(op.operands[0]).tiled else ""
+
+
+def _powers(op: ir.Operation) -> str:
+    base, (kind,) = layout_of(op.operands[0]), ods.attr(op, "rhs")
+    if base.dtype not in INTEGERS:
+        return ""
+    if not base.tiled:
+        return "integers in rows"
+    return "" if kind == "I32" else "integers to a power that is not whole"
+
+
+def _bounded(op: ir.Operation) -> str:
+    (bounds,) = ods.attr(op, "params").values()
+    whole = all("I32" in bound for bound in bounds.values())
+    return "" if whole or layout_of(op.operands[0]).dtype in FLOATS else "integers between floats"
+
+
+def _heads(op: ir.Operation) -> str:
+    size = shape(op.results[0] if len(op.results) == 3 else op.operands[0])[-1]
+    return f"heads of {size}" if size % TILE else ""
+
+
 def sliding_size(a: dict[str, Any]) -> tuple[int, int]:
     """Height and width that a 2D convolution makes."""
-    (top, bottom, left, right) = a["padding"]
+    top, bottom, left, right = a["padding"]
     vertical = a["input_height"], a["kernel_size"][0], a["stride"][0], top + bottom, a["dilation"][0]
     horizontal = a["input_width"], a["kernel_size"][1], a["stride"][1], left + right, a["dilation"][1]
     return infer.window(*vertical), infer.window(*horizontal)
@@ -64,3 +201,125 @@ def too_narrow(a: dict[str, Any]) -> bool:
     padded = a["input_width"] + a["padding"][2] + a["padding"][3]
     in_one_run = a["stride"][0] == 1 and padded == width * a["stride"][1]
     return width <= 2 and a["batch_size"] * height >= 16 and not in_one_run
+
+
+def one_row_per_channel(a: dict[str, Any], bias: Any) -> bool:
+    """Whether a convolution is one that the library prepares in another way."""
+    each = a["groups"] == a["in_channels"] == a["out_channels"]
+    return each and a["input_height"] == 1 and a["kernel_size"][0] == 1 and bias is None
+
+
+def _convolved(op: ir.Operation) -> str:
+    a = ods.attrs_of(op)
+    if one_row_per_channel(a, ods.operand(op, "bias")):
+        return "one row per channel"
+    if layout_of(op.results[0]).buffer == "L1":
+        return "a result in L1: some go to DRAM whatever the call says"
+    return "a narrow image" if too_narrow(a) else ""
+
+
+def _volumes(op: ir.Operation) -> str:
+    a = ods.attrs_of(op)
+    if a["groups"] != 1:
+        return "groups"
+    unit = TILE if math.prod(a["kernel_size"]) % 2 else TILE // 2
+    return f"{a['in_channels']} channels" if a["in_channels"] % unit or a["out_channels"] % TILE else ""
+
+
+def _rule(names: Sequence[str], *fields: Any, **more: Any) -> dict[str, Rule]:
+    return {f"ttnn.{name}": Rule(*fields, **more) for name in names}
+
+
+ARITHMETIC = ("add", "subtract", "multiply")
+BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_left_shift", "logical_right_shift")
+WHOLE = ("maximum", "minimum", "remainder", "bitwise_not")
+MOVES = ("permute", "transpose")
+EXACT = EVERY - {"BFP_BFloat8"}  # block floats come out as bfloat16
+
+RULES: dict[str, Rule] = {
+    **_rule([*ttir.UNARY, *ttir.UNARY_PREDICATES, "pow", "atan2", "divide"], FLOATS),
+    **_rule(["abs", "relu", "relu6"], EVERY),
+    **_rule(["neg"], FLOATS | {"Int32"}),
+    **_rule(["leaky_relu"], EVERY - {"Int32"}),
+    **_rule(["logical_not", *ARITHMETIC], EVERY - {"UInt8"}),
+    **_rule(WHOLE, FLOATS | WIDE),
+    **_rule(BITS, INTEGERS - {"UInt8"}),
+    **_rule([*ttir.COMPARISONS, *ttir.LOGICAL], EVERY - {"UInt8"}, makes=as_declared),
+    **_rule(["pow_scalar"], EVERY - {"UInt8"}, more=_powers),
+    **_rule(["clamp_scalar"], FLOATS | {"Int32"}, more=_bounded),
+    **_rule(["where"], EVERY, TILES, makes=lambda op: [layout_of(op.operands[1])]),
+    **_rule(["typecast"], makes=as_declared),
+    **_rule(["sum"], FLOATS | WIDE, makes=_reduced),
+    **_rule(["max", "min"], FLOATS | WIDE, makes=_reduced),
+    **_rule(["mean"], FLOATS, makes=_reduced),
+    **_rule(["prod"], FLOATS, TILES),
+    **_rule(["argmax"], EXACT - {"UInt8"}, makes=lambda op: [Layout("UInt32", tiled=False)], more=_searched),
+    **_rule(["cumsum", "cumprod"], EVERY, TILES),
+    **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered),
+    **_rule(["topk"], FLOATS, TILES, _ordered, stays=_off_last),
+    **_rule(["matmul", "linear"], FLOATS, TILES, as_declared),
+    **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
+    **_rule(["conv2d"], PLAIN, BOTH, in_tiles, more=_convolved, values=1),
+    **_rule(["conv3d"], PLAIN, ROWS, more=_volumes, values=1),
+    **_rule(["max_pool2d", "avg_pool2d"], frozenset({"BFloat16"}), makes=as_wanted),
+    **_rule(["max_pool2d_with_indices"], frozenset({"BFloat16"}), BOTH, _placed),
+    **_rule(["reshape"], FLOATS | WIDE, host=True),
+    **_rule(MOVES, EVERY),
+    **_rule(["concat", "slice_static"], EXACT, more=_no_tiles_of_bytes),
+    **_rule(["repeat"], EVERY, more=_no_tiles_of_bytes),
+    **_rule(["pad"], EVERY - {"UInt8"}, more=_padded, stays=_unchanged),
+    **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
+    **_rule(["scatter"], EXACT, more=_scattered),
+    **_rule(["embedding"], FLOATS - {"Float32"}, makes=_of_the_table, more=_looked_up, values=0),
+    **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
+    **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
+}
+
+
+def without_bytes() -> list[str]:
+    """Ops that do not take tiles of UInt8."""
+    refusing = (_no_tiles_of_bytes, _gathered, _scattered)
+    free = ("ttnn.typecast", "ttnn.to_layout")
+    return [n for n, r in RULES.items() if n not in free and ("UInt8" not in r.dtypes or r.more in refusing)]
+
+
+def takes(op: Any, value: Any) -> bool:
+    """Whether the library has the op for the data type of a value."""
+    return layout_of(value).dtype in RULES[op.operation.name].dtypes
+
+
+def refusal(op: ir.Operation) -> str:
+    """Why the library does not take an op, or makes something else of it; empty when it is legal, and for ops that
+    no rule is known for."""
+    rule = RULES.get(op.name)
+    if rule is None:
+        return ""
+    for operand in list(op.operands)[: rule.values]:
+        layout = layout_of(operand)
+        if not layout.on_device and not rule.host:
+            return "an operand on the host"
+        if layout.dtype not in rule.dtypes or layout.page_layout not in rule.pages:
+            return f"an operand of {layout.dtype} in {layout.page_layout}"
+    return rule.more(op) or _other_results(op, rule)
+
+
+def _other_results(op: ir.Operation, rule: Rule) -> str:
+    for result, made in zip(op.results, rule.makes(op), strict=True):
+        layout = layout_of(result)
+        if (layout.dtype, layout.tiled) != (made.dtype, made.tiled):
+            return f"a result of {layout.dtype} in {layout.page_layout}: it is {made.dtype} in {made.page_layout}"
+        buffer = layout_of(op.operands[0]).buffer
+        if rule.stays(op) and layout.buffer != buffer:
+            return f"a result in {layout.buffer}: it is in {buffer}"
+    return ""
+
+
+def verify(module: ir.Module) -> None:
+    """Raises UnsupportedOpError at the first op that the library does not take."""
+    for function in module.body.operations:
+        for op in function.regions[0].blocks[0].operations:
+            if reason := refusal(op.operation):
+                name, target = node_of(op.location)
+                detail = f"node {name} needs {op.operation.name}" if name else op.operation.name
+                reason = f"{detail}, and ttnn {VERSION} does not take {reason}"
+                raise UnsupportedOpError(target or op.operation.name, "legality", describe(op.location), reason)

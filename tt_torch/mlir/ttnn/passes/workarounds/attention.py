@@ -8,7 +8,7 @@ from typing import Any
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of, with_layout
-from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, workaround
+from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, workaround
 
 
 @workaround("ttnn.scaled_dot_product_attention")
@@ -59,3 +59,36 @@ def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Any:
 def _count(b: Builder, length: int) -> Any:
     kind = with_layout([length], Layout("Float32", tiled=False))
     return b("ttnn.arange", type=kind, start=0.0, end=float(length), step=1.0)
+
+
+@workaround("ttnn.split_query_key_value_and_split_heads")
+def heads_of_no_whole_tiles(op: Any, b: Builder) -> Any:
+    """Heads are sliced, and moved in front of the sequence:
+
+    "Invalid head size: 8. The head size must be a multiple of the tile width (32)"
+    """
+    operands, a = ods.operands_of(op), ods.attrs_of(op)
+    x, size = operands["in"], shape(op.results[0])[-1]
+    if size % TILE == 0 or operands["kv_input"] is not None or a["transpose_key"]:
+        return None
+    batch, length, _ = shape(x)
+    begin, parts = 0, []
+    for result in op.results:
+        heads = shape(result)[1]
+        part = slices(b, x, 2, begin, begin + heads * size)
+        apart = reshape(b, part, [batch, length, heads, size])
+        parts.append(make(b, "permute", apart, permutation=[0, 2, 1, 3]))
+        begin += heads * size
+    return parts
+
+
+@workaround("ttnn.concatenate_heads")
+def heads_side_by_side(op: Any, b: Builder) -> Any:
+    """Heads that are no whole tiles are moved behind the sequence:
+
+    "Head size must be a multiple of 32 but was found to be 8"
+    """
+    (x,) = op.operands
+    if shape(x)[-1] % TILE == 0:
+        return None
+    return reshape(b, make(b, "permute", x, permutation=[0, 2, 1, 3]), shape(op.results[0]))

@@ -8,8 +8,39 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.from_ttir.creation import number
-from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+
+
+@workaround(*legality.without_bytes())
+def arithmetic_of_bytes(op: Any, b: Builder) -> Any:
+    """Bytes are computed with as integers of 32 bits, of whose results the lower 8 are kept:
+
+    "Unsupported datatype DataType::UINT8"
+    "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors"
+    """
+    name = op.operation.name
+    if all(layout_of(v).dtype != "UInt8" for v in op.operands):
+        return None
+    operands = {k: _wider(b, v) for k, v in ods.operands_of(op).items()}
+    types = [with_layout(shape(r), _as_integer(layout_of(r))) for r in op.results]
+    made = b(name, *operands.values(), type=types, **ods.attrs_of(op))
+    results = zip(made if isinstance(made, list) else [made], op.results, strict=True)
+    return [_byte(b, v) if layout_of(r).dtype == "UInt8" else v for v, r in results]
+
+
+def _as_integer(layout: Layout) -> Layout:
+    return layout.with_(dtype="Int32") if layout.dtype == "UInt8" else layout
+
+
+def _wider(b: Builder, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_wider(b, v) for v in value]
+    return typecast(b, value, "Int32") if value is not None and layout_of(value).dtype == "UInt8" else value
+
+
+def _byte(b: Builder, value: Any) -> Any:
+    return typecast(b, make(b, "bitwise_and", value, full(b, 255, "Int32")), "UInt8")
 
 
 @workaround("ttnn.matmul")
@@ -74,12 +105,11 @@ def quotients_of_integers(op: Any, b: Builder) -> Any:
     ttnn.float32"
     """
     left, right = op.operands
-    if not legality.is_integer(layout_of(op.results[0]).dtype):
+    if layout_of(op.results[0]).dtype not in legality.INTEGERS:
         return None
     rest = make(b, "remainder", left, right)
-    whole = make(b, "subtract", left, rest)
-    first = _near_quotient(b, whole, right)
-    missing = make(b, "subtract", whole, make(b, "multiply", first, right))
+    first = _near_quotient(b, left, right)  # of `left`: to subtract the remainder may overflow, which evens out below
+    missing = make(b, "subtract", make(b, "subtract", left, rest), make(b, "multiply", first, right))
     down = make(b, "add", first, _near_quotient(b, missing, right))
     zero = full(b, 0, layout_of(rest).dtype)
     inexact = make(b, "multiply", _predicate(b, "ne", rest, zero), _predicate(b, "lt", down, zero))

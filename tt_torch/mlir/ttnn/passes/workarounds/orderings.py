@@ -31,7 +31,7 @@ def argmax_of_integers_and_its_result(op: Any, b: Builder) -> Any:
     if layout_of(op.results[0]).dtype == "UInt32":
         return None
     last = rank - 1
-    if not legality.takes(op, x) and dim % rank != last:
+    if layout_of(x).dtype not in legality.FLOATS and dim % rank != last:
         order = [d for d in range(rank) if d != dim % rank] + [dim % rank]
         x = make(b, "permute", x, permutation=order)
         found = _argmax(b, x, last, False)

@@ -16,6 +16,20 @@ from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, 
 
 
 @workaround("ttnn.avg_pool2d")
+def averages_of_images(op: Any, b: Builder) -> Any:
+    """The average of a whole image is a mean; of a large one the library has no room for the window:
+
+    "Statically allocated dataflow buffers on core range [0-0 - 1-0] grow to 262249824 B which is beyond max L1 size"
+    """
+    (x,), a = op.operands, ods.attrs_of(op)
+    sizes = [a["input_height"], a["input_width"]]
+    if a["kernel_size"] != sizes or any(a["padding"]):
+        return None
+    apart = reshape(b, x, [a["batch_size"], 1, math.prod(sizes), a["channels"]])
+    return reshape(b, make(b, "mean", apart, dim_arg=[2], keep_dim=True), shape(op.results[0]))
+
+
+@workaround("ttnn.avg_pool2d")
 def averages_of_float32(op: Any, b: Builder) -> Any:
     """float32 is averaged by a convolution of each channel with equal weights:
 
@@ -146,8 +160,7 @@ def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
     "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=3 height=32"
     """
     operands, a = ods.operands_of(op), ods.attrs_of(op)
-    each = a["groups"] == a["in_channels"] == a["out_channels"]
-    if not each or a["input_height"] != 1 or a["kernel_size"][0] != 1 or operands["bias"] is not None:
+    if not legality.one_row_per_channel(a, operands["bias"]):
         return None
     bias = full(b, 0.0, layout_of(op.results[0]).dtype, [1, 1, 1, a["out_channels"]])
     return b("ttnn.conv2d", operands["input"], operands["weight"], bias, type=op.results[0].type, **a)

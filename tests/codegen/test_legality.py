@@ -1,0 +1,30 @@
+"""The verifier's rules against Tenstorrent's library: random programs of one op, judged by both."""
+
+from __future__ import annotations
+
+import pytest
+from torch_mlir import ir
+
+from benchmarks.legality import Case, build, drawn
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn.layout import Layout
+
+
+@pytest.mark.conformance
+@pytest.mark.needs_ttnn
+def test_what_is_legal_is_taken(checkers):
+    """`python -m benchmarks legality` draws 2,000, and lists what we refuse although the library takes it."""
+    judged = list(drawn(150, checkers(), start=1))
+    assert [(theirs[0].differences, text) for _, ours, theirs, text in judged if theirs and not ours] == []
+    assert sum(bool(ours) == bool(theirs) for _, ours, theirs, _ in judged) >= 0.9 * len(judged)
+
+
+def test_an_illegal_op_is_named():
+    bytes_in_tiles = ([2, 3], Layout("UInt8"))
+    with make_context(), ir.Location.name("add_1: aten.add.Tensor"):
+        module = build("ttnn.add", Case([bytes_in_tiles, bytes_in_tiles]), "DRAM")
+        with pytest.raises(UnsupportedOpError, match="does not take an operand of UInt8 in Tile") as caught:
+            legality.verify(module)
+    assert caught.value.op == "aten.add.Tensor"
