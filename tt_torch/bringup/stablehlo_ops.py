@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule
 from torch_mlir import ir
 
+from tt_torch.bringup.intermediates import Values
 from tt_torch.bringup.records import OpRecords
 from tt_torch.compiler import compile_graph
 from tt_torch.config import CompileDepth, CompilerConfig
@@ -54,21 +55,9 @@ def _lower(
     config = dataclasses.replace(config, compile_depth=CompileDepth.STABLEHLO)
     compiled = compile_graph(gm, roles, config, forms.__setitem__)
     arguments = [*inputs, *compiled.constants]
-    nodes = _Values(GraphModule(gm, forms["FX"]))
+    nodes = Values(GraphModule(gm, forms["FX"]))
     nodes.run(*arguments)
     return forms["STABLEHLO"], nodes.values | dict(enumerate(arguments))
-
-
-class _Values(Interpreter):
-    """Keeps the value of each node."""
-
-    def __init__(self, gm: GraphModule) -> None:
-        super().__init__(gm)
-        self.values: dict[Any, Any] = {}
-
-    def run_node(self, n: Any) -> Any:
-        self.values[n.name] = super().run_node(n)
-        return self.values[n.name]
 
 
 class _Cutter:

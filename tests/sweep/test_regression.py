@@ -1,0 +1,75 @@
+"""A sweep over models, twice, one op broken in between: the comparison finds exactly the models that have it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tt_torch.reports.database import Database
+from tt_torch.sweep import results
+from tt_torch.tools.cli import app
+
+FILE = """
+from pathlib import Path
+import torch
+from tt_torch import compiler
+from tt_torch.sweep.registry import Model
+
+def model(*activations):
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), *activations), {"input": torch.arange(12.0).reshape(3, 4) / 6 - 1}
+
+MODELS = [
+    Model("relu", lambda: model(torch.nn.ReLU())),
+    Model("both", lambda: model(torch.nn.ReLU(), torch.nn.Tanh())),
+]
+
+def broken(gm, config, passes=compiler.run_passes):
+    for node in gm.graph.nodes:
+        if node.target is torch.ops.aten.tanh.default:
+            node.target = torch.ops.aten.cos.default
+    return passes(gm, config)
+
+if Path(__file__).with_name("broken").exists():
+    compiler.run_passes = broken
+"""
+
+
+def tt_torch(*arguments):
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.slow
+def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
+    (tmp_path / "models.py").write_text(FILE)
+    db = ["--db", tmp_path / "r.duckdb"]
+    for commit in ("good", "bad"):
+        monkeypatch.setattr(results, "provenance", lambda commit=commit: {"commit": commit, "versions": {}})
+        status = tt_torch("sweep", tmp_path / "models.py", "-o", tmp_path / "r.jsonl", *db).exit_code
+        assert status == (commit == "bad")
+        (tmp_path / "broken").touch()
+    compared = tt_torch("report", "compare", "good", "bad", *db)
+    lines = [line.split("  PCC")[0] for line in compared.stdout.splitlines()]
+    assert compared.exit_code == 1
+    assert [line.split(" ->")[0] for line in lines[:-1]] == ["worse  model both: match"]
+    assert lines[-1] == "1 worse, 0 better, of 2; 0 gone, 0 new"
+    assert len(Database(str(tmp_path / "r.duckdb")).records()) == 4
+    assert tt_torch("report", "compare", "good", "good", *db).exit_code == 0
+
+
+@pytest.mark.slow
+def test_models_op_by_op(tmp_path):
+    """Workers of the sweep have workers of their own; each op's record is in the database too."""
+    (tmp_path / "models.py").write_text(FILE)
+    db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
+    result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-k", "both", "-o", output, "--db", db)
+    assert result.exit_code == 0, result.output
+    (record,) = (json.loads(line) for line in output.read_text().splitlines())
+    assert (record["kind"], record["verdict"], record["op_verdicts"]) == ("op-by-op", "match", {"match": 4})
+    ops = [r for r in Database(str(db)).latest() if r["kind"] == "unique-op"]
+    assert {(op["framework_op_name"], op["model"], op["outcome"]) for op in ops} == {
+        (f"aten.{name}.default", "both", "executed") for name in ("t", "addmm", "relu", "tanh")
+    }
