@@ -43,6 +43,7 @@ POOLING = [
     Row("avg_pool2d uncounted", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
     Row("avg_pool2d divisor", lambda x: F.avg_pool2d(x, 2, divisor_override=3), [IMAGE]),
     Row("avg_pool2d ceil", lambda x: F.avg_pool2d(x, 2, 2, ceil_mode=True), [IMAGE]),
+    Row("avg_pool2d of padding", lambda x: F.avg_pool2d(x, 40, ceil_mode=True), [IMAGE]),
     Row("avg_pool1d", lambda x: F.avg_pool1d(x, 3, 2, 1), [(2, 3, 9)]),
     Row("adaptive_avg_pool2d 1", lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     Row("adaptive_avg_pool2d even", lambda x: F.adaptive_avg_pool2d(x, (3, 4)), [IMAGE]),
