@@ -61,12 +61,16 @@ def unique(records: Iterable[Record]) -> list[tuple[Record, list[str]]]:
     return [(its[0], models_of(its)) for its in forms]
 
 
+def name_of(kind: str) -> str:
+    """What items of a kind are called, in the plural."""
+    return _NAMES.get(kind, f"{kind}s")
+
+
 def totals(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A tile per kind of item and data type: how many, how many right, how many on the device alone."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
-        name = _NAMES.get(record["kind"], f"{record['kind']}s")
-        groups[f"{name} {record.get('dtype', '')}".strip()].append(record)
+        groups[f"{name_of(record['kind'])} {record.get('dtype', '')}".strip()].append(record)
     tiles = []
     for name, group in groups.items():
         alone = sum(count for count, _ in device_only(group).values())
@@ -94,7 +98,7 @@ def trend(history: Sequence[Record]) -> list[dict[str, Any]]:
             if record["kind"] == kind:
                 by_commit[str(record.get("commit"))].append(record)
         shares = [(commit, _share(state, group), _share(good, group)) for commit, group in by_commit.items()]
-        points.append({"kind": kind, "commits": shares})
+        points.append({"name": name_of(kind), "commits": shares})
     return points
 
 
