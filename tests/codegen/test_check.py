@@ -9,6 +9,7 @@ import torch
 
 import tt_torch
 from tt_torch.codegen import environment
+from tt_torch.codegen.check import own_peaks
 from tt_torch.codegen.client import Client
 from tt_torch.errors import EnvironmentMissingError, WorkerError
 from tt_torch.flatbuffer.decode import decode
@@ -35,6 +36,11 @@ def test_a_sound_program_conforms(checkers, message, device):
     assert report.failures == []
     assert {v.op for v in report.verdicts} >= {"MatmulOp", "EltwiseUnaryOp.Relu", "ToLayoutOp", "DeallocateOp"}
     assert report.peaks["main"]["DRAM"] >= 4 * (8 * 64 + 64 * 16)
+
+
+def test_our_own_peak_holds_operands_and_result(message):
+    peaks = own_peaks(encode(message), "wormhole_b0")
+    assert peaks["DRAM"] >= 4 * (8 * 64 + 64 * 16 + 8 * 16)
 
 
 @needs_ttnn

@@ -21,7 +21,7 @@ from tt_torch.dynamo.backend import Observer, compile_captured
 
 pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow]
 
-ARCHS = {"n150": "wormhole_b0", "p150": "blackhole"}
+ARCHS = environment.DEVICES
 
 
 def cases() -> Iterator[Any]:

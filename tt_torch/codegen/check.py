@@ -8,10 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
 from tt_torch.flatbuffer.decode import decode
+from tt_torch.runtime import Device, result_forms
 
 # Results that are blocked and padded as the op that reads them wants it: no descriptor of a binary says how.
 BLOCKED = tuple(f"PrepareConv{kind}{part}Op" for kind in ("2d", "Transpose2d") for part in ("Weights", "Bias"))
@@ -70,6 +73,16 @@ class Checker:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def own_peaks(binary: bytes, arch: str) -> dict[str, int]:
+    """The peaks that our allocator counts in a call with zeros, weights included: bytes of DRAM and of L1."""
+    with Device(arch) as device:
+        executable = device.load(binary)
+        forms = result_forms(executable.inputs)
+        executable([torch.zeros(shape, dtype=dtype) for shape, dtype in forms])
+        stats = executable.memory_stats()
+    return {"DRAM": stats["dram_peak"], "L1": stats["l1_peak"]}
 
 
 def _request(program: Program) -> dict[str, Any]:

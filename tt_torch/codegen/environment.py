@@ -22,7 +22,7 @@ from tt_torch.files import write
 VERSION = "0.81.1"
 PACKAGES = (f"ttnn=={VERSION}", "safetensors==0.8.0")
 PYTHONS = ("3.12", "3.10")  # that the wheels are for
-DEVICES = ("n150", "p150")
+DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}  # and the architecture of the chip
 READY = "ready"  # written last: a folder without it is of a setup that was interrupted
 
 

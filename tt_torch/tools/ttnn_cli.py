@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Checks each op of binaries against Tenstorrent's own library on a mock device; exit status 1 on differences."""
     from tt_torch.codegen import environment
-    from tt_torch.codegen.check import Checker
+    from tt_torch.codegen.check import Checker, own_peaks
     from tt_torch.errors import ConfigError
 
     failed = False
@@ -56,6 +56,8 @@ def check(
                 for file in files:
                     report = checker.check(file.read_bytes())
                     show(file.name, device, report, every_op)
+                    own = own_peaks(file.read_bytes(), environment.DEVICES[device])
+                    print(f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1")
                     failed |= bool(report.failures)
     raise typer.Exit(int(failed))
 
