@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp.decompositions import pw_cast_for_opmath
 
+from tt_torch.dynamo.decompositions.products import NARROW
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -15,6 +17,7 @@ aten = torch.ops.aten
 Ints = Sequence[int]
 
 
+@pw_cast_for_opmath
 def transposed_convolution(
     x: Tensor,
     weight: Tensor,
@@ -49,8 +52,8 @@ def convolution(
     output_padding: Ints,
     groups: int,
 ) -> Any:
-    """Transposed ones of one and two dimensions become composites."""
-    if not transposed or len(stride) < 3 or not any(output_padding):
+    """Transposed ones of one and two dimensions become composites; narrow floats are rounded once."""
+    if not transposed or len(stride) < 3 or not (any(output_padding) or x.dtype in NARROW):
         return NotImplemented
     return transposed_convolution(x, weight, bias, stride, padding, output_padding, dilation, groups)
 

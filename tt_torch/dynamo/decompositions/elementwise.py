@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
 from torch._inductor import inductor_prims
 
+from tt_torch.dynamo.decompositions.products import NARROW
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -158,3 +159,18 @@ def angle(x: Tensor) -> Any:
         return NotImplemented
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return torch.where(x < 0, math.pi, torch.where(x.isnan(), x, torch.zeros_like(x)))
+
+
+@decomposes(aten.gelu.default)
+def gelu(x: Tensor, *, approximate: str = "none") -> Any:
+    """The form with tanh has steps, whose roundings would add up in narrow floats."""
+    if approximate != "tanh" or x.dtype not in NARROW:
+        return NotImplemented
+    return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)
+
+
+@decomposes(aten.logaddexp.default)
+def logaddexp(x: Tensor, y: Tensor) -> Any:
+    if x.dtype not in NARROW or y.dtype != x.dtype:
+        return NotImplemented
+    return aten.logaddexp(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)

@@ -7,6 +7,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch._decomp.decompositions import pw_cast_for_opmath
 
 from tt_torch.dynamo.decompositions.registry import decomposes
 
@@ -34,6 +35,7 @@ def _places(points: Tensor, size: int, padding: int, align: bool) -> Tensor:
 
 
 @decomposes(aten.grid_sampler_3d.default)
+@pw_cast_for_opmath
 def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: bool) -> Tensor:
     """The weighted neighbours of each point; those outside count as zero."""
     batch, channels, *sizes = x.shape
