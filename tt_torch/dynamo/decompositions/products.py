@@ -1,7 +1,8 @@
-"""Sums with products of matrices: of integers, and of narrow floats, which are rounded once."""
+"""Sums with products, and normalization: of integers, and of narrow floats, which are rounded once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -49,3 +50,14 @@ def trilinear(a: Tensor, b: Tensor, c: Tensor, *how: Any) -> Any:
     if a.dtype not in NARROW:
         return NotImplemented
     return aten._trilinear(*(v.to(torch.float32) for v in (a, b, c)), *how).to(a.dtype)
+
+
+@decomposes(aten.native_layer_norm.default)
+def layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
+    """Over several dimensions; over one it is an op of the device."""
+    if x.dtype not in NARROW or len(shape) == 1:
+        return NotImplemented
+    wide = (v if v is None else v.to(torch.float32) for v in (weight, bias))
+    result, *rest = aten.native_layer_norm(x.to(torch.float32), shape, *wide, eps)
+    mixed = weight is not None and weight.dtype != x.dtype
+    return result.to(x.dtype), *(v if mixed else v.to(x.dtype) for v in rest)

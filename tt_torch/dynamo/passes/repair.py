@@ -5,12 +5,14 @@ What has no such form is refused here, before torch-mlir sees it. Evidence: test
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.passes.rewriting import Rules, call, fill, user_line, value
+from tt_torch.dynamo.decompositions.products import NARROW
+from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.errors import UnsupportedOpError
 
 aten = torch.ops.aten
@@ -126,6 +128,18 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     schema = node.target._schema.arguments
     positional = [given[s.name] for s in schema if not s.kwarg_only]
     return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
+
+
+@RULES(aten._native_batch_norm_legit_no_training.default)
+def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
+    """Narrow floats are rounded once, unless the scale goes into the weights of a convolution."""
+    x, dtype = a["input"], value(a["input"]).dtype
+    if dtype not in NARROW or x.target is aten.convolution.default or not only_first(node):
+        return None
+    names = ("input", "weight", "bias", "running_mean", "running_var")
+    wide = [a[n] and call(node, aten._to_copy.default, a[n], dtype=torch.float32) for n in names]
+    result = call(node, node.target, *wide, a["momentum"], a["eps"])
+    return call(node, aten._to_copy.default, call(node, operator.getitem, result, 0), dtype=dtype)
 
 
 def fill_empty(graph: Graph) -> None:
