@@ -202,3 +202,27 @@ def test_a_constant_in_a_resource() -> None:
         binary = compile_stablehlo(ir.Module.parse(RESOURCE), CompilerConfig())
     (result,) = Executable(Binary(binary))([torch.tensor([1, 2, 3], dtype=torch.int32)])
     assert result.tolist() == [6, 8, 2]
+
+
+SCALARS = "%c = stablehlo.constant dense<2.0> : tensor<f32>\n%d = stablehlo.constant dense<5.0> : tensor<f32>\n"
+SIZES = "%n = stablehlo.constant dense<[64, 96]> : tensor<2xi64>\n"
+RNG = ", %n, distribution = {} : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> "
+
+
+@pytest.mark.parametrize(
+    ("body", "mean", "deviation"),
+    [
+        (SCALARS + SIZES + "stablehlo.rng %c, %d" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
+        (SIZES + "stablehlo.rng %a, %b" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
+        (SCALARS + SIZES + "stablehlo.rng %c, %d" + RNG.format("NORMAL"), 2.0, 5.0),
+    ],
+    ids=["uniform", "uniform between inputs", "normal"],
+)
+def test_random_numbers(body: str, mean: float, deviation: float) -> None:
+    """6,144 numbers: their mean and spread are within four standard errors, and other ones come at each run."""
+    form = Form("rng", body, "64x96xf32", (torch.tensor(2.0), torch.tensor(5.0)), torch.empty)
+    (first,), (second,) = run(form), run(form)
+    assert not torch.equal(first, second)
+    error = deviation / first.numel() ** 0.5
+    assert abs(first.mean().item() - mean) < 4 * error
+    assert abs(first.std().item() - deviation) < 4 * error

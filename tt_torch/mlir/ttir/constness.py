@@ -8,6 +8,8 @@ from torch_mlir import ir
 
 from tt_torch.mlir.functions import argument_kind, argument_kinds
 
+DRAWS = ("ttir.rand", "ttnn.rand")  # without operands, and yet not the same at each run
+
 # Weights are prepared by a handful of ops; a value with more history than this is one of the program's.
 FARTHEST = 64
 
@@ -19,6 +21,8 @@ def is_constant(value: Any) -> bool:
         owner = pending.pop().owner
         if isinstance(owner, ir.Block):
             continue
+        if owner.name in DRAWS:
+            return False
         fresh = [v for v in owner.operands if v not in seen]
         seen.update(fresh)
         pending += fresh
@@ -35,6 +39,6 @@ def constant_values(function: Any) -> set[Any]:
     found = {a for a, kind in zip(block.arguments, kinds, strict=True) if kind != "input"}
     for op in block.operations:
         op = op.operation
-        if op.name != "func.return" and all(v in found for v in op.operands):
+        if op.name not in ("func.return", *DRAWS) and all(v in found for v in op.operands):
             found.update(op.results)
     return found

@@ -146,6 +146,13 @@ op(
 
 op("full", "", {"shape": "i64s", "fill_value": "any"}, doc="One value everywhere.")
 op("constant", "", {"value": "any"}, doc="Elements of the result's type, held by the op.")
+op(
+    "rand",
+    "",
+    {"size": "i64s", "low": "f32", "high": "f32"},
+    doc="Equally distributed from `low` to below `high`, others at each run.",
+    pure=False,
+)
 op("arange", "", {"start": "i64", "end": "i64", "step": "i64", "arange_dimension": "i64"})
 
 op("softmax", "input", {"dimension": "i64", "numeric_stable": ("bool", True)}, infer=infer.same)

@@ -225,6 +225,7 @@ op(
 
 # --- creation
 op("full", "FullOp", "", "fill_value", derived=("device", "dtype", "layout", "shape"))
+op("rand", "RandOp", "", "size low high seed", derived=("device", "dtype", "layout"), pure=False)
 op("arange", "ArangeOp", "", "start end step", derived=("device", "dtype", "layout"), makes={"tiled": False})
 op("constant", "ConstantOp", "", "input", derived=("input_dtype", "dtype"), makes=HOST_ROW_MAJOR)
 

@@ -19,6 +19,7 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
     normalization,
     ordering,
     pooling,
+    random,
     reduction,
 )
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES

@@ -21,6 +21,12 @@ def full(op: Any, b: Builder) -> Any:
     return b("ttnn.full", type=result_types("ttnn.full", op.results), fill_value=number(ods.attr(op, "fill_value")))
 
 
+@RULES.rewrites("ttir.rand")
+def rand(op: Any, b: Builder) -> Any:
+    """Seed zero: the library takes another one at each run."""
+    return b("ttnn.rand", type=result_types("ttnn.rand", op.results), seed=0, **ods.attrs_of(op))
+
+
 @RULES.rewrites("ttir.constant")
 def constant(op: Any, b: Builder) -> Any:
     value = op.operation.attributes["value"]

@@ -73,7 +73,9 @@ void random(OpBuilder& op) {
   const int64_t seed = op.attributes().integer("seed");
   const Slot out = op.out();
   op.compute(out, [=, shape = op.spec(out).shape](Frame&) {
-    return at::empty(shape, at::kFloat).uniform_(low, high, seeded(seed));
+    // Seed zero asks for other numbers at each run: those of PyTorch's own generator.
+    const std::optional<at::Generator> generator = seed ? std::optional(seeded(seed)) : std::nullopt;
+    return at::empty(shape, at::kFloat).uniform_(low, high, generator);
   });
 }
 

@@ -1,0 +1,42 @@
+"""Random numbers of StableHLO that others write. What PyTorch draws has a seed and is arithmetic by the time it is
+StableHLO (dynamo/decompositions/random.py)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, shape
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+
+SMALLEST = 2.0**-24  # above zero, so that it has a logarithm; the distance of float32 numbers below one is this
+
+
+@RULES.rewrites("stablehlo.rng")
+def rng(op: Any, b: Builder) -> Any:
+    """Each run draws anew: UNIFORM between two scalars, NORMAL of a mean and a deviation."""
+    first, second, _ = op.operands
+    result = op.results[0]
+    if not isinstance(dtype(result), ir.FloatType):
+        return None
+
+    def drawn(low: float, high: float) -> Any:
+        return b("ttir.rand", type=result.type, size=shape(result), low=low, high=high)
+
+    uniform = "UNIFORM" in str(op.attributes["rng_distribution"])
+    low, high = splat_of(first), splat_of(second)
+    if uniform and low is not None and high is not None:
+        return drawn(low, high)
+    rank = [1] * len(shape(result))
+    first, second = (b("ttir.reshape", v, shape=rank) for v in (first, second))
+    if uniform:
+        spread = b("ttir.subtract", second, first)
+        return b("ttir.add", b("ttir.multiply", drawn(0.0, 1.0), spread), first)
+    # Box and Muller's form of two independent numbers.
+    scale = b("ttir.multiply", b("ttir.log", drawn(SMALLEST, 1.0)), full(b, rank, dtype(result), -2.0))
+    angle = b("ttir.cos", drawn(0.0, 2 * math.pi))
+    normal = b("ttir.multiply", b("ttir.sqrt", scale), angle)
+    return b("ttir.add", b("ttir.multiply", normal, second), first)
