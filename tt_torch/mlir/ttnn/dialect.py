@@ -102,8 +102,7 @@ for name in [*ttir.UNARY, *ttir.UNARY_PREDICATES]:
     composite = name in ("cbrt", "log1p")
     table = "EltwiseUnaryCompositeOp" if composite else "EltwiseUnaryOp"
     member = {"isfinite": "IsFinite"}.get(name, camel(name))
-    rule = infer.predicate if name in ttir.UNARY_PREDICATES else infer.same
-    op(name, table, "in", fixed={"type": member}, infer=rule)
+    op(name, table, "in", fixed={"type": member}, infer=infer.same)
 for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
     rule = infer.elementwise if name in ttir.BINARY else infer.predicate

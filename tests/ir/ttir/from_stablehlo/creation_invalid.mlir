@@ -1,11 +1,9 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// CHECK: error: stablehlo.rng is not supported in stage stablehlo-to-ttir
-// CHECK-NEXT: at loc("-":9:8)
-func.func @main() -> tensor<4xf32> {
-  %low = stablehlo.constant dense<0.0> : tensor<f32>
-  %high = stablehlo.constant dense<1.0> : tensor<f32>
-  %shape = stablehlo.constant dense<4> : tensor<1xi64>
-  %0 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+// CHECK: error: stablehlo.rng_bit_generator is not supported in stage stablehlo-to-ttir
+// CHECK-NEXT: at loc("-":7:18)
+func.func @main() -> tensor<4xui32> {
+  %state = stablehlo.constant dense<1> : tensor<2xui32>
+  %next, %bits = stablehlo.rng_bit_generator %state, algorithm = THREE_FRY : (tensor<2xui32>) -> (tensor<2xui32>, tensor<4xui32>)
+  return %bits : tensor<4xui32>
 }

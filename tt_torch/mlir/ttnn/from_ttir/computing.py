@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 
 
 def rename(op: Any, b: Builder) -> Any:
@@ -16,6 +18,15 @@ def rename(op: Any, b: Builder) -> Any:
     attributes = {k: v for k, v in ods.attrs_of(op).items() if k in ods.OPS[name].attrs}
     operands = ods.operands_of(op).values()
     return b(name, *operands, type=result_types(name, op.results), **attributes)
+
+
+@RULES.rewrites(*(f"ttir.{name}" for name in ttir.UNARY_PREDICATES))
+def predicate(op: Any, b: Builder) -> Any:
+    """The library answers in the data type of the operand; a boolean is a bf16."""
+    name, (x,) = op.operation.name.replace("ttir.", "ttnn."), op.operands
+    answer = b(name, x, type=with_layout(shape(x), Layout(layout_of(x).dtype)))
+    (wanted,) = result_types(name, op.results)
+    return answer if answer.type == wanted else b("ttnn.typecast", answer, type=wanted)
 
 
 def take_the_rest() -> None:

@@ -1,0 +1,16 @@
+// RUN: %opt --step stablehlo-to-ttir %s | %check
+
+// Numbers between constants are drawn there; between others, a draw is scaled.
+// CHECK-LABEL: func.func @main
+// CHECK: "ttir.rand"() {high = 5.000000e+00 : f32, low = 2.000000e+00 : f32, size = array<i64: 4, 6>}
+// CHECK: %[[DRAWN:.*]] = "ttir.rand"() {high = 1.000000e+00 : f32, low = 0.000000e+00 : f32, size = array<i64: 4, 6>}
+// CHECK: %[[SCALED:.*]] = "ttir.multiply"(%[[DRAWN]], %{{.*}})
+// CHECK: "ttir.add"(%[[SCALED]], %{{.*}})
+func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  %low = stablehlo.constant dense<2.0> : tensor<f32>
+  %high = stablehlo.constant dense<5.0> : tensor<f32>
+  %shape = stablehlo.constant dense<[4, 6]> : tensor<2xi64>
+  %0 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> tensor<4x6xf32>
+  %1 = stablehlo.rng %a, %b, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> tensor<4x6xf32>
+  return %0, %1 : tensor<4x6xf32>, tensor<4x6xf32>
+}
