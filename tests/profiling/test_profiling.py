@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.flatbuffer.binary import device_ops
@@ -20,6 +21,7 @@ from tt_torch.flatbuffer.decode import decode
 from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops
 from tt_torch.profiling.recorder import planned
 from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.tools.cli import app
 
 DATA = Path(__file__).parents[1] / "data" / "flatbuffer"
 PROGRAM = """
@@ -114,7 +116,13 @@ def test_page_needs_no_network(folder: Path) -> None:
 
 
 def test_a_command_without_a_graph(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(tmp_path / "out"), "--"]
-    done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    profile = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(tmp_path / "out")]
+    done = subprocess.run([*profile, "true"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "nothing was recorded" in done.stdout
-    assert subprocess.run([*command, "sh", "-c", "exit 3"], check=False).returncode == 3
+    assert subprocess.run([*profile, "--", "sh", "-c", "exit 3"], check=False).returncode == 3
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(app, ["profile", "-o", str(tmp_path / "file" / "out"), "true"])
+    assert done.exit_code == 2 and "--output" in done.output

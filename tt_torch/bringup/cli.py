@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
     """Registers the commands."""
     app.command()(verify)
     app.command()(doctor)
-    app.command()(profile)
+    app.command(context_settings={"allow_interspersed_args": False})(profile)
     app.command()(explore)
 
 

@@ -11,14 +11,18 @@ import typer
 
 
 def profile(
-    command: Annotated[list[str], typer.Argument(help="what to run, after --, e.g. -- python program.py")],
+    command: Annotated[list[str], typer.Argument(help="what to run, with its own options")],
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
 ) -> None:
     """Runs a command and writes, for all graphs that it runs on the device, a CSV, a trace and an HTML page."""
     from tt_torch.profiling.page import PAGE_NAME
 
     page = output / PAGE_NAME
-    page.unlink(missing_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        page.unlink(missing_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--output") from None
     try:
         done = subprocess.run(command, env=os.environ | {"TT_TORCH_PROFILE": str(output.resolve())}, check=False)
     except OSError as error:
