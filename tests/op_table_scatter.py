@@ -31,7 +31,7 @@ LENGTHS = tensor([0, 3, 1, 0, 3], i64)
 def _bags(mode: str) -> Callable[..., torch.Tensor]:
     """One of them is empty."""
     offsets = torch.tensor([0, 3, 3])
-    return lambda i, w: F.embedding_bag(i, w, offsets, mode=mode)
+    return lambda i, w: F.embedding_bag(i, w, offsets.to(w.device), mode=mode)
 
 
 SCATTERING = [

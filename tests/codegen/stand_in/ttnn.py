@@ -106,6 +106,14 @@ def ne(a, b, dtype, memory_config):
     return Tensor(a.array != b.array, dtype, a.layout, a.device)
 
 
+def bitwise_and(a, b, memory_config):
+    return Tensor(a.array & b.array, a.dtype, a.layout, a.device)
+
+
+def reshape(a, shape, memory_config):
+    return Tensor(a.array.reshape(shape), a.dtype, a.layout, a.device)
+
+
 def add(a, b, dtype=None, memory_config=None):
     device_of(a).programs.add("add")
     return Tensor(a.array + b.array, dtype or a.dtype, a.layout, a.device)

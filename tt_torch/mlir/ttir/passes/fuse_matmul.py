@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torch_mlir import ir
+
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, Rule, RuleSet, producer, shape, single_use
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use
 
 RULES = RuleSet("fuse-matmul")
 MATMULS = ("ttir.matmul", "ttir.linear")
@@ -29,7 +31,9 @@ def transposed_operand(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.add")
 def bias(op: Any, b: Builder) -> Any:
-    """matmul + a vector along the columns."""
+    """matmul + a vector along the columns; of floats, as the library multiplies no integers."""
+    if not isinstance(dtype(op.results[0]), ir.FloatType):
+        return None
     for product, vector in (op.operands, list(op.operands)[::-1]):
         matmul = producer(product, "ttir.matmul")
         if matmul is None or not single_use(product) or shape(product) != shape(op.results[0]):

@@ -40,7 +40,8 @@ def _wider(b: Builder, value: Any) -> Any:
 
 
 def _byte(b: Builder, value: Any) -> Any:
-    return typecast(b, make(b, "bitwise_and", value, full(b, 255, "Int32")), "UInt8")
+    low = make(b, "bitwise_and", value, full(b, 255, "Int32"))
+    return typecast(b, reshape(b, low, shape(value)), "UInt8")
 
 
 @workaround("ttnn.matmul")
