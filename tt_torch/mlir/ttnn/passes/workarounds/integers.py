@@ -66,6 +66,19 @@ def _transposed(b: Builder, x: Any) -> Any:
     return make(b, "permute", x, permutation=[*outer, columns, rows])
 
 
+@workaround("ttnn.sign")
+def signs_of_integers(op: Any, b: Builder) -> Any:
+    """What lies between -1 and 1 of an integer:
+
+    "Unary: UnaryOpType::SIGN does not support integer input dtype DataType::INT32"
+    """
+    (x,) = op.operands
+    if legality.takes(op, x):
+        return None
+    dtype = layout_of(x).dtype
+    return make(b, "minimum", make(b, "maximum", x, full(b, -1, dtype)), full(b, 1, dtype))
+
+
 @workaround("ttnn.prod")
 def products_of_integers(op: Any, b: Builder) -> Any:
     """Integers are multiplied half by half:
