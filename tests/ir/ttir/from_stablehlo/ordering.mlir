@@ -29,3 +29,12 @@ func.func @main(%x: tensor<4xf32>, %key: tensor<4xi32>) -> (tensor<4xf32>, tenso
   }) : (tensor<4xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>)
   return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
 }
+
+// -----
+
+// CHECK-LABEL: @main(
+// CHECK: "ttir.topk"(%arg0) {dim = 1 : i64, k = 2 : i64, largest = true, sorted = true}
+func.func @main(%x: tensor<2x5xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
+  %0:2 = chlo.top_k(%x, k = 2) : tensor<2x5xf32> -> (tensor<2x2xf32>, tensor<2x2xi32>)
+  return %0#0, %0#1 : tensor<2x2xf32>, tensor<2x2xi32>
+}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from torch_mlir import ir
 
-from tt_torch.errors import UnsupportedOpError
-from tt_torch.mlir.context import describe, node_of
+from tt_torch.mlir.stablehlo.flatten import flatten
 from tt_torch.mlir.stablehlo.normalize import DEVICE_TYPES, normalize, retype_function
 from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing registers the rules)
+    collectives,
     composites,
     convolution,
     creation,
+    custom_calls,
     data_movement,
     dynamic,
     elementwise,
@@ -20,18 +21,17 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
     ordering,
     pooling,
     random,
+    random_bits,
     reduction,
 )
-from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 
 SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
 
 
 def convert(module: ir.Module) -> None:
     """Converts `main`; the decompositions of composites are dropped. Names the first op without a rule."""
-    for function in list(module.body.operations):
-        if function.name.value != "main":
-            function.operation.erase()
+    flatten(module, composites.COMPOSITES)
     normalize(module)
     RULES.convert(module)
     (function,) = module.body.operations
@@ -45,12 +45,4 @@ def convert(module: ir.Module) -> None:
 
 def _foreign(value: ir.Value) -> bool:
     """Whether no device type stands for those of the value, as for complex numbers."""
-    return str(value.type.element_type) not in DEVICE_TYPES
-
-
-def unsupported(op: ir.OpView) -> UnsupportedOpError:
-    """The error of an op without a rule, by its ATen name where the location has it."""
-    name, target = node_of(op.location)
-    signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
-    detail = f"node {name} needs {signature}" if name else signature
-    return UnsupportedOpError(target or op.operation.name, "stablehlo-to-ttir", describe(op.location), detail)
+    return not isinstance(value.type, ir.RankedTensorType) or str(value.type.element_type) not in DEVICE_TYPES

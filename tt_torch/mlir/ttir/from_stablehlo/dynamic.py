@@ -26,10 +26,10 @@ def dynamic_slice(op: Any, b: Builder) -> Any:
 def dynamic_update_slice(op: Any, b: Builder) -> Any:
     x, update, *starts = op.operands
     moving = [d for d, (s, u) in enumerate(zip(shape(x), shape(update), strict=True)) if s != u]
-    return _written(b, x, update, starts, moving)
+    return written(b, x, update, starts, moving)
 
 
-def _written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequence[int]) -> Any:
+def written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequence[int]) -> Any:
     """A scatter along the first of the moving dimensions, of what the others' update makes of that part of `x`."""
     if not moving:
         return update
@@ -37,7 +37,7 @@ def _written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Seq
     size = shape(x)[:dim] + shape(update)[dim : dim + 1] + shape(x)[dim + 1 :]
     places = _places(b, starts[dim], size[dim], shape(x)[dim])
     if others:
-        update = _written(b, look_up(b, x, dim, places), update, starts, others)
+        update = written(b, look_up(b, x, dim, places), update, starts, others)
     index = b("ttir.reshape", places, shape=[s if d == dim else 1 for d, s in enumerate(size)])
     index = b("ttir.broadcast", index, broadcast_dimensions=[1 if d == dim else s for d, s in enumerate(size)])
     return b("ttir.scatter", x, index, update, dim=dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.reduction import counts
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
@@ -21,6 +21,13 @@ def sort(op: Any, b: Builder) -> Any:
     values, positions = b("ttir.sort", op.operands[key], dim=dim, descending=descending, stable=stable)
     others = (positions if counts(x, dim) else b("ttir.gather", x, positions, dim=dim) for x in op.operands)
     return [values if i == key else x for i, x in enumerate(others)]
+
+
+@RULES.rewrites("chlo.top_k")
+def top_k(op: Any, b: Builder) -> Any:
+    """The largest of the last dimension, in order."""
+    (x,) = op.operands
+    return b("ttir.topk", x, k=attrs.integer(op, "k"), dim=len(shape(x)) - 1, largest=True, sorted=True)
 
 
 def _compared(op: Any) -> tuple[int, bool] | None:

@@ -1,0 +1,32 @@
+// RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
+
+// CHECK: error: stablehlo.all_gather is not supported in stage stablehlo-to-ttir
+// CHECK-NEXT: at loc("-":7:8)
+// CHECK: accepted is a collective among the members of groups of one device: replica_groups = {{\[\[0\]\]}}
+func.func @main(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+  %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
+    : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+
+// -----
+
+// CHECK: error: stablehlo.all_reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// CHECK: error: stablehlo.collective_permute is not supported in stage stablehlo-to-ttir
+// CHECK: accepted is source_target_pairs of device 0 alone
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.collective_permute"(%x) {source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

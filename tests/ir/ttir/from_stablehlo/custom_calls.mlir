@@ -1,0 +1,57 @@
+// RUN: %opt --step stablehlo-to-ttir %s | %check
+
+// Marks are what they mark.
+// CHECK-LABEL: @main(
+// CHECK: %[[ERF:.*]] = "ttir.erf"(%arg0)
+// CHECK: "ttir.asinh"(%[[ERF]])
+// CHECK-NOT: stablehlo
+func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{replicated}"} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %1 = stablehlo.custom_call @tt.mark_argument(%0) {mhlo.frontend_attributes = {ttcore.argument_type = "input"}}
+    : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = stablehlo.custom_call @mhlo.erf(%1) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = stablehlo.custom_call @mhlo.asinh(%2) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  stablehlo.custom_call @xla.sdy.ShardingGroup(%3) {has_side_effect = true} : (tensor<2x4xf32>) -> ()
+  return %3 : tensor<2x4xf32>
+}
+
+// -----
+
+// A cache with other rows in the middle of its batch: their first positions, then what was there.
+// CHECK-LABEL: @main(
+// CHECK: %[[ROWS:.*]] = "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0, 0>, ends = array<i64: 2, 2, 8, 3>
+// CHECK: %[[REST:.*]] = "ttir.slice_static"(%[[ROWS]]) {begins = array<i64: 0, 0, 5, 0>
+// CHECK: %[[NEW:.*]] = "ttir.concat"(%arg1, %[[REST]]) {dim = 2
+// CHECK: "ttir.concat"(%{{.*}}, %[[NEW]], %{{.*}}) {dim = 0
+func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32> {
+  %0 = stablehlo.custom_call @tt.fill_cache(%cache, %x) {mhlo.frontend_attributes = {batch_offset = "1"}}
+    : (tensor<4x2x8x3xf32>, tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32>
+  return %0 : tensor<4x2x8x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @main(
+// CHECK: "ttir.scatter"({{.*}}) {dim = 2
+func.func @main(%cache: tensor<1x2x8x3xf32>, %x: tensor<1x2x1x3xf32>, %i: tensor<1xi32>) -> tensor<1x2x8x3xf32> {
+  %0 = stablehlo.custom_call @tt.update_cache(%cache, %x, %i) {mhlo.frontend_attributes = {batch_offset = "0"}}
+    : (tensor<1x2x8x3xf32>, tensor<1x2x1x3xf32>, tensor<1xi32>) -> tensor<1x2x8x3xf32>
+  return %0 : tensor<1x2x8x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @main(
+// CHECK: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg1) {is_causal = true
+// CHECK: %[[SEEN:.*]] = "ttir.le"(%{{.*}}, %{{.*}}) : (tensor<1x1x1x8xi32>, tensor<1x1x1x1xi32>)
+// CHECK: %[[MASK:.*]] = "ttir.where"(%[[SEEN]]
+// CHECK: "ttir.scaled_dot_product_attention"(%{{.*}}, %arg1, %arg1, %[[MASK]]) {is_causal = false{{.*}}scale = 2.500000e-01
+func.func @main(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %one: tensor<1x1x2x4xf32>, %i: tensor<1xi32>)
+    -> (tensor<1x2x8x4xf32>, tensor<1x1x2x4xf32>) {
+  %0 = stablehlo.custom_call @tt.scaled_dot_product_attention(%q, %k, %k) {mhlo.frontend_attributes = {is_causal = "True"}}
+    : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  %1 = stablehlo.custom_call @tt.scaled_dot_product_attention_decode(%one, %k, %k, %i)
+    {mhlo.frontend_attributes = {scale = "0.25", has_attention_mask = "False", has_attention_sink = "False"}}
+    : (tensor<1x1x2x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1xi32>) -> tensor<1x1x2x4xf32>
+  return %0, %1 : tensor<1x2x8x4xf32>, tensor<1x1x2x4xf32>
+}

@@ -1,0 +1,243 @@
+"""Whole programs as JAX, XLA and tt-xla write them, run and compared with plain PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_mlir import ir
+
+from tt_torch.compiler import compile_stablehlo
+from tt_torch.config import CompilerConfig
+from tt_torch.mlir.context import make_context
+from tt_torch.runtime import Binary, Executable
+
+KINDS = {torch.float32: "f32", torch.int32: "i32", torch.uint32: "ui32"}
+
+
+@dataclass(frozen=True)
+class Program:
+    """The body of `main`, which takes `%a, %b, ...` of the inputs' types; `results` are `values : types`."""
+
+    name: str
+    body: str
+    results: str
+    inputs: tuple[torch.Tensor, ...]
+    expected: Callable[..., Any]
+    functions: str = ""
+
+
+def randn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def i32(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def run(program: Program) -> list[torch.Tensor]:
+    kinds = ["x".join([*map(str, t.shape), KINDS[t.dtype]]) for t in program.inputs]
+    arguments = ", ".join(f"%{n}: tensor<{kind}>" for n, kind in zip("abcdefgh", kinds, strict=False))
+    head = f"func.func public @main({arguments}) -> ({program.results.split(' : ')[1]}) {{"
+    with make_context():
+        module = ir.Module.parse(f"{head}\n{program.body}\nreturn {program.results}\n}}\n{program.functions}")
+        binary = compile_stablehlo(module, CompilerConfig(verify_ir=True))
+    return Executable(Binary(binary))(list(program.inputs))
+
+
+# --- functions, composites that nobody here knows, branches
+
+X, T = randn(3, 4), "tensor<3x4xf32>"
+CASE = f"""
+%z = stablehlo.constant dense<1> : tensor<i32>
+%c = stablehlo.compare LT, %b, %z : (tensor<i32>, tensor<i32>) -> tensor<i1>
+%0 = "stablehlo.case"(%b) ({{
+  %1 = func.call @double(%a) : ({T}) -> {T}
+  stablehlo.return %1 : {T}
+}}, {{
+  %1 = "stablehlo.if"(%c) ({{ stablehlo.return %a : {T} }}, {{
+    %2 = stablehlo.negate %a : {T}
+    stablehlo.return %2 : {T}
+  }}) : (tensor<i1>) -> {T}
+  stablehlo.return %1 : {T}
+}}, {{
+  %1 = stablehlo.abs %a : {T}
+  stablehlo.return %1 : {T}
+}}) : (tensor<i32>) -> {T}"""
+DOUBLE = f"""
+func.func private @double(%a: {T}) -> {T} {{
+  %0 = stablehlo.composite "my.double" %a {{decomposition = @sum}} : ({T}) -> {T}
+  return %0 : {T}
+}}
+func.func private @sum(%a: {T}) -> {T} {{
+  %0 = stablehlo.add %a, %a : {T}
+  return %0 : {T}
+}}"""
+TAKEN = {0: lambda x, _: 2 * x, 1: lambda x, _: -x, 2: lambda x, _: x.abs(), 9: lambda x, _: x.abs()}
+PROGRAMS = [
+    Program(f"branch {i}", CASE, f"%0 : {T}", (X, torch.tensor(i, dtype=torch.int32)), expected, DOUBLE)
+    for i, expected in TAKEN.items()
+]
+
+# --- one device among itself, and marks of XLA and tt-xla
+
+SUM = """({
+^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %s = stablehlo.add %x, %y : tensor<f32>
+  stablehlo.return %s : tensor<f32>
+})"""
+GROUP = "replica_groups = dense<0> : tensor<1x1xi64>"
+ALONE = f"""
+%0 = stablehlo.custom_call @Sharding(%a) {{mhlo.sharding = "{{replicated}}"}} : ({T}) -> {T}
+%1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {{mhlo.sharding = "{{manual}}"}} : ({T}) -> {T}
+%2 = "stablehlo.all_reduce"(%1) {SUM} {{{GROUP}}} : ({T}) -> {T}
+%3 = "stablehlo.all_gather"(%2) {{all_gather_dim = 1 : i64, {GROUP}}} : ({T}) -> {T}
+%4 = "stablehlo.reduce_scatter"(%3) {SUM} {{scatter_dimension = 0 : i64, {GROUP}}} : ({T}) -> {T}
+%5 = "stablehlo.all_to_all"(%4) {{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 1 : i64,
+  {GROUP}}} : ({T}) -> {T}
+%6 = "stablehlo.collective_permute"(%5) {{source_target_pairs = dense<0> : tensor<1x2xi64>}} : ({T}) -> {T}
+%7 = "stablehlo.collective_broadcast"(%6) {{{GROUP}}} : ({T}) -> {T}
+%8 = "stablehlo.collective_permute"(%7) {{source_target_pairs = dense<> : tensor<0x2xi64>}} : ({T}) -> {T}
+%9 = stablehlo.partition_id : tensor<ui32>
+%10 = stablehlo.replica_id : tensor<ui32>"""
+CALL = "stablehlo.custom_call @{}({}) {{{} = {{{}}}}} : "
+TT = "mhlo.frontend_attributes"
+MARKED = f"""
+%0 = {CALL.format("tt.mark_argument", "%a", TT, 'ttcore.argument_type = "input"')} ({T}) -> {T}
+%1 = {CALL.format("tt.weight_dtype_override", "%0", TT, 'ttcore.weight_dtype = "bf16"')} ({T}) -> {T}
+%2 = {CALL.format("mhlo.erf", "%1", "mhlo.attributes", "")} ({T}) -> {T}
+%3 = {CALL.format("mhlo.asinh", "%1", "mhlo.attributes", "")} ({T}) -> {T}
+%4:2 = {CALL.format("mhlo.topk", "%1", "mhlo.attributes", "k = 2 : i64, largest = true")} ({T})
+  -> (tensor<3x2xf32>, tensor<3x2xi32>)
+%t = {CALL.format("mhlo.topk", "%1", "mhlo.attributes", "k = 2 : i64, largest = false")} ({T})
+  -> tuple<tensor<3x2xf32>, tensor<3x2xi32>>
+%5 = stablehlo.get_tuple_element %t[0] : (tuple<tensor<3x2xf32>, tensor<3x2xi32>>) -> tensor<3x2xf32>
+%u = stablehlo.tuple %5, %1 : tuple<tensor<3x2xf32>, {T}>
+%7:2 = chlo.top_k(%1, k = 3) : {T} -> (tensor<3x3xf32>, tensor<3x3xi32>)
+%6 = stablehlo.get_tuple_element %u[1] : (tuple<tensor<3x2xf32>, {T}>) -> {T}"""
+PROGRAMS += [
+    Program(
+        "collectives",
+        ALONE,
+        f"%7, %8, %9, %10 : {T}, {T}, tensor<ui32>, tensor<ui32>",
+        (X,),
+        lambda x: (x, 0 * x.abs(), torch.tensor(0), torch.tensor(0)),
+    ),
+    Program(
+        "custom calls",
+        MARKED,
+        f"%2, %3, %4#0, %4#1, %5, %7#0, %6 : {T}, {T}, "
+        f"tensor<3x2xf32>, tensor<3x2xi32>, tensor<3x2xf32>, tensor<3x3xf32>, {T}",
+        (X,),
+        lambda x: (x.erf(), x.asinh(), x.topk(2)[0], x.topk(2)[1].int(), x.topk(2, largest=False)[0], x.topk(3)[0], x),
+    ),
+]
+
+# --- tt-xla's caches and attention
+
+CACHE, HEADS = randn(4, 2, 5, 3), "tensor<4x2x5x3xf32>"
+
+
+def cached(cache: torch.Tensor, filled: torch.Tensor, row: torch.Tensor, position: torch.Tensor) -> Any:
+    first, second = cache.clone(), cache.clone()
+    first[1:3, :, :4] = filled
+    second[1:4, :, position.item()] = row[0].transpose(0, 1)
+    return first, second
+
+
+def attended(q: torch.Tensor, k: torch.Tensor, one: torch.Tensor, position: torch.Tensor, mask: torch.Tensor) -> Any:
+    attention = F.scaled_dot_product_attention
+    seen = torch.arange(k.shape[2]) <= position[:, None, None, None]
+    decoded = attention(one.permute(1, 2, 0, 3), k, k, seen, scale=0.5).permute(2, 0, 1, 3)
+    return attention(q, k, k, is_causal=True), attention(q, k, k, mask), decoded
+
+
+def call(name: str, operands: str, attributes: str) -> str:
+    return CALL.format(name, operands, TT, attributes)
+
+
+CACHES = f"""
+%0 = {call("tt.fill_cache", "%a, %b", 'batch_offset = "1"')} ({HEADS}, tensor<2x2x4x3xf32>) -> {HEADS}
+%1 = {call("tt.update_cache", "%a, %c, %d", 'batch_offset = "1"')} ({HEADS}, tensor<1x2x3x3xf32>, tensor<1xi32>)
+  -> {HEADS}"""
+ATTENTION = "tt.scaled_dot_product_attention"
+MASKLESS = 'has_attention_mask = "False", has_attention_sink = "False"'
+ATTENTIONS = f"""
+%0 = {call(ATTENTION, "%a, %b, %b", 'is_causal = "True"')} ({HEADS}, {HEADS}, {HEADS}) -> {HEADS}
+%1 = {call(ATTENTION, "%a, %b, %b, %e", 'is_causal = "False"')} ({HEADS}, {HEADS}, {HEADS}, tensor<4x1x5x5xf32>)
+  -> {HEADS}
+%2 = {call(ATTENTION + "_decode", "%c, %b, %b, %d", f'scale = "0.5", {MASKLESS}')} (tensor<1x4x2x3xf32>, {HEADS},
+  {HEADS}, tensor<4xi32>) -> tensor<1x4x2x3xf32>"""
+PROGRAMS += [
+    Program(
+        "caches", CACHES, f"%0, %1 : {HEADS}, {HEADS}", (CACHE, randn(2, 2, 4, 3), randn(1, 2, 3, 3), i32(2)), cached
+    ),
+    Program(
+        "attention",
+        ATTENTIONS,
+        f"%0, %1, %2 : {HEADS}, {HEADS}, tensor<1x4x2x3xf32>",
+        (randn(4, 2, 5, 3), CACHE + 1, randn(1, 4, 2, 3), i32(0, 4, 2, 1), randn(4, 1, 5, 5)),
+        attended,
+    ),
+]
+
+# --- random bits; the runtime returns ui32 as int64: the words of states and numbers that JAX 0.10.2 gives on a CPU
+
+STATE = torch.tensor([[1, 2], [0xFFFFFFFE, 4]], dtype=torch.uint32)
+BITS = """
+%s = stablehlo.bitcast_convert %a : (tensor<2x2xui32>) -> tensor<2xui64>
+%n, %0 = stablehlo.rng_bit_generator %s, algorithm = ALGORITHM : (tensor<2xui64>) -> (tensor<2xui64>, tensor<3x5xKIND>)
+%1 = stablehlo.bitcast_convert %n : (tensor<2xui64>) -> tensor<2x2xui32>"""
+THREE_FRY = [3245475131, 4052128534, 1659226264, 1696293625, 2593290630, 1606051822, 2624171580, 1038787879, 1027009547]
+THREE_FRY += [4194305631, 3319722726, 3349394164, 3246742639, 2561691331, 4198318772]
+PHILOX = [3396751987, 1329782938, 4239702414, 3512349795, 2160442090, 646515821, 2332489852, 1920049738, 1192871431]
+PHILOX += [4231507064, 808881777, 31250127, 567446892, 2209222090, 3891644431]
+for algorithm, numbers, counter in (("THREE_FRY", THREE_FRY, 7), ("DEFAULT", THREE_FRY, 7), ("PHILOX", PHILOX, 2)):
+    for kind, dtype in (("ui32", torch.int64), ("ui8", torch.uint8)):
+        PROGRAMS += [
+            Program(
+                f"{algorithm} {kind}",
+                BITS.replace("ALGORITHM", algorithm).replace("KIND", kind),
+                f"%1, %0 : tensor<2x2xui32>, tensor<3x5x{kind}>",
+                (STATE,),
+                lambda _, counter=counter, numbers=numbers, dtype=dtype: (
+                    torch.tensor([[1, 2], [counter, 5]]),
+                    torch.tensor(numbers).to(dtype).reshape(3, 5),
+                ),
+            )
+        ]
+
+# --- quantized values
+
+QUANTIZED = "tensor<3x4x!quant.uniform<i8:f32, 0.05:3>>"
+COLUMNS = "tensor<4x2x!quant.uniform<i8:f32:1, {0.01, 0.02}>>"
+SUMS = "tensor<3x2x!quant.uniform<i32:f32:1, {0.0005, 0.001}>>"
+OTHER = "tensor<3x4x!quant.uniform<u8:f32, 0.1:128>>"
+QUANTIZING = f"""
+%0 = stablehlo.uniform_quantize %a : ({T}) -> {QUANTIZED}
+%1 = stablehlo.uniform_quantize %b : (tensor<4x2xf32>) -> {COLUMNS}
+%2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : ({QUANTIZED}, {COLUMNS}) -> {SUMS}
+%3 = stablehlo.uniform_dequantize %2 : ({SUMS}) -> tensor<3x2xf32>
+%4 = stablehlo.uniform_quantize %0 : ({QUANTIZED}) -> {OTHER}
+%5 = stablehlo.uniform_dequantize %4 : ({OTHER}) -> {T}"""
+
+
+def quantized(x: torch.Tensor, w: torch.Tensor) -> Any:
+    x = torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127)
+    w = torch.fake_quantize_per_channel_affine(w, torch.tensor([0.01, 0.02]), torch.zeros(2).int(), 1, -128, 127)
+    return x @ w, torch.fake_quantize_per_tensor_affine(x, 0.1, 128, 0, 255)
+
+
+PROGRAMS += [Program("quantized", QUANTIZING, f"%3, %5 : tensor<3x2xf32>, {T}", (X, randn(4, 2)), quantized)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_program(program: Program) -> None:
+    expected = program.expected(*program.inputs)
+    expected = [expected] if isinstance(expected, torch.Tensor) else expected
+    for got, want in zip(run(program), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)

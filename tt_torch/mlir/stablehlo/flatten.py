@@ -1,0 +1,138 @@
+"""One function of plain ops from what others write: calls and branches are put in place, composites that have no rule
+are taken apart, tuples become their elements, quantized values integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir import ods
+from tt_torch.mlir.context import describe, run_native
+from tt_torch.mlir.functions import block, main
+from tt_torch.mlir.stablehlo.random_state import states_to_words
+
+BRANCHES = ("stablehlo.case", "stablehlo.if")
+# The specification says what a quantized op computes by the float op between a dequantize and a quantize.
+FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
+
+
+def flatten(module: ir.Module, known: Iterable[str]) -> None:
+    """Leaves `main` alone in the module; `known` are the composites that stay as they are. Raises UnsupportedOpError
+    when no function is the program."""
+    _name_entry(module)
+    if any(_is_unknown(op, known) for op in _nested(module)):
+        run_native(module, f"func.func(stablehlo-legalize-composite-to-call{{except={','.join(known)}}})")
+    if any(op.name == "func.call" for op in _nested(main(module))):
+        run_native(module, "inline{default-pipeline=}")
+    for function in list(module.body.operations):
+        if function.operation.name != "func.func" or function.name.value != "main":
+            function.operation.erase()
+    body = block(main(module))
+    with module.context:
+        _take_branches_apart(body)
+        _take_tuples_apart(body)
+        states_to_words(body)
+    if _has_quantized(body):
+        run_native(module, *(f"func.func({name})" for name in FROM_QUANTIZED))
+
+
+def _name_entry(module: ir.Module) -> None:
+    """The one public function is the program if none is called main."""
+    functions = [f for f in module.body.operations if f.operation.name == "func.func"]
+    if any(f.name.value == "main" for f in functions):
+        return
+    public = [f for f in functions if "private" not in str(f.attributes.get("sym_visibility", ""))]
+    if len(public) != 1:
+        names = ", ".join(f.name.value for f in public) or "none"
+        detail = f"a program is the function main, or the only public one; public are: {names}"
+        raise UnsupportedOpError("builtin.module", "stablehlo-to-ttir", describe(module.operation.location), detail)
+    public[0].attributes["sym_name"] = ir.StringAttr.get("main", module.context)
+
+
+def _nested(op: Any) -> Iterator[ir.Operation]:
+    """The ops inside `op`, those of regions too."""
+    for region in op.operation.regions:
+        for body in region.blocks:
+            for inner in body.operations:
+                yield inner.operation
+                yield from _nested(inner)
+
+
+def _is_unknown(op: ir.Operation, known: Iterable[str]) -> bool:
+    return op.name == "stablehlo.composite" and ods.attr(op, "name") not in known
+
+
+def _has_quantized(body: ir.Block) -> bool:
+    if any("!quant." in str(argument.type) for argument in body.arguments):
+        return True
+    return any(op.operation.name.startswith("stablehlo.uniform_") for op in body.operations)
+
+
+def _take_branches_apart(body: ir.Block) -> None:
+    """All branches are computed, and the index selects from their results: there are no effects to be avoided."""
+    while ops := [op.operation for op in body.operations if op.operation.name in BRANCHES]:
+        for op in ops:
+            branches = [_moved(region.blocks[0], op) for region in op.regions]
+            with ir.InsertionPoint(op), op.location:
+                values = _selected(op.name, op.operands[0], branches)
+            for old, new in zip(op.results, values, strict=True):
+                old.replace_all_uses_with(new)
+            op.erase()
+
+
+def _moved(body: ir.Block, before: ir.Operation) -> list[ir.Value]:
+    """What a branch returns, once its ops are before the op that has it."""
+    *ops, last = list(body.operations)
+    for op in ops:
+        op.operation.move_before(before)
+    return list(last.operands)
+
+
+def _selected(name: str, index: ir.Value, branches: list[list[ir.Value]]) -> list[ir.Value]:
+    *others, values = branches  # the last stands for indices out of range, too
+    for number, branch in reversed(list(enumerate(others))):
+        chosen = index if name == "stablehlo.if" else _is_equal(index, number)
+        values = [_op("stablehlo.select", b.type, chosen, b, v) for b, v in zip(branch, values, strict=True)]
+    return values
+
+
+def _is_equal(index: ir.Value, number: int) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(index.type, ir.IntegerAttr.get(index.type.element_type, number))
+    direction = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
+    boolean = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+    constant = _op("stablehlo.constant", index.type, value=value)
+    return _op("stablehlo.compare", boolean, index, constant, comparison_direction=direction)
+
+
+def _op(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    return ir.Operation.create(name, [kind], list(operands), attributes).results[0]
+
+
+def _take_tuples_apart(body: ir.Block) -> None:
+    """Who takes an element of a tuple takes the value itself; a custom call returns the elements of its tuple."""
+    tuples: dict[ir.Value, list[ir.Value]] = {}
+    for op in [op.operation for op in body.operations]:
+        if op.name == "stablehlo.tuple":
+            tuples[op.results[0]] = list(op.operands)
+        elif op.name == "stablehlo.custom_call" and len(op.results) and isinstance(op.results[0].type, ir.TupleType):
+            tuples[op.results[0]] = _with_elements(op)
+        elif op.name == "stablehlo.get_tuple_element" and op.operands[0] in tuples:
+            op.results[0].replace_all_uses_with(tuples[op.operands[0]][ods.attr(op, "index")])
+            op.erase()
+    for value in tuples:
+        if not any(True for _ in value.uses):
+            value.owner.erase()
+
+
+def _with_elements(call: ir.Operation) -> list[ir.Value]:
+    kind = call.results[0].type
+    kinds = [kind.get_type(i) for i in range(kind.num_types)]
+    with ir.InsertionPoint(call), call.location:
+        return list(ir.Operation.create(call.name, kinds, list(call.operands), _attributes(call)).results)
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    return {name: op.attributes[name] for name in op.attributes}

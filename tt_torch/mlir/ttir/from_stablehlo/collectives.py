@@ -1,0 +1,37 @@
+"""Collectives on the one device that a program has: in groups of one, each device gets what it gave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tt_torch.mlir.rules import Builder, dtype, shape
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+
+GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
+ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
+
+
+@RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
+def grouped(op: Any, b: Builder) -> Any:
+    """Shapes tell groups of one even where they are not listed; a reduction may ask for a wider type."""
+    groups = attrs.ints(op, "replica_groups")
+    pairs = list(zip(op.operands, op.results, strict=True))
+    if any(group > 0 for group in groups) or any(shape(x) != shape(r) for x, r in pairs):
+        raise unsupported(op, ALONE)
+    return [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
+
+
+@RULES.rewrites("stablehlo.collective_permute")
+def collective_permute(op: Any, b: Builder) -> Any:
+    """A device that nothing is sent to gets zeros."""
+    (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
+    if pairs not in ([], [0, 0]):
+        raise unsupported(op, "source_target_pairs of device 0 alone: [[0, 0]], or none")
+    return x if pairs else full(b, shape(x), dtype(x), 0)
+
+
+@RULES.rewrites("stablehlo.partition_id", "stablehlo.replica_id")
+def device_id(op: Any, b: Builder) -> Any:
+    return full(b, [], dtype(op.results[0]), 0)

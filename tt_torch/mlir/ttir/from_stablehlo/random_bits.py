@@ -1,0 +1,171 @@
+"""Random bits from a state: Threefry-2x32 and Philox-4x32 (Salmon et al., "Parallel random numbers", SC 2011), laid out
+as XLA does, so that a seed gives the numbers that it gives there.
+
+64-bit integers of a state are pairs of 32-bit words, the lower first (see `stablehlo/flatten.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+
+Word = Any  # int32 of some shape that wraps around; keys and counters are pairs or more of them
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ACCEPTED = "a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHILOX, and integers as results"
+
+
+@RULES.rewrites("stablehlo.rng_bit_generator")
+def rng_bit_generator(op: Any, b: Builder) -> Any:
+    """What DEFAULT is, StableHLO leaves to us: Threefry, which multiplies nothing."""
+    algorithm = str(op.attributes["rng_algorithm"]).rstrip(">").split()[-1]
+    (state,), (_, result) = op.operands, op.results
+    accepted = (2, 3) if algorithm == "PHILOX" else (2,)
+    if "tt.element_type" not in op.attributes or shape(state)[0] not in accepted:
+        raise unsupported(op, ACCEPTED)
+    element, bits = op.attributes["tt.element_type"].value, Bits(b)
+    words = bits.words(state)
+    generate = bits.philox if algorithm == "PHILOX" else bits.threefry
+    numbers, counter = generate(words[:2], words[2:], shape(result), element.width == 64)
+    counter = counter[: len(words) - 2]
+    return [bits.state([*words[:2], *counter]), bits.narrowed(numbers, element, dtype(result))]
+
+
+class Bits:
+    """Arithmetic on 32-bit words, and the two generators in it."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b, self.i32 = b, ir.IntegerType.get_signless(32)
+
+    def constant(self, value: int) -> Word:
+        return full(self.b, [1], self.i32, (value + 2**31) % 2**32 - 2**31)
+
+    def add(self, x: Word, y: Word) -> Word:
+        return self.b("ttir.add", x, y)
+
+    def xor(self, *words: Word) -> Word:
+        first, *others = words
+        for word in others:
+            first = self.b("ttir.bitwise_xor", first, word)
+        return first
+
+    def both(self, x: Word, y: Word) -> Word:
+        return self.b("ttir.bitwise_and", x, y)
+
+    def right(self, x: Word, count: int) -> Word:
+        return self.b("ttir.logical_right_shift", x, self.constant(count))
+
+    def rotated(self, x: Word, count: int) -> Word:
+        left = self.b("ttir.logical_left_shift", x, self.constant(count))
+        return self.b("ttir.bitwise_or", left, self.right(x, 32 - count))
+
+    def product(self, x: Word, factor: int) -> tuple[Word, Word]:
+        """The high and the low word of x * factor, by halves of words."""
+        half = self.constant(0xFFFF)
+        low, high = self.both(x, half), self.right(x, 16)
+        f_low, f_high = self.constant(factor & 0xFFFF), self.constant(factor >> 16)
+        times = "ttir.multiply"
+        ll, lh, hl, hh = (self.b(times, p, f) for p in (low, high) for f in (f_low, f_high))
+        middle = self.add(self.add(self.right(ll, 16), self.both(lh, half)), self.both(hl, half))
+        carried = self.add(self.add(self.right(lh, 16), self.right(hl, 16)), self.right(middle, 16))
+        return self.add(hh, carried), self.b(times, x, self.constant(factor))
+
+    def advanced(self, counter: Sequence[Word], step: Word) -> list[Word]:
+        """counter + step, whose words are the lowest first. A bit is carried where two of the three tops say so."""
+        words = []
+        for word in counter:
+            total = self.add(word, step)
+            either = self.b("ttir.bitwise_or", word, step)
+            kept = self.both(either, self.b("ttir.bitwise_not", total))
+            step = self.right(self.b("ttir.bitwise_or", self.both(word, step), kept), 31)
+            words.append(total)
+        return words
+
+    # --- states
+
+    def words(self, state: Any) -> list[Word]:
+        """The words of a state of (n, 2), each of shape (1)."""
+        flat = self.b(
+            "ttir.reshape", self.b("ttir.bitcast_convert", state, dtype=self.i32), shape=[2 * shape(state)[0]]
+        )
+        spans = range(shape(flat)[0])
+        return [self.b("ttir.slice_static", flat, begins=[i], ends=[i + 1], step=[1]) for i in spans]
+
+    def state(self, words: Sequence[Word]) -> Any:
+        joined = self.b("ttir.reshape", self.b("ttir.concat", list(words), dim=0), shape=[len(words) // 2, 2])
+        return self.b("ttir.bitcast_convert", joined, dtype=ir.IntegerType.get_unsigned(32))
+
+    def counted(self, counter: Sequence[Word], count: int) -> tuple[list[Word], list[Word]]:
+        """The next `count` values of a counter, and its value after them."""
+        kind = tensor([count], self.i32)
+        steps = self.b("ttir.arange", type=kind, start=0, end=count, step=1, arange_dimension=0)
+        return self.advanced(counter, steps), self.advanced(counter, self.constant(count))
+
+    def narrowed(self, numbers: Word, element: ir.IntegerType, target: ir.Type) -> Any:
+        """The low bits, in the type that the device has for `element`."""
+        if element.width < 32:
+            numbers = self.both(numbers, self.constant(2**element.width - 1))
+            if not element.is_unsigned:
+                sign = self.constant(2 ** (element.width - 1))
+                numbers = self.b("ttir.subtract", self.xor(numbers, sign), sign)
+        if target == self.i32:
+            return numbers
+        name = "ttir.bitcast_convert" if element.width >= 32 else "ttir.typecast"
+        return self.b(name, numbers, dtype=target)
+
+    # --- generators: of a key, a counter and a shape, the numbers (the low words of 64-bit ones) and the next counter
+
+    def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Any, list[Word]]:
+        if wide or not size:
+            inputs, after = self.counted(counter, math.prod(size))
+            return self.b("ttir.reshape", self.threefry_rounds(key, inputs)[0], shape=size), after
+        even = [d for d, n in enumerate(size) if n % 2 == 0]
+        split = even[0] if even else size.index(max(size))
+        pairs = -(-size[split] // 2)
+        inputs, after = self.counted(counter, math.prod(size) // size[split] * pairs)
+        parts = [
+            self.b("ttir.reshape", word, shape=[*size[:split], pairs, 1, *size[split + 1 :]])
+            for word in self.threefry_rounds(key, inputs)
+        ]
+        joined = self.b("ttir.concat", parts, dim=split + 1)
+        joined = self.b("ttir.reshape", joined, shape=[*size[:split], 2 * pairs, *size[split + 1 :]])
+        cropped = self.b("ttir.slice_static", joined, begins=[0] * len(size), ends=size, step=[1] * len(size))
+        return cropped, after
+
+    def threefry_rounds(self, key: list[Word], counter: list[Word]) -> list[Word]:
+        keys = [*key, self.xor(*key, self.constant(PARITY))]
+        x, y = (self.add(word, k) for word, k in zip(counter, keys, strict=False))
+        for block in range(5):
+            for count in ROTATIONS[block % 2]:
+                x = self.add(x, y)
+                y = self.xor(x, self.rotated(y, count))
+            first, second = keys[(block + 1) % 3], keys[(block + 2) % 3]
+            x, y = self.add(x, first), self.add(y, self.add(second, self.constant(block + 1)))
+        return [x, y]
+
+    def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Any, list[Word]]:
+        """A counter of 64 bits has the key as its upper half."""
+        count = math.prod(size)
+        inputs, after = self.counted((counter + key)[:4], -(-count * (2 if wide else 1) // 4))
+        groups = shape(inputs[0])[0]
+        words = self.philox_rounds(key, inputs)[:: 2 if wide else 1]
+        columns = [self.b("ttir.reshape", word, shape=[groups, 1]) for word in words]
+        flat = self.b("ttir.reshape", self.b("ttir.concat", columns, dim=1), shape=[groups * len(words)])
+        numbers = self.b("ttir.slice_static", flat, begins=[0], ends=[count], step=[1])
+        return self.b("ttir.reshape", numbers, shape=size), after
+
+    def philox_rounds(self, key: list[Word], x: list[Word]) -> list[Word]:
+        for number in range(10):
+            keys = [self.add(k, self.constant(number * w)) for k, w in zip(key, WEYL, strict=True)]
+            (high0, low0), (high1, low1) = (self.product(word, m) for word, m in zip(x[::2], MULTIPLIERS, strict=True))
+            x = [self.xor(high1, x[1], keys[0]), low1, self.xor(high0, x[3], keys[1]), low0]
+        return x
