@@ -72,6 +72,8 @@ VARIABLES = [
     ("TT_TORCH_DEVICE", "ttnn", "device", "ttnn"),
     ("TT_TORCH_TTNN_PYTHON", "/opt/python3.12", "ttnn_python", "/opt/python3.12"),
     ("TT_TORCH_DEVICE_TIMEOUT", "60", "device_timeout", 60.0),
+    ("TT_TORCH_ENABLE_TRACE", "1", "enable_trace", True),
+    ("TT_TORCH_TRACE_REGION_SIZE", "4096", "trace_region_size", 4096),
     ("TT_TORCH_SCHEMA", "433d79f9", "schema", "433d79f9"),
     ("TT_TORCH_REPRO_DIR", "/tmp/x", "repro_dir", "/tmp/x"),
     ("TT_TORCH_COMPILER", "tt-mlir", "compiler", "tt-mlir"),

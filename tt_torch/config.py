@@ -228,6 +228,19 @@ class CompilerConfig:
         "how long the `ttnn` device may take for an answer before it counts as hanging",
         "TT_TORCH_DEVICE_TIMEOUT",
     )
+    enable_trace: bool = _option(
+        _boolean(),
+        False,
+        "record the device's commands for a program in its second call, and only replay them from then on; for "
+        '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
+        "TT_TORCH_ENABLE_TRACE",
+    )
+    trace_region_size: int = _option(
+        _number(int, 0, "bytes"),
+        0,
+        "device memory set apart for what `enable_trace` records; 0: the library takes it where it finds it",
+        "TT_TORCH_TRACE_REGION_SIZE",
+    )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
     schema: str = _option(_schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
     compiler: str = _option(

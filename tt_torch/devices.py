@@ -34,7 +34,7 @@ def default_device(config: CompilerConfig, chip: int = 0) -> Any:
     """
     if config.device == "emulated":
         return runtime.default_device(config.arch, chip)
-    key = config.arch, config.mesh_shape, config.ttnn_python, config.device_timeout
+    key = config.mesh_shape, *_facts(config).values()
     with _lock:
         if key not in _shared or not _shared[key].is_open:
             _shared[key] = open_device(config, config.mesh_shape)
@@ -49,8 +49,18 @@ def open_device(
         return runtime.Device(config.arch, mesh_shape, **options)
     from tt_torch.codegen.device import TtnnDevice
 
-    options |= {"python": config.ttnn_python, "timeout": config.device_timeout}
-    return TtnnDevice(config.arch, mesh_shape, enable_program_cache=enable_program_cache, **options)
+    return TtnnDevice(mesh_shape=mesh_shape, enable_program_cache=enable_program_cache, **_facts(config), **options)
+
+
+def _facts(config: CompilerConfig) -> dict[str, Any]:
+    """What a configuration says about every ttnn device, as arguments of TtnnDevice."""
+    return {
+        "arch": config.arch,
+        "python": config.ttnn_python,
+        "timeout": config.device_timeout,
+        "enable_trace": config.enable_trace,
+        "trace_region_size": config.trace_region_size,
+    }
 
 
 def available_chips(config: CompilerConfig) -> int:

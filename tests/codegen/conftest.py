@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
-from ttnn_devices import network
+from ttnn_devices import STAND_IN, network
 
 import tt_torch
 from tt_torch.codegen import environment
@@ -34,3 +36,12 @@ def compiled():
     model, x = network(), torch.randn(3, 16)
     made = tt_torch.compile_model(model, (x,))
     return made.binary, made.arguments(x), model(x).detach()
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    """The stand-in for the package can be imported in this process."""
+    monkeypatch.syspath_prepend(STAND_IN)
+    yield
+    for name in [n for n in sys.modules if n == "ttnn" or n.startswith("tt_torch.codegen.ttnn_worker.")]:
+        del sys.modules[name]

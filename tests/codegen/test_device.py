@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from ttnn_devices import asked, network, on
+from ttnn_devices import STAND_IN, asked, network, on
 
 import tt_torch
 from tt_torch import devices
@@ -33,8 +33,6 @@ from tt_torch.errors import (
     WorkerError,
 )
 from tt_torch.tools.device_manager import DeviceManager
-
-STAND_IN = str(Path(__file__).with_name("stand_in"))
 
 
 @pytest.fixture
@@ -81,11 +79,11 @@ def test_weights_are_sent_once_and_again_when_they_change(stand_in, monkeypatch)
         torch.testing.assert_close(run(x), model(x))
         assert commands[2:] == ["keep", "forget", "run"]
         run(x)
-    assert device.statistics() == {"programs": 1, "kept": 4, "cached": 1}
+    assert device.statistics() == {"programs": 1, "traces": 0, "kept": 4, "cached": 1}
     del run, model
     torch._dynamo.reset()
     torch.testing.assert_close(on(device, lambda x: x + x)(x), x + x)
-    assert device.statistics() == {"programs": 1, "kept": 0, "cached": 2}
+    assert device.statistics() == {"programs": 1, "traces": 0, "kept": 0, "cached": 2}
 
 
 def test_values_of_all_types(stand_in):
@@ -236,20 +234,12 @@ def test_a_device_of_another_kind_is_refused(stand_in, compiled):
         stand_in(arch="blackhole").load(compiled[0])
 
 
-@pytest.fixture
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(STAND_IN)
-    yield
-    for name in [n for n in sys.modules if n == "ttnn" or n.startswith("tt_torch.codegen.ttnn_worker.")]:
-        del sys.modules[name]
-
-
 @pytest.mark.usefixtures("importable")
 def test_in_this_process_where_the_package_is(compiled):
     binary, arguments, expected = compiled
     with TtnnDevice() as device:
         (result,) = device.load(binary)(arguments, WEIGHTS)
-        assert device.statistics() == {"programs": 1, "kept": 4, "cached": 1}
+        assert device.statistics() == {"programs": 1, "traces": 0, "kept": 4, "cached": 1}
         assert isinstance(device._session.link, ttnn_device.InProcess)
         del sys.modules["ttnn"].linear
         with pytest.raises(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -113,3 +114,17 @@ def test_a_written_program_runs_by_itself(compiled, tmp_path):
     done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.sub(r"[\d.]+ ms", "ms", done.stdout) == "call 0: ms\ncall 1: ms\noutput 0: FLOAT32 [3, 4]\n"
+
+
+def test_the_package_takes_the_calls_of_a_trace(tmp_path):
+    """All but running one and waiting for another queue, at which the library crashes on mock devices."""
+    if not environment.is_ready():
+        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+    folder = environment.default_folder()
+    script = Path(__file__).with_name("trace_on_mock.py")
+    command = [environment.python_in(folder), script, Path(ttnn_device.__file__).parent]
+    variables = environment.variables(folder, "n150")
+    options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines()[-4:] == ["[3, 40] 0 0", "[3, 40] 1 3", "[3, 40] 1 6", "closed"]

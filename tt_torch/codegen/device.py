@@ -22,7 +22,7 @@ from tt_torch import runtime
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import HANGS, TIMEOUT, Client, failure
 from tt_torch.codegen.program import Tensor, from_message, numpy_dtype
-from tt_torch.codegen.source import constant, to_source
+from tt_torch.codegen.source import constant, place, to_source
 from tt_torch.errors import (
     DeviceError,
     EnvironmentMissingError,
@@ -159,7 +159,9 @@ class Session:
         constants = {name: constant(tensor, data) for name, (tensor, data) in program.constants.items()}
         inputs = [tensor.facts() for tensor in program.main.inputs]
         source = to_source(program, "program")
-        self.ask("load", {"key": key.number, "source": source, "constants": constants, "inputs": inputs})
+        traceable = not program.needs_host
+        parts = {"source": source, "constants": constants, "inputs": inputs, "traceable": traceable}
+        self.ask("load", {"key": key.number} | parts)
         self._programs[executable] = key
         return key
 
@@ -179,7 +181,8 @@ class TtnnDevice:
 
     `arch` is what its programs are compiled for: a device of another one is a DeviceError. Every chip of a mesh
     computes the same. `python` and `timeout` (seconds without an answer) are those of `connect`, `l1_small_size` is
-    bytes of each core's L1. Programs run on the first of `num_hw_cqs` command queues.
+    bytes of each core's L1. Programs run on the first of `num_hw_cqs` command queues. With `enable_trace` a program is
+    recorded on the device in its second call and replayed from then on, in `trace_region_size` bytes of its memory.
     """
 
     _number = 0  # among the parts of a mesh
@@ -194,8 +197,13 @@ class TtnnDevice:
         enable_program_cache: bool = True,
         python: str = "",
         timeout: float = TIMEOUT,
+        enable_trace: bool = False,
+        trace_region_size: int = 0,
     ) -> None:
+        if enable_trace and not enable_program_cache:
+            raise DeviceError("enable_trace needs enable_program_cache: kernels cannot be loaded into a trace")
         self.arch, self.mesh_shape, self.device_ids = arch, tuple(mesh_shape), tuple(device_ids)
+        self.enable_trace = enable_trace
         self._python, self._timeout = python, timeout
         self._options = {
             "mesh_shape": self.mesh_shape,
@@ -203,6 +211,8 @@ class TtnnDevice:
             "num_command_queues": num_hw_cqs,
             "l1_small_size": l1_small_size,
             "program_cache": enable_program_cache,
+            "enable_trace": enable_trace,
+            "trace_region_size": trace_region_size,
         }
         self._lock = threading.RLock()
         self._session: Session | None = None
@@ -233,6 +243,10 @@ class TtnnDevice:
                     self._end()
 
     def _open(self) -> Session:
+        if self.enable_trace and os.environ.get(MOCK):
+            raise DeviceError(
+                f"enable_trace needs hardware: {MOCK} describes a mock device, where the library crashes in a trace"
+            )
         session = Session(connect(self._python, self._timeout))
         try:
             arch = session.ask("open", self._options)
@@ -255,7 +269,7 @@ class TtnnDevice:
             session.close()
 
     def statistics(self) -> dict[str, int]:
-        """Numbers of `programs` and `kept` tensors on the device, and of programs that the library has `cached`."""
+        """Numbers of `programs`, their `traces` and `kept` tensors, and of programs that the library has `cached`."""
         with self.session() as session:
             return session.ask("statistics")
 
@@ -278,7 +292,7 @@ class _Submesh(TtnnDevice):
     _numbers = itertools.count(1)
 
     def __init__(self, whole: TtnnDevice, shape: Sequence[int], offset: Sequence[int]) -> None:
-        super().__init__(whole.arch, shape)
+        super().__init__(whole.arch, shape, enable_trace=whole.enable_trace)
         self._whole, self._offset, self._number = whole, list(offset), next(self._numbers)
         self._lock = whole._lock  # answers to both come through the same memory
         with self.session():
@@ -301,6 +315,8 @@ class TtnnExecutable:
         self.inputs: list[runtime.TensorSpec] = described.inputs
         self.outputs: list[runtime.TensorSpec] = described.outputs
         self._results = runtime.result_forms(self.outputs)
+        if device.enable_trace and (needs := self.program.needs_host):
+            warnings.warn(f"not traced, as it needs the host: {needs[0].op} {place(needs[0].location)}", stacklevel=3)
         with device.session() as session:
             session.load(self)
 

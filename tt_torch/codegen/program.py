@@ -43,6 +43,7 @@ class Statement:
     results: list[Tensor]
     value: Call | Text
     callee: str = ""  # of a cached function
+    needs_host: bool = False  # to do, or for what it reads
 
     def lines(self, indent: int = 0) -> list[str]:
         targets = [t.name for t in self.results]
@@ -85,6 +86,11 @@ class Program:
     def weights(self) -> list[Tensor]:
         """Inputs that the program keeps on the host: parameters and constants of the model."""
         return [t for t in self.main.inputs if t.memory_config is None]
+
+    @property
+    def needs_host(self) -> list[Statement]:
+        """What keeps a device from doing a call by itself once it has done one with the same weights."""
+        return [s for s in self.main.statements if s.needs_host]
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
@@ -155,7 +161,10 @@ class _Reader:
         function = row.function.rpartition(".")[2]
         name = base if final or function in base else f"{base}_{function}"
         refs = [r for f in RESULTS for r in _listed(record.get(f))]
-        return Statement(key, location, [self._new(r, name) for r in refs], value)
+        operands = [ref for _, ref in _operands(record)]
+        # New tensors are filled by the host.
+        needs_host = not operands or not all(map(_on_device, [*operands, *refs]))
+        return Statement(key, location, [self._new(r, name) for r in refs], value, needs_host=needs_host)
 
     def _load_cached(self, record: dict, location: str) -> Statement:
         callee = record["callee_name"]
@@ -163,7 +172,8 @@ class _Reader:
         results = [self._new(r, callee.removeprefix("main_")) for r in record["outputs"]]
         positional = (callee, names(arguments), "weights", "device")
         value = Call("cached", tuple(("", p) for p in positional))
-        return Statement("LoadCachedOp", location, results, value, callee)
+        needs_host = any(map(_on_device, record.get("inputs") or []))  # computed anew for what is no weight
+        return Statement("LoadCachedOp", location, results, value, callee, needs_host)
 
     def _constant(self, record: dict, location: str, base: str) -> Statement:
         result = self._new(record["out"], f"{base}_constant")
@@ -173,7 +183,7 @@ class _Reader:
             value: Call | Text = Call("ttnn.to_device", (("", f'weights["{key}"]'), ("", "device")))
         else:
             value = Text(f'weights["{key}"]')
-        return Statement("ConstantOp", location, [result], value)
+        return Statement("ConstantOp", location, [result], value, needs_host=True)
 
     def _arguments(self, row: calls.Row, record: dict) -> Iterable[tuple[str, str | Call]]:
         for argument in row.arguments:

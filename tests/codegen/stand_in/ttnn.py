@@ -1,8 +1,9 @@
 """A stand-in for the `ttnn` package that computes, with NumPy and the few ops of the tests here: mock devices of the
-real package give zeros. Memory that was deallocated cannot be read, as there."""
+real package give zeros. Memory that was deallocated cannot be read, as there; a trace has values when it was run."""
 
 from __future__ import annotations
 
+import functools
 from enum import Enum
 from types import SimpleNamespace
 
@@ -16,6 +17,8 @@ DRAM_MEMORY_CONFIG = "DRAM"
 _ttnn = SimpleNamespace(graph=None)
 MathFidelity = SimpleNamespace(LoFi=0, HiFi2=2, HiFi3=3, HiFi4=4)
 WormholeComputeKernelConfig = SimpleNamespace
+QueueId = int
+LOG = []  # calls that tests look at
 
 
 class Buffer:
@@ -63,20 +66,44 @@ def _same(tensor, **changes):
     return Tensor(tensor.array.copy(), **fields)
 
 
+def op(function):
+    """An op that a trace records: `function` computes the result."""
+
+    @functools.wraps(function)
+    def call(*operands, **settings):
+        result = function(*operands, **settings)
+        if result.device is None:
+            return result
+        steps = result.device.traces.get(result.device.trace)
+        if steps is not None:
+            again = functools.partial(function, *operands, **settings)
+            steps.append(lambda: setattr(result.buffer, "array", again().array))
+            result.buffer.array = np.zeros_like(result.buffer.array)  # only recorded
+        return result
+
+    return call
+
+
+@op
 def to_layout(tensor, layout, dtype=None, memory_config=None):
     return _same(tensor, layout=layout)
 
 
 def to_device(tensor, device, memory_config=None):
+    LOG.append("to_device")
+    if device.trace is not None:
+        raise RuntimeError("TT_FATAL: Writes are not supported during trace capture.")
     if tensor.array.size > 1 << 20:
         raise RuntimeError("TT_FATAL @ a.cpp:1: ok\ninfo:\nOut of Memory: Not enough space\nbacktrace:\n --- frames")
     return _same(tensor, device=device)
 
 
 def from_device(tensor):
+    LOG.append("from_device")
     return _same(tensor, device=None)
 
 
+@op
 def typecast(tensor, dtype, memory_config=None):
     return _same(tensor, dtype=dtype)
 
@@ -95,30 +122,42 @@ def get_device_tensors(tensor):
 
 def deallocate(tensor, force):
     if force or tensor.buffer.users == 1:
-        tensor.buffer.array = None
+        _record(tensor.device, lambda: setattr(tensor.buffer, "array", None))
 
 
+def _record(device, step):
+    if device is not None and device.trace is not None:
+        device.traces[device.trace].append(step)
+    step()
+
+
+@op
 def full(shape, value, dtype, layout, device, memory_config):
     return Tensor(np.full(shape, value, np.float32), dtype, layout, device)
 
 
+@op
 def ne(a, b, dtype, memory_config):
     return Tensor(a.array != b.array, dtype, a.layout, a.device)
 
 
+@op
 def bitwise_and(a, b, memory_config):
     return Tensor(a.array & b.array, a.dtype, a.layout, a.device)
 
 
+@op
 def reshape(a, shape, memory_config):
     return Tensor(a.array.reshape(shape), a.dtype, a.layout, a.device)
 
 
+@op
 def add(a, b, dtype=None, memory_config=None):
     device_of(a).programs.add("add")
     return Tensor(a.array + b.array, dtype or a.dtype, a.layout, a.device)
 
 
+@op
 def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None, **settings):
     device_of(a).programs.add("linear")
     if np.isnan(a.array).any():
@@ -134,7 +173,7 @@ def device_of(tensor):
 
 class Device:
     def __init__(self):
-        self.programs = set()
+        self.programs, self.traces, self.trace = set(), {}, None
 
     def arch(self):
         return SimpleNamespace(name="WORMHOLE_B0")
@@ -165,8 +204,54 @@ def get_num_devices():
 def open_mesh_device(shape, **options):
     if shape != (1, 1):
         raise RuntimeError(f"Requested mesh shape {shape} requires more devices")
+    LOG.append(("open", options))
     return Device()
 
 
 def close_mesh_device(device):
+    LOG.append("close")
     device.programs.clear()
+
+
+def empty(shape, dtype, layout, device, memory_config):
+    LOG.append("empty")
+    return Tensor(np.zeros(shape), dtype, layout, device)
+
+
+def begin_trace_capture(device, *, cq_id):
+    LOG.append(("begin", cq_id))
+    device.trace = len(LOG)
+    device.traces[device.trace] = []
+    return device.trace
+
+
+def end_trace_capture(device, number, *, cq_id):
+    assert device.trace == number
+    LOG.append(("end", cq_id))
+    device.trace = None
+
+
+def execute_trace(device, number, *, cq_id, blocking):
+    LOG.append(("execute", cq_id))
+    for step in device.traces[number]:
+        step()
+
+
+def release_trace(device, number):
+    LOG.append("release")
+    del device.traces[number]
+
+
+def copy_host_to_device_tensor(host, tensor, cq_id):
+    assert (host.dtype, host.layout, host.device) == (tensor.dtype, tensor.layout, None)
+    LOG.append(("copy", cq_id))
+    tensor.buffer.array = host.array.copy()
+
+
+def record_event(device, cq_id):
+    LOG.append(("record", cq_id))
+    return SimpleNamespace(of=cq_id)
+
+
+def wait_for_event(cq_id, event):
+    LOG.append(("wait", cq_id, event.of))

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import linecache
+from functools import partial
 from typing import Any
 
 import numpy as np
 import ttnn
 
 from .specification import Specification
+from .trace import Trace
 
 # Values that NumPy has no type for; float32 has them all.
 NARROW = (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.bfloat4_b)
 
 
 class LoadedProgram:
-    """The module that a generated program is, its constants on the host, and what each of its inputs is."""
+    """The module that a generated program is, its constants on the host, and what each of its inputs is.
 
-    def __init__(self, source: str, constants: dict[str, np.ndarray], inputs: list[dict[str, Any]], name: str) -> None:
+    `ran_with` are the keys of the kept tensors that its last call by the host had, and None for each other input.
+    """
+
+    def __init__(
+        self, source: str, constants: dict[str, np.ndarray], inputs: list[dict[str, Any]], traceable: bool, name: str
+    ) -> None:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
         self.scope: dict[str, Any] = {"__name__": name}
         exec(compile(source, name, "exec"), self.scope)
         self.inputs = [Specification(facts) for facts in inputs]
         place = self.scope["to_host_tensor"]
         self.constants = {key: place(array, *self.scope["WEIGHTS"][key]) for key, array in constants.items()}
+        self.traceable = traceable
+        self.trace: Trace | None = None
+        self.ran_with: tuple[int | None, ...] | None = None
 
     def __call__(self, tensors: list[Any], device: Any) -> list[Any]:
         """`tensors` are the binary's inputs in order; those that stay on the host are the program's weights."""
@@ -34,20 +44,33 @@ class LoadedProgram:
 
 
 class Execution:
-    """An open device with the programs that were loaded for it and the tensors that stay between calls."""
+    """An open device with the programs that were loaded for it and the tensors that stay between calls.
 
-    def __init__(self, device: Any) -> None:
-        self.device = device
+    With `enable_trace` a program's second call with the same kept tensors records it, and later ones replay that.
+    A trace writes wherever it did when it was recorded: none outlives a change of what stays on the device.
+    """
+
+    def __init__(self, device: Any, enable_trace: bool = False, queues: int = 1) -> None:
+        self.device, self.enable_trace, self.queues = device, enable_trace, queues
         self.programs: dict[int, LoadedProgram] = {}
         self.kept: dict[int, Any] = {}
 
-    def load(self, key: int, source: str, constants: dict[str, np.ndarray], inputs: list[dict[str, Any]]) -> None:
-        self.programs[key] = LoadedProgram(source, constants, inputs, f"<program {key}>")
+    def load(
+        self,
+        key: int,
+        source: str,
+        constants: dict[str, np.ndarray],
+        inputs: list[dict[str, Any]],
+        traceable: bool,
+    ) -> None:
+        self.programs[key] = LoadedProgram(source, constants, inputs, traceable, f"<program {key}>")
 
     def keep(self, key: int, facts: dict[str, Any], array: np.ndarray) -> None:
+        self._release_traces()
         self.kept[key] = Specification(facts).place(array, self.device)
 
     def forget(self, keys: list[int]) -> None:
+        self._release_traces()
         for key in keys:
             self.programs.pop(key, None)
             self.kept.pop(key, None)
@@ -55,14 +78,39 @@ class Execution:
     def run(self, key: int, arguments: list[int | np.ndarray]) -> list[np.ndarray]:
         """Outputs of a program for arrays and, by their keys, kept tensors."""
         program = self.programs[key]
+        kept = tuple(a if isinstance(a, int) else None for a in arguments)
+        weights = (k for spec, k in zip(program.inputs, kept, strict=True) if spec.memory_config is None)
+        if program.ran_with != kept:
+            self._release_traces()  # kernels and what depends on weights come to stay
+            outputs = self._call(program, arguments)
+            program.ran_with = kept
+        elif self.enable_trace and program.traceable and None not in weights:
+            if program.trace is None:
+                run, pairs = partial(program, device=self.device), zip(program.inputs, kept, strict=True)
+                stay = [None if key is None else self._tensor(spec, key) for spec, key in pairs]
+                program.trace = Trace(self.device, self.queues, run, program.inputs, stay)
+            outputs = program.trace.replay([a for a in arguments if not isinstance(a, int)])
+        else:
+            outputs = self._call(program, arguments)
+        return [self._values(t) for t in outputs]
+
+    def _call(self, program: LoadedProgram, arguments: list[int | np.ndarray]) -> list[Any]:
         pairs = zip(program.inputs, arguments, strict=True)
-        return [self._values(t) for t in program([self._tensor(*pair) for pair in pairs], self.device)]
+        return program([self._tensor(*pair) for pair in pairs], self.device)
 
     def _tensor(self, spec: Specification, argument: int | np.ndarray) -> Any:
-        if isinstance(argument, int):
-            # Programs deallocate inputs that they are done with, which spares memory that another tensor shares.
-            return ttnn.Tensor(self.kept[argument])
-        return spec.place(argument, self.device)
+        if not isinstance(argument, int):
+            return spec.place(argument, self.device)
+        kept = self.kept[argument]
+        # Programs deallocate inputs that they are done with, which spares memory that another tensor shares. Weights
+        # on the host they know again by the object.
+        return kept if spec.memory_config is None else ttnn.Tensor(kept)
+
+    def _release_traces(self) -> None:
+        for program in self.programs.values():
+            if program.trace is not None:
+                program.trace.release()
+                program.trace = None
 
     def _values(self, tensor: Any) -> np.ndarray:
         if ttnn.is_tensor_storage_on_device(tensor):
@@ -73,11 +121,13 @@ class Execution:
         return tensor.to_numpy()
 
     def statistics(self) -> dict[str, int]:
-        """Numbers of programs and tensors that are here, and of kernels' programs that the library has cached."""
+        """Numbers of programs, traces and tensors here, and of kernels' programs that the library has cached."""
+        traces = sum(program.trace is not None for program in self.programs.values())
         cached = self.device.num_program_cache_entries()
-        return {"programs": len(self.programs), "kept": len(self.kept), "cached": cached}
+        return {"programs": len(self.programs), "traces": traces, "kept": len(self.kept), "cached": cached}
 
     def close(self) -> None:
+        self._release_traces()
         self.programs.clear()
         self.kept.clear()
         ttnn.close_mesh_device(self.device)

@@ -32,17 +32,25 @@ class Worker:
     def chips(self) -> int:
         return ttnn.get_num_devices()
 
-    def open(self, mesh_shape: tuple[int, int] = (1, 1), program_cache: bool = True, **options: Any) -> str:
+    def open(
+        self,
+        mesh_shape: tuple[int, int] = (1, 1),
+        program_cache: bool = True,
+        enable_trace: bool = False,
+        num_command_queues: int = 1,
+        **options: Any,
+    ) -> str:
         """The device's architecture. The options left are those of ttnn.open_mesh_device."""
-        device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), **options)
+        device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), num_command_queues=num_command_queues, **options)
         if not program_cache:
             device.disable_and_clear_program_cache()
-        self._parts[0] = Execution(device)
+        self._parts[0] = Execution(device, enable_trace, num_command_queues)
         return device.arch().name.lower()
 
     def submesh(self, part: int, of: int, shape: list[int], offset: list[int]) -> None:
-        device = self._parts[of].device.create_submesh(ttnn.MeshShape(*shape), ttnn.MeshCoordinate(*offset))
-        self._parts[part] = Execution(device)
+        whole = self._parts[of]
+        device = whole.device.create_submesh(ttnn.MeshShape(*shape), ttnn.MeshCoordinate(*offset))
+        self._parts[part] = Execution(device, whole.enable_trace, whole.queues)
 
     def close_part(self, part: int) -> None:
         self._parts.pop(part).close()

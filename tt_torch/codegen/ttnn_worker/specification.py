@@ -28,13 +28,16 @@ class Specification:
         return self.place(np.zeros(self.shape, np.float32), device)
 
     def place(self, array: np.ndarray, device: Any) -> Any:
-        """A tensor as specified, of these values. bfloat16 comes as float32: the package takes no such arrays."""
-        tensor = ttnn.Tensor(array, self.dtype)
-        if self.layout != ttnn.ROW_MAJOR_LAYOUT:
-            tensor = ttnn.to_layout(tensor, self.layout)
+        """A tensor as specified, of these values."""
+        tensor = self.on_host(array)
         if self.memory_config is None:
             return tensor
         return ttnn.to_device(tensor, device, memory_config=self.memory_config)
+
+    def on_host(self, array: np.ndarray) -> Any:
+        """These values in type and layout as specified. bfloat16 comes as float32: the package takes no such arrays."""
+        tensor = ttnn.Tensor(array, self.dtype)
+        return tensor if self.layout == ttnn.ROW_MAJOR_LAYOUT else ttnn.to_layout(tensor, self.layout)
 
     def differences(self, tensor: Any, blocked: bool = False) -> list[str]:
         """What is not as specified. The padding of tensors that are blocked for one op is the library's."""

@@ -1,0 +1,70 @@
+"""A program that the device has recorded: later calls only fill its inputs and replay it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import ttnn
+
+from .specification import Specification
+
+PROGRAMS, WRITES = ttnn.QueueId(0), ttnn.QueueId(1)
+
+
+class Trace:
+    """What `run(tensors)` tells `device`, recorded; it must have run before, so that its kernels are there.
+
+    `arguments` are, in the order of `inputs`, tensors that stay as they are, and None for those that each call
+    brings. Inputs and results have their places on the device until `release`. With more than one of `queues`,
+    inputs are written by the second one: after the replay that may still read what they replace, before the next.
+    """
+
+    def __init__(
+        self,
+        device: Any,
+        queues: int,
+        run: Callable[[list[Any]], list[Any]],
+        inputs: Sequence[Specification],
+        arguments: Sequence[Any | None],
+    ) -> None:
+        self._device, self._writes = device, WRITES if queues > 1 else PROGRAMS
+        self._inputs = {i: (inputs[i], inputs[i].make(device)) for i, kept in enumerate(arguments) if kept is None}
+        # Programs deallocate their inputs, which spares memory that another tensor shares.
+        tensors = [ttnn.Tensor(self._inputs[i][1]) if kept is None else kept for i, kept in enumerate(arguments)]
+        self._number, self._outputs = self._record(run, tensors)
+        self._replayed = self._event(PROGRAMS)
+
+    def _record(self, run: Callable[[list[Any]], list[Any]], tensors: list[Any]) -> tuple[Any, list[Any]]:
+        number = ttnn.begin_trace_capture(self._device, cq_id=PROGRAMS)
+        try:
+            try:
+                outputs = run(tensors)
+            finally:
+                ttnn.end_trace_capture(self._device, number, cq_id=PROGRAMS)
+        except BaseException:
+            ttnn.release_trace(self._device, number)
+            raise
+        return number, outputs
+
+    def replay(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """The results, on the device, for the inputs that a call brings; valid until the next replay."""
+        self._wait(self._writes, self._replayed)
+        for (spec, tensor), array in zip(self._inputs.values(), arrays, strict=True):
+            ttnn.copy_host_to_device_tensor(spec.on_host(array), tensor, cq_id=self._writes)
+        self._wait(PROGRAMS, self._event(self._writes))
+        ttnn.execute_trace(self._device, self._number, cq_id=PROGRAMS, blocking=False)
+        self._replayed = self._event(PROGRAMS)
+        return self._outputs
+
+    def _event(self, queue: Any) -> Any:
+        """What comes after all that `queue` has been told; one queue keeps its order without."""
+        return None if self._writes is PROGRAMS else ttnn.record_event(self._device, queue)
+
+    def _wait(self, queue: Any, event: Any) -> None:
+        if event is not None:
+            ttnn.wait_for_event(queue, event)
+
+    def release(self) -> None:
+        ttnn.release_trace(self._device, self._number)
