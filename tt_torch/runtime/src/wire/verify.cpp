@@ -1,5 +1,6 @@
 // Verification of a whole file against a Schema, on the primitives of flatbuffers::Verifier.
 // Alignment counts from byte 0 of the file, size prefix included, as the format's writer lays it out.
+// Only what flatbuffers 1.12 has, which is Ubuntu 22.04's.
 #include <flatbuffers/flatbuffers.h>
 
 #include <unordered_set>
@@ -17,7 +18,7 @@ constexpr size_t kPrefix = sizeof(fb::uoffset_t);
 // Ids of TTNNBinary's version, schema_hash and ttmlir_git_hash in every known schema.
 constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
-constexpr size_t kMaxTables = 4'000'000;
+constexpr fb::uoffset_t kMaxTables = 4'000'000;
 
 [[noreturn]] void damaged(const std::string& what) {
   throw Error(ErrorKind::BinaryFormat, "not a valid TTNN binary: " + what);
@@ -26,7 +27,7 @@ constexpr size_t kMaxTables = 4'000'000;
 class Checker {
  public:
   Checker(std::span<const uint8_t> file, const Schema* schema)
-      : file_(file), verifier_(file.data(), file.size(), options()), schema_(schema) {}
+      : file_(file), verifier_(file.data(), file.size(), kMaxDepth, kMaxTables), schema_(schema) {}
 
   const uint8_t* root() {
     if (file_.size() < kPrefix + 8) damaged("the file is too short");
@@ -42,7 +43,8 @@ class Checker {
     const auto slot = static_cast<fb::voffset_t>(4 + 2 * id);
     const auto offset = reinterpret_cast<const fb::Table*>(table)->GetOptionalFieldOffset(slot);
     if (!offset) return nullptr;
-    if (!verifier_.VerifyFieldStruct(table, offset, size, align)) damaged(std::string("bad field ") + name);
+    const auto start = static_cast<size_t>(table + offset - file_.data());
+    if (start % align || !verifier_.Verify(start, size)) damaged(std::string("bad field ") + name);
     return table + offset;
   }
 
@@ -68,12 +70,6 @@ class Checker {
   void type(const uint8_t* at, const Type& type, int depth);
 
  private:
-  static fb::Verifier::Options options() {
-    fb::Verifier::Options options;
-    options.max_depth = kMaxDepth;
-    options.max_tables = kMaxTables;
-    return options;
-  }
   void value(const uint8_t* table, const Type& type, const Field& field, int depth);
   void vector(const uint8_t* at, const Field& field, int depth);
 
@@ -114,7 +110,7 @@ void Checker::vector(const uint8_t* at, const Field& f, int depth) {
   const size_t align = structs ? schema_->types[f.type].align : size;
   const auto start = static_cast<size_t>(at - file_.data());
   // One-byte constants are only 4-byte aligned; everything else starts after the 4-byte length, aligned.
-  if (!verifier_.VerifyVectorOrString(at, size) || !verifier_.VerifyAlignment(start + 4, align))
+  if (!verifier_.VerifyVectorOrString(at, size) || (start + 4) % align)
     damaged(std::string("bad vector ") + f.name);
   if (structs || f.element < Base::String) return;
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
