@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import openpyxl
 import pytest
 from typer.testing import CliRunner
 
+from tests.browser import Browser
 from tests.reports.records import HOST, RECORDS, model, op
 from tt_torch.reports.compare import compare
 from tt_torch.reports.database import Database
@@ -35,31 +34,22 @@ def test_workbook(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "r.xlsx"]
 
 
-def dom(tmp_path, script):
-    """The page as a real browser has it after `script`."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no chromium")
-    page = tmp_path / "page.html"
-    page.write_text(render(RECORDS, RECORDS).replace("</body>", f"<script>{script}</script></body>"))
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
-    return subprocess.run(
-        [*command, "--dump-dom", page.as_uri()], check=True, capture_output=True, text=True, timeout=120
-    ).stdout
-
-
-def visible(text):
-    rows = re.findall(r'<tr class="row"([^>]*)>\s*<td[^>]*>([^<]*)', text)
-    return [first for attributes, first in rows if "hidden" not in attributes]
+VISIBLE = "[...document.querySelectorAll('tr.row')].filter(r => r.offsetParent).map(r => r.cells[0].textContent)"
 
 
 def test_page_in_a_browser(tmp_path):
-    everything = visible(dom(tmp_path, ""))
-    assert {"resnet", "add", "cumprod"} <= set(everything)
-    found = visible(dom(tmp_path, "search.value = 'CUMPROD no form'; search.dispatchEvent(new Event('input'));"))
-    assert "cumprod" in found and "a_model_whose_name_is_very_long_indeed" in found and "resnet" not in found
-    wrong = visible(dom(tmp_path, "filter.value = 'bad'; filter.dispatchEvent(new Event('change'));"))
-    assert "add" in wrong and "resnet" not in wrong
+    (tmp_path / "page.html").write_text(render(RECORDS, RECORDS))
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((tmp_path / "page.html").as_uri())
+        assert {"resnet", "add", "cumprod"} <= set(browser.run(VISIBLE))
+        browser.run("search.value = 'CUMPROD no form'; search.dispatchEvent(new Event('input'))")
+        found = browser.run(VISIBLE)
+        assert "cumprod" in found and "a_model_whose_name_is_very_long_indeed" in found and "resnet" not in found
+        browser.run("search.value = ''; filter.value = 'bad'; filter.dispatchEvent(new Event('change'))")
+        wrong = browser.run(VISIBLE)
+        assert "add" in wrong and "resnet" not in wrong
+        browser.resize(390, 844)
+        assert browser.run("document.documentElement.scrollWidth") == 390, "it is no wider than a telephone"
 
 
 def test_page_needs_nothing_else_and_escapes():
@@ -77,8 +67,12 @@ def test_compare_finds_exactly_what_changed():
     before = [op(f"add/float32/{i}") for i in range(5)] + [op("mul/float32/0", "wrong"), op("gone/bool/0")]
     after = [op(f"add/float32/{i}") for i in range(3)] + [op("add/float32/3", host_ops=[HOST])]
     after += [op("add/float32/4", "crash"), op("mul/float32/0"), op("new/bool/0", "wrong")]
+    pccs = {"far": (1 - 1e-13, 1 - 2e-6), "near": (1 - 1e-14, 1 - 9e-8), "same": (0.995, 0.994), "none": (0.99, None)}
+    before += [model(name, pcc=pcc) for name, (pcc, _) in pccs.items()]
+    after += [model(name, pcc=pcc) for name, (_, pcc) in pccs.items()]
     changes = [(c.key, c.before, c.after, c.worse) for c in compare(before, after)]
     assert changes == [
+        ("far", "PCC 1", "PCC 0.999998", True),
         ("add/float32/3", "match", "on host", True),
         ("add/float32/4", "match", "crash", True),
         ("mul/float32/0", "wrong", "match", False),

@@ -14,19 +14,20 @@ Record = dict[str, Any]
 STATES = ("crash", "timeout", "error", "wrong", "skipped", "on host", "eager-raises-same", "match")
 
 
+# A correlation is worse when it is ten times as far from 1; eight nines are as good as more.
+_EXACT, _FACTOR = 1e-8, 10
+
+
 @dataclass(frozen=True)
 class Change:
-    """An item whose state differs."""
+    """An item whose state differs, or whose correlation does."""
 
     kind: str
     key: str
     before: str
     after: str
+    worse: bool
     message: str
-
-    @property
-    def worse(self) -> bool:
-        return STATES.index(self.after) < STATES.index(self.before)
 
 
 def state(record: Record) -> str:
@@ -38,12 +39,22 @@ def state(record: Record) -> str:
 def compare(before: Iterable[Record], after: Iterable[Record]) -> list[Change]:
     """Items of both that changed; the worse ones first."""
     old = {(record["kind"], record["key"]): record for record in before}
-    changes = []
-    for record in after:
-        was = old.get((record["kind"], record["key"]))
-        if was is not None and state(was) != state(record):
-            changes.append(Change(record["kind"], record["key"], state(was), state(record), "; ".join(notes(record))))
+    pairs = ((old.get((record["kind"], record["key"])), record) for record in after)
+    changes = [change for was, now in pairs if was is not None and (change := _change(was, now))]
     return sorted(changes, key=lambda change: (not change.worse, change.kind, change.key))
+
+
+def _change(was: Record, now: Record) -> Change | None:
+    places = [STATES.index(state(record)) for record in (was, now)]
+    if places[0] != places[1]:
+        return Change(now["kind"], now["key"], state(was), state(now), places[1] < places[0], "; ".join(notes(now)))
+    if was.get("pcc") is None or now.get("pcc") is None:
+        return None
+    far = [max(1 - record["pcc"], _EXACT) for record in (was, now)]
+    if not max(far) >= _FACTOR * min(far):  # or one is not a number
+        return None
+    first, second = (f"PCC {record['pcc']:.9g}" for record in (was, now))
+    return Change(now["kind"], now["key"], first, second, far[1] > far[0], "")
 
 
 def only_in_one(before: Sequence[Record], after: Sequence[Record]) -> tuple[int, int]:

@@ -1,0 +1,114 @@
+"""A headless Chromium that tests drive: its DevTools protocol over two pipes, one JSON message up to each NUL."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SECONDS = 60  # for what a page does, on a busy machine
+_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--window-size=1600,1000")
+
+
+class Browser:
+    """One page; the test is skipped where no browser is. `profile` is a folder for what the browser writes."""
+
+    def __init__(self, profile: Path) -> None:
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if browser is None:
+            pytest.skip("no chromium")
+        commands, self._commands = os.pipe()
+        answers_end, answers = os.pipe()
+        command = [browser, *_FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe"]
+        self._process = subprocess.Popen(  # the browser reads from 3 and writes to 4
+            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", *command],
+            pass_fds=(commands, answers),
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(commands)
+        os.close(answers)
+        self._answers, self._rest, self._numbers = answers_end, b"", itertools.count()
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._commands)
+        os.close(self._answers)
+
+    def open(self, url: str) -> None:
+        """Goes to a page and waits until it is loaded; what its scripts do then may take longer."""
+        self._page("Page.navigate", url=url)
+        self.wait("document.readyState == 'complete'")
+
+    def run(self, script: str) -> Any:
+        """The value of a JavaScript expression, as JSON has it."""
+        result = self._page("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def wait(self, script: str) -> None:
+        """Until an expression is true."""
+        deadline = time.monotonic() + _SECONDS
+        while not self.run(script):
+            assert time.monotonic() < deadline, f"not within {_SECONDS} s: {script}\n{self.text()}"
+            time.sleep(0.1)
+
+    def settle(self) -> None:
+        """Until nothing on the page moves."""
+        before, now = b"", self.screenshot()
+        while now != before:
+            time.sleep(0.5)
+            before, now = now, self.screenshot()
+
+    def click(self, rectangle: str) -> None:
+        """Clicks into the middle of what an expression has as a DOMRect."""
+        middle = f"(r => [r.x + r.width / 2, r.y + r.height / 2])({rectangle})"
+        where = dict(zip("xy", self.run(middle), strict=True))
+        self._page("Input.dispatchMouseEvent", type="mouseMoved", **where)
+        for what in ("mousePressed", "mouseReleased"):
+            self._page("Input.dispatchMouseEvent", type=what, button="left", clickCount=1, **where)
+
+    def text(self) -> str:
+        """What of the page a reader sees as text."""
+        return self.run("document.body.innerText")
+
+    def resize(self, width: int, height: int) -> None:
+        """Makes the page that of a telephone of so many CSS pixels."""
+        self._page("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
+
+    def screenshot(self) -> bytes:
+        """A PNG of what a reader sees."""
+        return base64.b64decode(self._page("Page.captureScreenshot")["data"])
+
+    def _page(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return self._call(method, self._session, **parameters)
+
+    def _call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while (answer := self._message()).get("id") != number:
+            pass  # events
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def _message(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            more = os.read(self._answers, 1 << 20)
+            assert more, f"the browser ended: {self._process.wait()}"
+            self._rest += more
+        message, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(message)
