@@ -1,14 +1,20 @@
-"""Programs as graphs for Model Explorer, with data of a profile and a comparison; the adapter where it is installed."""
+"""Programs as graphs for Model Explorer, with data of a profile and a comparison; Model Explorer's page."""
 
 from __future__ import annotations
 
 import csv
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 import tt_torch
+from tests.browser import Browser
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import ModuleFormatError
 from tt_torch.explore.graphs import Graph, add_comparison, add_profile, read_graphs
@@ -48,6 +54,7 @@ def test_binary(files: Path) -> None:
 def test_mlir(files: Path, level: str, last: str) -> None:
     (file,) = files.glob(f"*_{level}.mlir")
     graph = read_graphs(file)[0]
+    assert set(graph.data.get("layout", {}).values()) == ({"Float32 tile, DRAM"} if level == "ttnn" else set())
     labels = paths(graph)
     assert labels[0] == "func.return" and labels[-1] == "input 0"
     assert any(last.split(".")[1] in label for label in labels)
@@ -60,26 +67,76 @@ def test_no_module(tmp_path: Path, text: bytes) -> None:
         read_graphs(tmp_path / "a.mlir")
 
 
-def test_data_of_other_tools(files: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def tables(files: Path) -> tuple[Path, Path]:
+    """What `tt-torch profile` and `tt-torch verify` write of two calls."""
     (graph,) = read_graphs(files / "m.ttnn")
-    by_label = {node.label: node for node in graph.nodes}
-    with (tmp_path / "p.csv").open("w", newline="") as file:
+    location = next(n for n in graph.nodes if n.label == "MatmulOp").attributes["location"]
+    profile, comparison = files / "profile.csv", files / "comparison.csv"
+    with profile.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["OP CODE", "LOC", "HOST DURATION [ns]", "PROGRAM_METADATA"])
         for call, duration in ((0, 900), (1, 70)):  # the last call counts
-            metadata = f'{{"graph": 0, "program": "main", "call": {call}}}'
-            table.writerow(["MatmulOp", by_label["MatmulOp"].attributes["location"], duration, metadata])
-    (tmp_path / "c.csv").write_text("op,node,pcc\nToLayoutOp,mm,\nMatmulOp,mm,0.5\nSoftmaxOp,_softmax,0.25\n")
-    add_profile([graph], tmp_path / "p.csv")
-    add_comparison([graph], tmp_path / "c.csv")
-    assert graph.data["host [ns]"] == {by_label["MatmulOp"].id: 70.0}
-    assert graph.data["PCC"] == {by_label["MatmulOp"].id: 0.5, by_label["SoftmaxOp"].id: 0.25}
+            table.writerow(["MatmulOp", location, duration, f'{{"graph": 0, "program": "main", "call": {call}}}'])
+    comparison.write_text("op,node,pcc\nToLayoutOp,mm,\nMatmulOp,mm,0.5\nSoftmaxOp,_softmax,0.25\n")
+    return profile, comparison
 
 
-def test_adapter(files: Path) -> None:
+def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
+    programs = {"m.ttnn": ("MatmulOp", "SoftmaxOp"), "*_ttnn.mlir": ("ttnn.matmul", "ttnn.softmax")}
+    programs["*_stablehlo.mlir"] = ("stablehlo.dot", "chlo.broadcast_divide")  # the last of what a softmax is
+    for file, ops in programs.items():
+        graph = read_graphs(next(files.glob(file)))[0]
+        add_profile([graph], tables[0])
+        add_comparison([graph], tables[1])
+        product, softmax = (next(n.id for n in graph.nodes if n.label == op) for op in ops)
+        assert graph.data["host [ns]"] == {product: 70}
+        assert graph.data["PCC"] == {product: 0.5, softmax: 0.25}
+
+
+@pytest.fixture(scope="module")
+def address(files: Path, tables: tuple[Path, Path]) -> Iterator[str]:
+    """Of Model Explorer, as `tt-torch explore` serves it."""
     pytest.importorskip("model_explorer", reason="an option: pip install 'tt-torch[explore]'")
-    from tt_torch.explore.main import TTAdapter
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tt_torch.tools.cli", "explore", "m.ttnn", "--no-browser", "--port", str(port)]
+    command += ["--profile", str(tables[0]), "--comparison", str(tables[1])]
+    with subprocess.Popen(command, cwd=files, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
+        assert server.stdout is not None
+        yield next(line.strip() for line in server.stdout if line.startswith("http"))
+        server.kill()
 
-    (graph,) = TTAdapter().convert(str(files / "m.ttnn"), {})["graphs"]
-    assert [node.label for node in graph.nodes][-1] == "results"
-    assert graph.nodes[-1].incomingEdges[0].sourceNodeId == graph.nodes[-2].id
+
+# The last table of the page has a row per op; the drawing is a canvas.
+TABLE = """
+const rows = [...document.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.innerText.trim()));
+rows.slice(rows.findLastIndex(row => row[0].startsWith('#')))
+"""
+NAME = (
+    "[...document.querySelectorAll('td.node-label')].findLast(cell => cell.innerText == '{}').getBoundingClientRect()"
+)
+DRAWING = "document.querySelector('canvas').getBoundingClientRect()"
+SELECTED = r"/op name\s+{}\s/.test(document.body.innerText)"
+
+
+def test_page(address: str, tmp_path: Path) -> None:
+    """The page has each op with its data; a click on one finds it in the drawing, a click there shows its tensors."""
+    with Browser(tmp_path) as browser:
+        browser.open(address)
+        browser.wait("document.body.innerText.includes('0.25')")
+        head, *rows = browser.run(TABLE)
+        measures = [cell.split("\n")[1] for cell in head[2:]]  # number, name, icon
+        ops = {row[1]: dict(zip(measures, row[2:], strict=True)) for row in rows}
+        assert {"input 0", "ToLayoutOp", "MatmulOp", "SoftmaxOp", "results"} <= set(ops)
+        assert ops["MatmulOp"]["layout"] == "Float32 tile, DRAM" and ops["MatmulOp"]["DRAM [bytes]"] == str(3 * 4096)
+        assert ops["MatmulOp"]["PCC"] == "0.5" and ops["MatmulOp"]["host [ns]"] == "70"
+        assert float(ops["SoftmaxOp"]["model [ns]"]) > 0 and ops["SoftmaxOp"]["PCC"] == "0.25"
+        browser.settle()
+        browser.click(NAME.format("SoftmaxOp"))  # the drawing moves until the op is in the middle
+        browser.settle()
+        browser.click(DRAWING)
+        browser.wait(SELECTED.format("SoftmaxOp"))
+        info = browser.text().partition("NODE INFO")[2]
+        assert re.search(r"PCC\s+0.25\s", info) and re.search(r"INPUTS \(1\)\s+0\s+MatmulOp\s", info)
+        assert re.search(r"dtype\s+Float32\s.*layout\s+tile\s.*memory\s+DRAM\s.*shape\s+4x8\s", info, re.DOTALL)

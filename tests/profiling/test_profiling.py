@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 import tt_torch
 from tt_torch.flatbuffer.binary import device_ops
 from tt_torch.flatbuffer.decode import decode
-from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops
-from tt_torch.profiling.recorder import planned
+from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tt_torch.tools.cli_errors import one_line_errors
+
+if TYPE_CHECKING:
+    from tt_torch.explore.graphs import Graph
 
 PACKAGE = "ai-edge-model-explorer==0.1.34"
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
 TT_ADAPTER = "tt_torch"  # its id in tt_torch/explore/main.py
 Table = Path | None
+_HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")  # colours of the least and of the most
 
 
 def explore(
@@ -30,7 +34,6 @@ def explore(
         print(f"error: Model Explorer is not installed; run: pip install {PACKAGE}", file=sys.stderr)
         raise typer.Exit(1)
     import model_explorer
-    from model_explorer import node_data_builder
 
     from tt_torch.explore.graphs import add_comparison, add_profile, read_graphs
 
@@ -42,14 +45,22 @@ def explore(
             add_comparison(graphs, comparison)
     config = model_explorer.config()
     config.add_model_from_path(str(file.resolve()), adapterId=TT_ADAPTER)
-    for measure in sorted({measure for graph in graphs for measure in graph.data}):
-        values = {
-            graph.name: node_data_builder.GraphNodeData(
-                {node: node_data_builder.NodeDataResult(value) for node, value in graph.data.get(measure, {}).items()}
-            )
-            for graph in graphs
-        }
-        config.add_node_data(measure, node_data_builder.ModelNodeData(values))
+    for measure in sorted({measure for graph in graphs for measure in graph.data if any(graph.data[measure].values())}):
+        config.add_node_data(measure, _node_data(graphs, measure))
     model_explorer.visualize_from_config(
         config, extensions=["tt_torch.explore"], port=port, no_open_in_browser=no_browser
     )
+
+
+def _node_data(graphs: list[Graph], measure: str) -> Any:
+    """One measure of all graphs as Model Explorer takes it; numbers colour their nodes, the worst ones most."""
+    from model_explorer import node_data_builder as builder
+
+    colours = _LOW_IS_BAD if measure == "PCC" else _HIGH_IS_BAD
+    data = {}
+    for graph in graphs:
+        results = {node: builder.NodeDataResult(value) for node, value in graph.data.get(measure, {}).items()}
+        gradient = [builder.GradientItem(stop, bgColor=colour) for stop, colour in enumerate(colours)]
+        words = any(isinstance(result.value, str) for result in results.values())
+        data[graph.name] = builder.GraphNodeData(results, gradient=[] if words else gradient)
+    return builder.ModelNodeData(data)

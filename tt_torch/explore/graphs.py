@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 from tt_torch.errors import ModuleFormatError
 from tt_torch.flatbuffer.binary import NOT_DEVICE_OPS, physical_bytes, tensor_refs
 from tt_torch.flatbuffer.decode import decode
-from tt_torch.profiling.cost_model import CHIPS, cost_of, place_of, results
+from tt_torch.profiling.cost_model import PlannedOp, place_of, planned, results
 
+Key = Callable[[dict[str, str]], Any]
 _NODE = re.compile(r'"([\w.]+): [\w.]+"')
 
 
@@ -32,21 +34,30 @@ class Node:
 
 @dataclass
 class Graph:
-    """A program; `data` has numbers by measure and node id."""
+    """A program; `data` has a number or a word by measure and node id."""
 
     name: str
+    of_device: bool  # its ops are those that the device runs, of a binary; else those of a module
     nodes: list[Node] = field(default_factory=list)
-    data: dict[str, dict[str, float]] = field(default_factory=dict)
+    data: dict[str, dict[str, float | str]] = field(default_factory=dict)
+
+    def measure(self, node: Node, measures: dict[str, float | str]) -> None:
+        for measure, value in measures.items():
+            self.data.setdefault(measure, {})[node.id] = value
 
 
 def read_graphs(path: Path) -> list[Graph]:
     """The programs of a `.ttnn` file, or the functions of an `.mlir` file."""
     data = path.read_bytes()
-    return list(map(_program, decode(data)["programs"])) if path.suffix == ".ttnn" else _functions(data)
+    if path.suffix != ".ttnn":
+        return _functions(data)
+    binary = decode(data)
+    arch = binary["system_desc"]["chip_descs"][0]["arch"]
+    return [_program(program, arch) for program in binary["programs"]]
 
 
-def _program(program: dict[str, Any]) -> Graph:
-    graph = Graph(program["name"])
+def _program(program: dict[str, Any], arch: str) -> Graph:
+    graph, plan = Graph(program["name"], True), planned(program, arch)
     made: dict[int, tuple[str, int]] = {}
     for i, ref in enumerate(program.get("inputs") or ()):
         graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(ref)]))
@@ -54,40 +65,60 @@ def _program(program: dict[str, Any]) -> Graph:
     for operation in program.get("operations") or ():
         for name, table in operation["type"].items():
             if name not in ("DeallocateOp", "GetDeviceOp"):
-                graph.nodes.append(_op(graph, name, table, operation.get("loc_info", ""), made))
+                node = _op(str(len(graph.nodes)), name, table, operation.get("loc_info", ""), made)
+                graph.nodes.append(node)
+                graph.measure(node, {"layout": _places(node)})
+                if name not in NOT_DEVICE_OPS:
+                    graph.measure(node, _measures(next(plan)))
     sources = [made[ref["global_id"]] for ref in program.get("outputs") or ()]
     graph.nodes.append(Node("results", "results", sources=sources))
     return graph
 
 
-def _op(graph: Graph, name: str, table: dict[str, Any], location: str, made: dict[int, tuple[str, int]]) -> Node:
+def node_of(location: str) -> str:
+    """The FX node that an op came from, the last one of a fused op; empty if its location names none."""
+    names = _NODE.findall(location)
+    return names[-1] if names else ""
+
+
+def _op(identity: str, name: str, table: dict[str, Any], location: str, made: dict[int, tuple[str, int]]) -> Node:
     out = list(table.get("outputs") or ()) if name == "LoadCachedOp" else results(table)
     read = [ref for ref in tensor_refs(table) if not any(ref is o for o in out)]
-    names = _NODE.findall(location)
-    node = Node(str(len(graph.nodes)), name, names[-1] if names else "")
+    node = Node(identity, name, node_of(location))
     node.attributes = {k: json.dumps(v) for k, v in table.items() if isinstance(v, str | int | float | list | tuple)
                        and not list(tensor_refs(v))} | {"location": location}  # fmt: skip
     node.sources = [made[ref["global_id"]] for ref in read if ref["global_id"] in made]
     node.outputs = [_tensor(ref) for ref in out]
     made.update({ref["global_id"]: (node.id, i) for i, ref in enumerate(out)})
-    if name not in NOT_DEVICE_OPS:
-        cost = cost_of(name, table, CHIPS["Wormhole_b0"])
-        node.attributes["cost model"] = f"{cost.seconds * 1e9:.1f} ns, {cost.bytes} bytes, {cost.flops} flops"
-        graph.data.setdefault("model [ns]", {})[node.id] = cost.seconds * 1e9
-        graph.data.setdefault("bytes moved", {})[node.id] = cost.bytes
     return node
+
+
+def _places(node: Node) -> str:
+    """Where and how an op's results lie."""
+    return "; ".join(f"{out['dtype']} {out['layout']}, {out['memory']}" for out in node.outputs)
+
+
+def _measures(op: PlannedOp) -> dict[str, float | str]:
+    """What the program says of an op before it runs; memory is what is allocated after it."""
+    return {
+        "model [ns]": op.cost.seconds * 1e9,
+        "flops": op.cost.flops,
+        "bytes moved": op.cost.bytes,
+        "DRAM [bytes]": op.dram,
+        "L1 [bytes]": op.l1,
+    }
 
 
 def _tensor(ref: dict[str, Any]) -> dict[str, str]:
     memory = ref["desc"]["layout"]["memory_desc"]
-    layout = "tile" if memory["tile_shape"] == {"y": 32, "x": 32} else "row major"
-    return {
-        "shape": "x".join(map(str, ref["desc"]["shape"])),
-        "dtype": memory["data_type"],
-        "layout": layout,
-        "memory": place_of(ref),
-        "bytes": f"{physical_bytes(ref):,}",
-    }
+    tiled = memory["tile_shape"] == {"y": 32, "x": 32}
+    return _described(ref["desc"]["shape"], memory["data_type"], tiled, place_of(ref), physical_bytes(ref))
+
+
+def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size: int) -> dict[str, str]:
+    layout = "tile" if tiled else "row major"
+    shapes = "x".join(map(str, shape))
+    return {"shape": shapes, "dtype": dtype, "layout": layout, "memory": memory, "bytes": f"{size:,}"}
 
 
 def _functions(source: bytes) -> list[Graph]:
@@ -104,23 +135,34 @@ def _functions(source: bytes) -> list[Graph]:
 
 
 def _function(function: Any) -> Graph:
-    graph = Graph(function.name.value)
+    graph = Graph(function.name.value, False)
     body = function.regions[0].blocks[0]
     made: dict[Any, tuple[str, int]] = {}
     for i, argument in enumerate(body.arguments):
-        graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[{"type": str(argument.type)}]))
+        graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_value(argument)]))
         made[argument] = (f"input {i}", 0)
     for op in body.operations:
         op = op.operation
-        names = _NODE.findall(str(op.location))
-        node = Node(str(len(graph.nodes)), op.name, names[-1] if names else "")
+        node = Node(str(len(graph.nodes)), op.name, node_of(str(op.location)))
         node.attributes = {name: str(op.attributes[name])[:1000] for name in op.attributes}
         node.attributes["location"] = str(op.location)
         node.sources = [made[value] for value in op.operands if value in made]
-        node.outputs = [{"type": str(result.type)} for result in op.results]
+        node.outputs = [_value(result) for result in op.results]
         made.update({result: (node.id, i) for i, result in enumerate(op.results)})
         graph.nodes.append(node)
+        if any("layout" in output for output in node.outputs):
+            graph.measure(node, {"layout": _places(node)})
     return graph
+
+
+def _value(value: Any) -> dict[str, str]:
+    """What the type of a value says; types of TTNN have layouts."""
+    from tt_torch.mlir.ttnn.layout import layout_of
+
+    if not str(getattr(value.type, "encoding", "")).startswith("#ttnn.layout"):
+        return {"type": str(value.type)}
+    layout, shape = layout_of(value), list(value.type.shape)
+    return _described(shape, layout.dtype, layout.tiled, layout.buffer, layout.bytes(shape))
 
 
 def add_profile(graphs: Iterable[Graph], path: Path) -> None:
@@ -132,14 +174,17 @@ def add_profile(graphs: Iterable[Graph], path: Path) -> None:
     for graph in graphs:
         calls = rows.get(graph.name, [])
         last = [row for call, row in calls if call == max(call for call, _ in calls)]
-        pairs = _matched(graph, last, lambda row: (row["OP CODE"], row["LOC"]))
-        graph.data["host [ns]"] = {node.id: float(row["HOST DURATION [ns]"]) for node, row in pairs}
+        pairs = _matched(graph, last, lambda row: (row["OP CODE"], row["LOC"]), lambda row: node_of(row["LOC"]))
+        times: Counter[str] = Counter()
+        for node, row in pairs:
+            times[node.id] += int(row["HOST DURATION [ns]"])
+        graph.data["host [ns]"] = dict(times)
 
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
     """PCCs from the CSV of `tt-torch verify`."""
     for graph in graphs:
-        pairs = _matched(graph, list(_rows(path)), lambda row: (row["op"], row["node"]))
+        pairs = _matched(graph, list(_rows(path)), lambda row: (row["op"], row["node"]), lambda row: row["node"])
         graph.data["PCC"] = {node.id: float(row["pcc"]) for node, row in pairs if row["pcc"]}
 
 
@@ -148,8 +193,18 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def _matched(graph: Graph, rows: list[dict[str, str]], key: Any) -> Iterator[tuple[Node, dict[str, str]]]:
-    """Ops and rows that tell of the same op: both are in the order of the program."""
+def _matched(graph: Graph, rows: list[dict[str, str]], op: Key, name: Key) -> Iterator[tuple[Node, dict[str, str]]]:
+    """Ops and the rows that tell of them. In a module, whose ops are not the device's, all rows of an FX node go to the
+    last op that came from it."""
+    if graph.of_device:
+        yield from _in_order(graph, rows, op)
+        return
+    last = {node.namespace: node for node in graph.nodes if node.namespace and node.outputs}
+    yield from ((last[name(row)], row) for row in rows if name(row) in last)
+
+
+def _in_order(graph: Graph, rows: list[dict[str, str]], key: Key) -> Iterator[tuple[Node, dict[str, str]]]:
+    """Both ops and rows are in the order of the program."""
     remaining = list(rows)
     for node in graph.nodes:
         names = {(node.label, node.namespace), (node.label, node.attributes.get("location", ""))}

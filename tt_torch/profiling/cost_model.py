@@ -7,10 +7,11 @@ where the figures are from.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.flatbuffer.binary import DATA_MOVEMENT, physical_bytes, tensor_refs
+from tt_torch.flatbuffer.binary import DATA_MOVEMENT, NOT_DEVICE_OPS, physical_bytes, tensor_refs
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
@@ -52,6 +53,33 @@ class OpCost:
     @property
     def bytes(self) -> int:
         return self.dram_read + self.dram_written + self.l1_bytes
+
+
+@dataclass(frozen=True)
+class PlannedOp:
+    """An op as the binary has it: what does not change from call to call. Memory is that after the op, in bytes."""
+
+    name: str
+    table: dict[str, Any]
+    location: str
+    cost: OpCost
+    dram: int
+    l1: int
+
+
+def planned(program: dict[str, Any], arch: str) -> Iterator[PlannedOp]:
+    """The device ops of a program in order, with the memory that is allocated after each: inputs and results, until
+    their `deallocate`."""
+    live = {ref["global_id"]: ref for ref in program.get("inputs") or ()}
+    for operation in program.get("operations") or ():
+        for name, table in operation["type"].items():
+            made = table.get("outputs") if name == "LoadCachedOp" else results(table)
+            live |= {ref["global_id"]: ref for ref in made or () if "desc" in ref}
+            if name == "DeallocateOp":
+                live.pop(table["in"]["global_id"], None)
+            elif name not in NOT_DEVICE_OPS:
+                dram, l1 = (sum(physical_bytes(r) for r in live.values() if place_of(r) == p) for p in ("DRAM", "L1"))
+                yield PlannedOp(name, table, operation.get("loc_info", ""), cost_of(name, table, CHIPS[arch]), dram, l1)
 
 
 def cost_of(name: str, op: dict[str, Any], chip: Chip) -> OpCost:

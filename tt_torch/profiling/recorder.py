@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,8 @@ from torch.autograd.profiler import record_function
 from tt_torch import runtime
 from tt_torch.compiler import CompiledGraph
 from tt_torch.executor import Executor
-from tt_torch.flatbuffer.binary import NOT_DEVICE_OPS, physical_bytes
 from tt_torch.flatbuffer.decode import decode
-from tt_torch.profiling.cost_model import CHIPS, OpCost, cost_of, place_of, results
-
-
-@dataclass(frozen=True)
-class PlannedOp:
-    """An op as the binary has it: what does not change from call to call. Memory is that after the op, in bytes."""
-
-    name: str
-    table: dict[str, Any]
-    location: str
-    cost: OpCost
-    dram: int
-    l1: int
+from tt_torch.profiling.cost_model import PlannedOp, planned
 
 
 @dataclass(frozen=True)
@@ -113,18 +100,3 @@ class _Watcher:
         run = OpRun(program, program in e.private, op, e.graph, e.calls, self.since, now)
         e.session.runs.append(run)
         self.since = time.perf_counter_ns()
-
-
-def planned(program: dict[str, Any], arch: str) -> Iterator[PlannedOp]:
-    """The device ops of a program in order, with the memory that is allocated after each: inputs and results, until
-    their `deallocate`."""
-    live = {ref["global_id"]: ref for ref in program.get("inputs") or ()}
-    for operation in program.get("operations") or ():
-        for name, table in operation["type"].items():
-            made = table.get("outputs") if name == "LoadCachedOp" else results(table)
-            live |= {ref["global_id"]: ref for ref in made or () if "desc" in ref}
-            if name == "DeallocateOp":
-                live.pop(table["in"]["global_id"], None)
-            elif name not in NOT_DEVICE_OPS:
-                dram, l1 = (sum(physical_bytes(r) for r in live.values() if place_of(r) == p) for p in ("DRAM", "L1"))
-                yield PlannedOp(name, table, operation.get("loc_info", ""), cost_of(name, table, CHIPS[arch]), dram, l1)
