@@ -235,6 +235,84 @@ def quantized(x: torch.Tensor, w: torch.Tensor) -> Any:
 PROGRAMS += [Program("quantized", QUANTIZING, f"%3, %5 : tensor<3x2xf32>, {T}", (X, randn(4, 2)), quantized)]
 
 
+# --- indices out of range, windows of images with the channels last, orders by two keys
+
+Y, IMAGES = "tensor<5x4xf32>", "tensor<2x6x6x3xf32>"
+REDUCER = """^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %m = stablehlo.KIND %x, %y : tensor<f32>
+  stablehlo.return %m : tensor<f32>"""
+INDEXED = f"""
+%0 = "stablehlo.gather"(%a, %b) {{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0],
+  index_vector_dim = 1>, slice_sizes = array<i64: 2, 3>}} : ({Y}, tensor<3xi32>) -> tensor<3x2x3xf32>
+%1 = "stablehlo.scatter"(%a, %b, %c) ({{{REDUCER.replace("KIND", "add")}
+}}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0],
+  index_vector_dim = 1>}} : ({Y}, tensor<3xi32>, tensor<3x2x3xf32>) -> {Y}"""
+SLIDING = f"""
+%i = stablehlo.constant dense<0xFF800000> : tensor<f32>
+%z = stablehlo.constant dense<0.0> : tensor<f32>
+%0 = "stablehlo.reduce_window"(%a, %i) ({{{REDUCER.replace("KIND", "maximum")}
+}}) {{window_dimensions = array<i64: 1, 3, 2, 2>, window_strides = array<i64: 1, 2, 2, 1>}} : ({IMAGES}, tensor<f32>)
+  -> tensor<2x2x3x2xf32>
+%1 = "stablehlo.reduce_window"(%a, %i) ({{{REDUCER.replace("KIND", "maximum")}
+}}) {{window_dimensions = array<i64: 1, 6, 1, 1>, padding = dense<[[0, 0], [0, 5], [0, 0], [0, 0]]> : tensor<4x2xi64>}}
+  : ({IMAGES}, tensor<f32>) -> {IMAGES}
+%2 = "stablehlo.select_and_scatter"(%a, %b, %z) ({{
+^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %m = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  stablehlo.return %m : tensor<i1>
+}}, {{{REDUCER.replace("KIND", "add")}
+}}) {{window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>}}
+  : ({IMAGES}, tensor<2x3x3x3xf32>, tensor<f32>) -> {IMAGES}"""
+ORDERED = """
+%0:2 = "stablehlo.sort"(%a, %b) ({
+^bb0(%p: tensor<i32>, %q: tensor<i32>, %r: tensor<f32>, %s: tensor<f32>):
+  %1 = stablehlo.compare LT, %p, %q : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %2 = stablehlo.compare EQ, %p, %q : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %3 = stablehlo.compare GT, %r, %s : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %4 = stablehlo.and %2, %3 : tensor<i1>
+  %5 = stablehlo.or %1, %4 : tensor<i1>
+  stablehlo.return %5 : tensor<i1>
+}) {dimension = 0 : i64} : (tensor<6xi32>, tensor<6xf32>) -> (tensor<6xi32>, tensor<6xf32>)"""
+
+
+def indexed(x: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> Any:
+    """Windows to read are moved back, those to write are dropped."""
+    added = x.clone()
+    for row, update in zip(at.tolist(), updates, strict=True):
+        if 0 <= row <= 3:
+            added[row : row + 2, :3] += update
+    return torch.stack([x[row : row + 2, :3] for row in at.clamp(0, 3).tolist()]), added
+
+
+def slid(x: torch.Tensor, grad: torch.Tensor) -> Any:
+    pooled = F.max_pool3d(x.unsqueeze(1), (3, 2, 2), (2, 2, 1)).squeeze(1)
+    first = x.permute(0, 3, 1, 2)
+    _, backward = torch.func.vjp(lambda v: F.max_pool2d(v, 2), first)
+    return pooled, x.flip(1).cummax(1)[0].flip(1), backward(grad.permute(0, 3, 1, 2))[0].permute(0, 2, 3, 1)
+
+
+def ordered(key: torch.Tensor, x: torch.Tensor) -> Any:
+    rows = sorted(zip(key.tolist(), x.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
+    return i32(*(row[0] for row in rows)), torch.tensor([row[1] for row in rows])
+
+
+PROGRAMS += [
+    Program(
+        "indices", INDEXED, f"%0, %1 : tensor<3x2x3xf32>, {Y}", (randn(5, 4), i32(-1, 4, 2), randn(3, 2, 3)), indexed
+    ),
+    Program(
+        "windows",
+        SLIDING,
+        f"%0, %1, %2 : tensor<2x2x3x2xf32>, {IMAGES}, {IMAGES}",
+        (randn(2, 6, 6, 3), randn(2, 3, 3, 3)),
+        slid,
+    ),
+    Program(
+        "two keys", ORDERED, "%0#0, %0#1 : tensor<6xi32>, tensor<6xf32>", (i32(2, 1, 2, 0, 1, 2), randn(6)), ordered
+    ),
+]
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_program(program: Program) -> None:
     expected = program.expected(*program.inputs)

@@ -62,6 +62,11 @@ class RuleSet:
 
         return register
 
+    @property
+    def names(self) -> set[str]:
+        """The ops that rules start from."""
+        return {name for name, _ in self.rules}
+
     def rows(self, family: Callable[..., Rule], table: dict[str, Any]) -> None:
         """One family for many ops: `family(argument)` makes the rule of each row."""
         self.rules += [(name, family(argument)) for name, argument in table.items()]

@@ -3,7 +3,7 @@ are taken apart, tuples become their elements, quantized values integers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import Any
 
 from torch_mlir import ir
@@ -19,9 +19,9 @@ BRANCHES = ("stablehlo.case", "stablehlo.if")
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
 
 
-def flatten(module: ir.Module, known: Iterable[str]) -> None:
-    """Leaves `main` alone in the module; `known` are the composites that stay as they are. Raises UnsupportedOpError
-    when no function is the program."""
+def flatten(module: ir.Module, known: Collection[str], ops: Container[str]) -> None:
+    """Leaves `main` alone in the module. `known` are the composites and `ops` the ops that stay as they are. Raises
+    UnsupportedOpError when no function is the program."""
     _name_entry(module)
     if any(_is_unknown(op, known) for op in _nested(module)):
         run_native(module, f"func.func(stablehlo-legalize-composite-to-call{{except={','.join(known)}}})")
@@ -35,6 +35,8 @@ def flatten(module: ir.Module, known: Iterable[str]) -> None:
         _take_branches_apart(body)
         _take_tuples_apart(body)
         states_to_words(body)
+    if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
+        run_native(module, "func.func(chlo-legalize-to-stablehlo)")
     if _has_quantized(body):
         run_native(module, *(f"func.func({name})" for name in FROM_QUANTIZED))
 
@@ -61,7 +63,7 @@ def _nested(op: Any) -> Iterator[ir.Operation]:
                 yield from _nested(inner)
 
 
-def _is_unknown(op: ir.Operation, known: Iterable[str]) -> bool:
+def _is_unknown(op: ir.Operation, known: Container[str]) -> bool:
     return op.name == "stablehlo.composite" and ods.attr(op, "name") not in known
 
 

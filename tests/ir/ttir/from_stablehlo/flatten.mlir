@@ -91,3 +91,14 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.5:3>> {
   %1 = stablehlo.add %0, %0 : tensor<2x!quant.uniform<i8:f32, 0.5:3>>
   return %1 : tensor<2x!quant.uniform<i8:f32, 0.5:3>>
 }
+
+// -----
+
+// What only CHLO has is written out.
+// CHECK-LABEL: @main(
+// CHECK: "ttir.exp"
+// CHECK-NOT: chlo
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = chlo.sinh %a : tensor<2xf32> -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -18,9 +18,9 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> 
 // Index vectors along the first dimension, of components (column, row): row number = 3 * column + row.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
+  // CHECK: "ttir.permute"(%arg1) {permutation = array<i64: 1, 0>}
   // CHECK: "ttir.permute"(%arg0) {permutation = array<i64: 1, 0, 2>}
   // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 18, 4>}
-  // CHECK: "ttir.permute"(%arg1) {permutation = array<i64: 1, 0>}
   // CHECK: [[STRIDE:%[0-9]+]] = "ttir.full"() {fill_value = 3 : i64
   // CHECK: "ttir.multiply"({{.*}}, [[STRIDE]])
   // CHECK: "ttir.embedding"({{.*}}, [[TABLE]])
@@ -34,10 +34,13 @@ func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
 
 // -----
 
-// What the body computes is how updates meet what is there.
+// What the body computes is how updates meet what is there. Those outside go to a row more; PyTorch's are inside.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> (tensor<10x4xf32>, tensor<10x4xf32>) {
-  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Sum"} : (tensor<10x4xf32>, tensor<3x4xi32>, tensor<3x4xf32>)
+  // CHECK: [[OUTSIDE:%[0-9]+]] = "ttir.full"() {fill_value = 10 : i64, shape = array<i64: 1, 1>}
+  // CHECK: "ttir.where"({{.*}}, [[OUTSIDE]])
+  // CHECK: [[MORE:%[0-9]+]] = "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Sum"} : (tensor<11x4xf32>, tensor<3x4xi32>, tensor<3x4xf32>)
+  // CHECK: "ttir.slice_static"([[MORE]]) {begins = array<i64: 0, 0>, ends = array<i64: 10, 4>
   %0 = "stablehlo.scatter"(%t, %i, %u) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
@@ -45,13 +48,13 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) 
   }) {
     scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
   } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
-  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Invalid"}
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Invalid"} : (tensor<10x4xf32>,
   %1 = "stablehlo.scatter"(%t, %i, %u) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %b : tensor<f32>
   }) {
     scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
-  } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32>
+  } : (tensor<10x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<10x4xf32> loc("index_put: aten.index_put.default")
   return %0, %1 : tensor<10x4xf32>, tensor<10x4xf32>
 }
 
@@ -64,4 +67,23 @@ func.func @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
   // CHECK: "ttir.embedding"([[ROWS]],
   %0 = stablehlo.reverse %x, dims = [0] : tensor<4x3xf32>
   return %0 : tensor<4x3xf32>
+}
+
+// -----
+
+// Windows of two rows in each batch: moved back to where they fit, then two row numbers for each.
+// CHECK-LABEL: @main(
+func.func @main(%t: tensor<3x10x4xf32>, %i: tensor<3x5xi32>) -> tensor<3x5x2x4xf32> {
+  // CHECK: [[BATCH:%[0-9]+]] = "ttir.arange"() {arange_dimension = 0 : i64, end = 3
+  // CHECK: [[LATEST:%[0-9]+]] = "ttir.full"() {fill_value = 8 : i64
+  // CHECK: "ttir.minimum"({{.*}}, [[LATEST]])
+  // CHECK: [[OFFSETS:%[0-9]+]] = "ttir.constant"() {value = dense<{{\[\[0, 3\]\]}}> : tensor<1x2xi32>}
+  // CHECK: "ttir.add"({{.*}}, [[OFFSETS]]) : (tensor<15x1xi32>, tensor<1x2xi32>)
+  // CHECK: "ttir.embedding"({{.*}}) : (tensor<30xi32>, tensor<30x4xf32>)
+  %0 = "stablehlo.gather"(%t, %i) {
+    dimension_numbers = #stablehlo.gather<offset_dims = [2, 3], operand_batching_dims = [0], start_indices_batching_dims = [0],
+      start_index_map = [1], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 2, 4>, indices_are_sorted = false
+  } : (tensor<3x10x4xf32>, tensor<3x5xi32>) -> tensor<3x5x2x4xf32>
+  return %0 : tensor<3x5x2x4xf32>
 }

@@ -1,14 +1,14 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// Slices wider than one row.
+// Index vectors without components.
 // CHECK: error: stablehlo.gather is not supported in stage stablehlo-to-ttir
 // CHECK: at loc("-":7:8)
-func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>) -> tensor<3x2x4xf32> {
+func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x0xi64>) -> tensor<3x10x4xf32> {
   %0 = "stablehlo.gather"(%t, %i) {
-    dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>,
-    slice_sizes = array<i64: 2, 4>, indices_are_sorted = false
-  } : (tensor<10x4xf32>, tensor<3x1xi64>) -> tensor<3x2x4xf32>
-  return %0 : tensor<3x2x4xf32>
+    dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [], index_vector_dim = 1>,
+    slice_sizes = array<i64: 10, 4>, indices_are_sorted = false
+  } : (tensor<10x4xf32>, tensor<3x0xi64>) -> tensor<3x10x4xf32>
+  return %0 : tensor<3x10x4xf32>
 }
 
 // -----

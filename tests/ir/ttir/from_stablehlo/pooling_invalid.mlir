@@ -1,12 +1,12 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// A window over channels.
+// A product of windows.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x2x8x6xf32> {
-  %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %init = stablehlo.constant dense<1.0> : tensor<f32>
   %0 = "stablehlo.reduce_window"(%x, %init) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %c = stablehlo.maximum %a, %b : tensor<f32>
+    %c = stablehlo.multiply %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
   }) {window_dimensions = array<i64: 1, 2, 1, 1>}
     : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x2x8x6xf32>
@@ -15,17 +15,17 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x2x8x6xf32> {
 
 // -----
 
-// Two dimensions at once are no cumulative sum.
+// A sum of elements that are apart.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xf32>) -> tensor<3x5xf32> {
+func.func @main(%x: tensor<4x5xf32>) -> tensor<2x5xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = "stablehlo.reduce_window"(%x, %init) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {window_dimensions = array<i64: 2, 5>, padding = dense<[[0, 0], [4, 0]]> : tensor<2x2xi64>}
-    : (tensor<4x5xf32>, tensor<f32>) -> tensor<3x5xf32>
-  return %0 : tensor<3x5xf32>
+  }) {window_dimensions = array<i64: 2, 1>, window_dilations = array<i64: 2, 1>}
+    : (tensor<4x5xf32>, tensor<f32>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
 }
 
 // -----

@@ -20,6 +20,13 @@ def table_of(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]
     return b("ttir.reshape", b("ttir.permute", x, permutation=[*indexed, *rest]), shape=[rows, columns]), rest
 
 
+def part(b: Builder, x: Any, dim: int, start: int, end: int) -> Any:
+    """The elements of `x` from `start` to before `end` along `dim`."""
+    begins, ends = [0] * len(shape(x)), shape(x)
+    begins[dim], ends[dim] = start, end
+    return b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(ends))
+
+
 def look_up(b: Builder, x: Any, dim: int, places: Any) -> Any:
     """The elements of `x` at a vector of places along `dim`."""
     table, rest = table_of(b, x, [dim])

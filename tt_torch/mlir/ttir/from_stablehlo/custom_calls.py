@@ -10,6 +10,7 @@ from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.ttir.from_stablehlo.arranging import part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.dynamic import written
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
@@ -32,8 +33,8 @@ def fill_cache(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
     """`x` over the first positions of a part of the batch. The cache is (B, heads, S, D), `x` is (b, heads, s, D)."""
     cache, x = operands
     row = int(a["batch_offset"])
-    rest = _part(b, _part(b, cache, 0, row, shape(x)[0]), 2, shape(x)[2])
-    return _with_rows(b, cache, _joined(b, [x, rest], 2), row)
+    rows = part(b, cache, 0, row, row + shape(x)[0])
+    return _joined(b, cache, 0, row, _joined(b, rows, 2, 0, x))
 
 
 def update_cache(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
@@ -41,8 +42,8 @@ def update_cache(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
     cache, x, position = operands
     row, users = int(a["batch_offset"]), shape(x)[2]
     rows = b("ttir.permute", x, permutation=[2, 1, 0, 3])
-    rows = written(b, _part(b, cache, 0, row, users), rows, [None, None, position, None], [2])
-    return _with_rows(b, cache, rows, row)
+    rows = written(b, part(b, cache, 0, row, row + users), rows, [None, None, position, None], [2])
+    return _joined(b, cache, 0, row, rows)
 
 
 def attention(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
@@ -87,23 +88,12 @@ def _scale(query: Any, a: dict[str, Any]) -> float:
     return float(a["scale"]) if "scale" in a else shape(query)[-1] ** -0.5
 
 
-def _part(b: Builder, x: Any, dim: int, start: int, count: int | None = None) -> Any:
-    """`count` elements along `dim`, or all that follow; None when there are none."""
-    begins, ends = [0] * len(shape(x)), shape(x)
-    begins[dim], ends[dim] = start, ends[dim] if count is None else start + count
-    return (
-        b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(ends)) if begins[dim] < ends[dim] else None
-    )
-
-
-def _joined(b: Builder, parts: list[Any], dim: int) -> Any:
-    parts = [part for part in parts if part is not None]
-    return b("ttir.concat", parts, dim=dim) if len(parts) > 1 else parts[0]
-
-
-def _with_rows(b: Builder, cache: Any, rows: Any, row: int) -> Any:
-    """The cache with the batch's entries from `row` on replaced."""
-    return _joined(b, [_part(b, cache, 0, 0, row), rows, _part(b, cache, 0, row + shape(rows)[0])], 0)
+def _joined(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
+    """`x` with `new` in the place of what it has along `dim` from `start` on."""
+    end, size = start + shape(new)[dim], shape(x)[dim]
+    before = [part(b, x, dim, 0, start)] if start else []
+    after = [part(b, x, dim, end, size)] if end < size else []
+    return b("ttir.concat", [*before, new, *after], dim=dim) if before or after else new
 
 
 CALLS: dict[str, Expand] = {

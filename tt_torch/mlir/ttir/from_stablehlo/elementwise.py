@@ -105,6 +105,11 @@ def invert(op: Any, b: Builder) -> Any:
     return b("ttir.logical_not" if isinstance(dtype(x), ir.BF16Type) else "ttir.bitwise_not", x)
 
 
+@RULES.rewrites("chlo.square")
+def square(op: Any, b: Builder) -> Any:
+    return b("ttir.multiply", op.operands[0], op.operands[0])
+
+
 @RULES.rewrites("stablehlo.compare", "chlo.broadcast_compare")
 def compare(op: Any, b: Builder) -> Any:
     lhs, rhs = _aligned(op, b)

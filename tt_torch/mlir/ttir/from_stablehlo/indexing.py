@@ -1,18 +1,23 @@
 """gather and scatter as look-ups and updates of rows.
 
 The indexed dimensions of the operand are moved to the front and collapsed into one, the others into a second:
-a table of rows. Index vectors become row numbers, and both ops work on the table.
+a table of rows. Index vectors become row numbers, one for each place of their window, and both ops work on the table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.mlir.rules import Builder, dtype, shape
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir.context import node_of
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, table_of
+from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, part, table_of
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
@@ -20,45 +25,91 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
 
 
-def _rows(b: Builder, indices: Any, vector_dim: int, sizes: Sequence[int]) -> Any:
-    """Row numbers from index vectors, whose components count dimensions of `sizes`; vectors flattened."""
+@dataclass(frozen=True)
+class Places:
+    """Where windows of an operand begin: index vectors flattened to (count, 1) per indexed dimension."""
+
+    dims: list[int]
+    starts: list[Any]
+    count: int
+
+    def rows(self, b: Builder, size: Sequence[int], window: Sequence[int]) -> Any:
+        """Row numbers of all places of the windows, (count * places), in a table whose rows `dims` make."""
+        total = None
+        for i, start in enumerate(self.starts):
+            stride = math.prod(size[d] for d in self.dims[i + 1 :])
+            if stride != 1:
+                start = b("ttir.multiply", start, full(b, [1, 1], dtype(start), stride))
+            total = start if total is None else b("ttir.add", total, start)
+        inside = [window[d] for d in self.dims]
+        if math.prod(inside) != 1:
+            total = b("ttir.add", total, _constant(b, _offsets([size[d] for d in self.dims], inside), dtype(total)))
+        return b("ttir.reshape", total, shape=[self.count * math.prod(inside)])
+
+
+def _offsets(sizes: list[int], window: list[int]) -> np.ndarray:
+    """Row numbers of a window's places, from its first one."""
+    return np.ravel_multi_index(np.indices(window).reshape(len(window), -1), sizes).reshape(1, -1)
+
+
+def _constant(b: Builder, values: np.ndarray, element: ir.Type) -> Any:
+    kind = tensor(values.shape, element)
+    numbers = np.ascontiguousarray(values, np.int32 if str(element) == "i32" else np.uint32)
+    return b("ttir.constant", type=kind, value=ir.DenseElementsAttr.get(numbers, type=kind))
+
+
+def _places(b: Builder, indices: Any, vector_dim: int, dims: Sequence[int], batching: dict[int, int]) -> Places:
+    """`dims` are what the components of index vectors count; `batching` maps dimensions of the operand to those of the
+    indices that count the same."""
     if vector_dim == len(shape(indices)):
         indices = b("ttir.reshape", indices, shape=[*shape(indices), 1])
     order = [d for d in range(len(shape(indices))) if d != vector_dim] + [vector_dim]
     indices = b("ttir.permute", indices, permutation=order)
-    count = math.prod(shape(indices)[:-1])
-    vectors = b("ttir.reshape", indices, shape=[count, len(sizes)])
-    total = None
-    for i in range(len(sizes)):
-        part = b("ttir.slice_static", vectors, begins=[0, i], ends=[count, i + 1], step=[1, 1])
-        stride = math.prod(sizes[i + 1 :])
-        if stride != 1:
-            part = b("ttir.multiply", part, full(b, [1, 1], dtype(part), stride))
-        total = part if total is None else b("ttir.add", total, part)
-    return b("ttir.reshape", total, shape=[count])
+    size = shape(indices)[:-1]
+    count = math.prod(size)
+    vectors = b("ttir.reshape", indices, shape=[count, len(dims)])
+    starts = [part(b, vectors, 1, i, i + 1) for i in range(len(dims))]
+    for own in batching.values():
+        along = own - (own > vector_dim)
+        kind = tensor(size, dtype(indices))
+        counted = b("ttir.arange", type=kind, start=0, end=size[along], step=1, arange_dimension=along)
+        starts.append(b("ttir.reshape", counted, shape=[count, 1]))
+    return Places([*dims, *batching], starts, count)
+
+
+def _is_pytorchs(op: Any) -> bool:
+    """Whether PyTorch wrote the indices, which are in range: it says so itself where they are not."""
+    return bool(node_of(op.location)[0])
 
 
 @RULES.rewrites("stablehlo.gather")
 def gather(op: Any, b: Builder) -> Any:
+    """Windows that would reach over an end are moved back. Of dimensions without an index, the first part is taken."""
     x, indices = op.operands
-    dims = attrs.gather(op)
-    indexed, sizes = list(dims.start_index_map), attrs.ints(op, "slice_sizes")
-    whole = all(sizes[d] == (1 if d in indexed else s) for d, s in enumerate(shape(x)))
-    if (
-        not indexed
-        or not whole
-        or list(dims.operand_batching_dims)
-        or sorted(dims.collapsed_slice_dims) != sorted(indexed)
-    ):
+    dims, window = attrs.gather(op), attrs.ints(op, "slice_sizes")
+    batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
+    if not list(dims.start_index_map) and not batching:
         return None
-    table, rest = table_of(b, x, indexed)
-    rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
-    looked_up = b("ttir.embedding", rows, table)
+    places = _places(b, indices, dims.index_vector_dim, list(dims.start_index_map), batching)
+    for d in range(len(window)):
+        if d not in places.dims and window[d] != shape(x)[d]:
+            x = part(b, x, d, 0, window[d])
+    if not _is_pytorchs(op):
+        starts = [_within(b, v, shape(x)[d] - window[d]) for d, v in zip(places.dims, places.starts, strict=True)]
+        places = Places(places.dims, starts, places.count)
+    table, rest = table_of(b, x, places.dims)
+    looked_up = b("ttir.embedding", places.rows(b, shape(x), window), table)
     result, offsets = shape(op.results[0]), list(dims.offset_dims)
     batch = [d for d in range(len(result)) if d not in offsets]
-    made = [*batch, *offsets]  # the result's dimensions in the order in which the look-up has them
-    looked_up = b("ttir.reshape", looked_up, shape=[*(result[d] for d in batch), *(shape(x)[d] for d in rest)])
+    kept = [d for d in [*places.dims, *rest] if d not in dims.collapsed_slice_dims and d not in batching]
+    made = [*batch, *(offsets[sorted(kept).index(d)] for d in kept)]  # the result's dimensions as the look-up has them
+    looked_up = b("ttir.reshape", looked_up, shape=[result[d] for d in made])
     return b("ttir.permute", looked_up, permutation=[made.index(d) for d in range(len(result))])
+
+
+def _within(b: Builder, start: Any, latest: int) -> Any:
+    start = b("ttir.maximum", start, full(b, [1, 1], dtype(start), 0))
+    return b("ttir.minimum", start, full(b, [1, 1], dtype(start), latest))
 
 
 @RULES.rewrites("stablehlo.reverse")
@@ -68,27 +119,57 @@ def reverse(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.scatter")
 def scatter(op: Any, b: Builder) -> Any:
+    """Updates of windows that reach over an end are dropped: they go to a row of their own, which is cut off."""
     if len(op.results) != 1:
         return None
     x, indices, updates = op.operands
-    dims = attrs.scatter(op)
-    indexed, windows = list(dims.scattered_dims_to_operand_dims), list(dims.update_window_dims)
+    dims, size = attrs.scatter(op), shape(x)
+    batching = dict(zip(dims.input_batching_dims, dims.scatter_indices_batching_dims, strict=True))
     reduce = "Invalid" if _overwrites(op) else REDUCES.get(body_op(op))
-    rest_whole = [shape(updates)[w] for w in windows] == [s for d, s in enumerate(shape(x)) if d not in indexed]
-    if reduce is None or not indexed or sorted(dims.inserted_window_dims) != sorted(indexed) or not rest_whole:
+    if reduce is None or not (list(dims.scattered_dims_to_operand_dims) or batching):
         return None
-    table, rest = table_of(b, x, indexed)
-    rows = _rows(b, indices, dims.index_vector_dim, [shape(x)[d] for d in indexed])
+    windows = list(dims.update_window_dims)
+    kept = [d for d in range(len(size)) if d not in dims.inserted_window_dims and d not in batching]
+    window = [1] * len(size)
+    for d, w in zip(kept, windows, strict=True):
+        window[d] = shape(updates)[w]
+    places = _places(b, indices, dims.index_vector_dim, list(dims.scattered_dims_to_operand_dims), batching)
+    zero = full(b, [1, 1], dtype(places.starts[0]), 0)
+    partial = [d for d in kept if d not in places.dims and window[d] != size[d]]  # their windows begin at zero
+    places = Places([*places.dims, *partial], [*places.starts, *[zero] * len(partial)], places.count)
+    rows = places.rows(b, size, window)
+    table, rest = table_of(b, x, places.dims)
     batch = [d for d in range(len(shape(updates))) if d not in windows]
-    count, columns = shape(rows)[0], shape(table)[1]
-    source = b("ttir.permute", updates, permutation=[*batch, *windows])
-    source = b("ttir.reshape", source, shape=[count, columns])
-    index = b("ttir.reshape", rows, shape=[count, 1])
-    index = b("ttir.broadcast", index, broadcast_dimensions=[1, columns])
-    written = b("ttir.scatter", table, index, source, dim=0, scatter_reduce_type=reduce)
-    order = [*indexed, *rest]
-    written = b("ttir.reshape", written, shape=[shape(x)[d] for d in order])
+    inside = [windows[kept.index(d)] for d in [*places.dims, *rest] if d in kept]
+    source = b("ttir.permute", updates, permutation=[*batch, *inside])
+    source = b("ttir.reshape", source, shape=[shape(rows)[0], shape(table)[1]])
+    written = _updated(b, table, source, reduce, rows, None if _is_pytorchs(op) else _inside(b, places, size, window))
+    order = [*places.dims, *rest]
+    written = b("ttir.reshape", written, shape=[size[d] for d in order])
     return b("ttir.permute", written, permutation=[order.index(d) for d in range(len(order))])
+
+
+def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[int]) -> Any:
+    """Which windows are inside the operand, as (count, 1)."""
+    inside = None
+    for d, start in zip(places.dims, places.starts, strict=True):
+        for name, limit in (("ge", 0), ("le", size[d] - window[d])):
+            one = b(f"ttir.{name}", start, full(b, [1, 1], dtype(start), limit))
+            inside = one if inside is None else b("ttir.logical_and", inside, one)
+    return inside
+
+
+def _updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside: Any) -> Any:
+    """The table with the source's rows written or reduced into the given ones, as far as these are inside."""
+    size = shape(table)
+    if inside is not None:
+        table = b("ttir.concat", [table, full(b, [1, size[1]], dtype(table), 0)], dim=0)
+        per_window = b("ttir.reshape", rows, shape=[shape(inside)[0], shape(rows)[0] // shape(inside)[0]])
+        rows = b("ttir.where", inside, per_window, full(b, [1, 1], dtype(rows), size[0]))
+    index = b("ttir.reshape", rows, shape=[shape(source)[0], 1])
+    index = b("ttir.broadcast", index, broadcast_dimensions=[1, size[1]])
+    written = b("ttir.scatter", table, index, source, dim=0, scatter_reduce_type=reduce)
+    return written if inside is None else part(b, written, 0, 0, size[0])
 
 
 def _overwrites(op: Any) -> bool:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.reduction import counts
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
+Key = tuple[int, bool]  # which operand decides the order, and whether the largest comes first
+
 
 @RULES.rewrites("stablehlo.sort")
 def sort(op: Any, b: Builder) -> Any:
-    """TTNN sorts one tensor and gives the positions; the other operands are gathered by these."""
-    dim, stable = attrs.integer(op, "dimension"), op.operation.attributes["is_stable"].value
-    compared = _compared(op)
-    if compared is None:
+    """TTNN sorts one tensor and gives the positions; the other operands are gathered by these. By several keys, the
+    last one first: stable sorts by the others keep its order."""
+    dim, stable = attrs.integer(op, "dimension"), bool(ods.attr(op, "is_stable"))
+    block = op.operation.regions[0].blocks[0]
+    keys = _keys(list(block.operations)[-1].operands[0], list(block.arguments))
+    if keys is None:
         return None
-    key, descending = compared
-    values, positions = b("ttir.sort", op.operands[key], dim=dim, descending=descending, stable=stable)
-    others = (positions if counts(x, dim) else b("ttir.gather", x, positions, dim=dim) for x in op.operands)
-    return [values if i == key else x for i, x in enumerate(others)]
+    values, order = None, None
+    for i, (key, descending) in enumerate(reversed(keys)):
+        x = op.operands[key] if order is None else b("ttir.gather", op.operands[key], order, dim=dim)
+        values, positions = b("ttir.sort", x, dim=dim, descending=descending, stable=stable or i > 0)
+        order = positions if order is None else b("ttir.gather", order, positions, dim=dim)
+    others = (order if counts(x, dim) else b("ttir.gather", x, order, dim=dim) for x in op.operands)
+    return [values if i == keys[0][0] else x for i, x in enumerate(others)]
 
 
 @RULES.rewrites("chlo.top_k")
@@ -30,15 +38,38 @@ def top_k(op: Any, b: Builder) -> Any:
     return b("ttir.topk", x, k=attrs.integer(op, "k"), dim=len(shape(x)) - 1, largest=True, sorted=True)
 
 
-def _compared(op: Any) -> tuple[int, bool] | None:
-    """Which operand decides the order, and whether the largest comes first. None for other comparators."""
-    block = op.operation.regions[0].blocks[0]
-    compare, *rest = (o.operation for o in block.operations)
-    arguments = list(block.arguments)
-    if compare.name != "stablehlo.compare" or len(rest) != 1:
+def _keys(condition: Any, arguments: list[Any]) -> list[Key] | None:
+    """What a comparator goes by, from what it returns: a < b, or a < b | a == b & <the next keys>."""
+    if either := producer(condition, "stablehlo.or"):
+        first, both = (v for v in either.operands)
+        equal = producer(both, "stablehlo.and")
+        rest = equal and _keys(equal.operands[1], arguments)
+        key = _key(first, arguments, "LG")
+        return [key, *rest] if key and rest and _key(equal.operands[0], arguments, "E") == (key[0], False) else None
+    key = _key(condition, arguments, "LG")
+    return key and [key]
+
+
+def _key(condition: Any, arguments: list[Any], directions: str) -> Key | None:
+    compare = producer(condition, "stablehlo.compare")
+    if compare is None or (direction := attrs.direction(compare))[0] not in directions:
         return None
-    places = [arguments.index(v) if v in arguments else -1 for v in compare.operands]
-    direction = attrs.direction(compare)
-    if places[0] % 2 or places[1] != places[0] + 1 or direction[0] not in "LG":
+    places = [arguments.index(v) if v in arguments else -1 for v in map(_canonical, compare.operands)]
+    if places[0] % 2 or places[1] != places[0] + 1:
         return None
     return places[0] // 2, direction[0] == "G"
+
+
+def _canonical(value: Any) -> Any:
+    """JAX compares elements of which one zero and one NaN stand for all, as the device's order has it anyway."""
+    while choice := producer(value, "stablehlo.select"):
+        chosen = producer(choice.operands[1], "stablehlo.constant")
+        if chosen is None or producer(choice.operands[0], "stablehlo.compare") is None or _is_number(chosen):
+            return value
+        value = choice.operands[2]
+    return value
+
+
+def _is_number(constant: Any) -> bool:
+    number = attrs.splat(constant.attributes["value"])
+    return number != 0 and number == number

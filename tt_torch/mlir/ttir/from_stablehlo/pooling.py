@@ -1,64 +1,173 @@
-"""reduce_window: pooling over the last two dimensions, and cumulative sums."""
+"""reduce_window: pooling over any dimensions, two at a time, and what runs along one. Its gradient."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from torch_mlir import ir
+
+from tt_torch.mlir import infer
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.arranging import padded, part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
-from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
+from tt_torch.mlir.ttir.from_stablehlo.reduction import REDUCTIONS, body_op, neutral
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 
 
+@dataclass(frozen=True)
+class Span:
+    """A window along one dimension."""
+
+    size: int
+    stride: int
+    dilation: int
+    low: int
+    high: int
+
+    def slides(self) -> bool:
+        return (self.size, self.stride, self.low, self.high) != (1, 1, 0, 0)
+
+
+def spans(op: Any) -> list[Span] | None:
+    """The windows of all dimensions; None where padding crops or elements are spread."""
+    sizes = attrs.ints(op, "window_dimensions")
+    ones = [1] * len(sizes)
+    strides, dilations = (attrs.ints(op, f"window_{name}") or ones for name in ("strides", "dilations"))
+    pads = attrs.ints(op, "padding") or [0] * 2 * len(sizes)
+    if min(pads) < 0 or any(d != 1 for d in attrs.ints(op, "base_dilations") or []):
+        return None
+    return [Span(*v) for v in zip(sizes, strides, dilations, pads[::2], pads[1::2], strict=True)]
+
+
 @RULES.rewrites("stablehlo.reduce_window")
 def reduce_window(op: Any, b: Builder) -> Any:
-    if len(op.results) != 1 or any(d != 1 for d in attrs.ints(op, "base_dilations") or [1]):
+    windows, combine, x = spans(op), body_op(op), op.operands[0]
+    if len(op.results) != 1 or windows is None or combine not in REDUCTIONS or combine in ("and", "or"):
         return None
-    x, combine = op.operands[0], body_op(op)
-    window = attrs.ints(op, "window_dimensions")
-    rank = len(window)
-    ones = [1] * rank
-    stride, dilation = attrs.ints(op, "window_strides") or ones, attrs.ints(op, "window_dilations") or ones
-    pads = attrs.ints(op, "padding") or [0] * 2 * rank
-    scanned = _scanned(shape(x), window, pads)
-    if combine == "add" and scanned is not None and stride == dilation == ones and splat_of(op.operands[1]) == 0:
-        return b("ttir.cumsum", x, dim=scanned)
-    if rank not in (3, 4) or [*window[:2], *stride[:2]] != [1] * 4 or any(pads[:4]) or min(pads) < 0:
+    initial = splat_of(op.operands[1])
+    if not neutral(REDUCTIONS[combine], initial, dtype(x), False):
         return None
-    if rank == 3:  # a height of one
-        window, stride, dilation = ([*v[:2], 1, v[2]] for v in (window, stride, dilation))
-        pads = [*pads[:4], 0, 0, *pads[4:]]
-        x = b("ttir.reshape", x, shape=[*shape(x)[:2], 1, shape(x)[2]])
-    sizes = {"kernel_size": window[2:], "stride": stride[2:], "dilation": dilation[2:], "padding": pads[4:]}
-    pooled = _pool(op, b, x, combine, sizes)
-    return pooled if pooled is None else b("ttir.reshape", pooled, shape=shape(op.results[0]))
+    sliding = [d for d, window in enumerate(windows) if window.slides()]
+    if len(sliding) == 1 and (forward := _runs(windows[sliding[0]], shape(x)[sliding[0]])) is not None:
+        return _running(b, x, sliding[0], combine, forward)
+    dilated = any(windows[d].dilation > 1 for d in sliding)
+    if combine == "multiply" or (combine == "add" and dilated) or not isinstance(dtype(x), ir.FloatType):
+        return None
+    if combine == "minimum":
+        return b("ttir.neg", _pooled(b, b("ttir.neg", x), "maximum", sliding, windows))
+    return _pooled(b, x, combine, sliding, windows)
+
+
+def _runs(window: Span, size: int) -> bool | None:
+    """Whether each position sees all before it (True) or after it (False); None for other windows."""
+    if (window.size, window.stride, window.dilation) != (size, 1, 1):
+        return None
+    return {(size - 1, 0): True, (0, size - 1): False}.get((window.low, window.high))
+
+
+def _running(b: Builder, x: Any, dim: int, combine: str, forward: bool) -> Any:
+    """Of the elements up to each one; where there is no op for it, of the last 1, 2, 4, ... of them."""
+    if forward and combine in ("add", "multiply"):
+        return b("ttir.cumsum" if combine == "add" else "ttir.cumprod", x, dim=dim)
+    size, reach = shape(x)[dim], 1
+    while reach < size:
+        both = b(f"ttir.{combine}", part(b, x, dim, 0, size - reach), part(b, x, dim, reach, size))
+        ends = [part(b, x, dim, 0, reach), both] if forward else [both, part(b, x, dim, size - reach, size)]
+        x, reach = b("ttir.concat", ends, dim=dim), 2 * reach
+    return x
+
+
+def _pooled(b: Builder, x: Any, combine: str, sliding: Sequence[int], windows: Sequence[Span]) -> Any:
+    """Maxima or sums, over two dimensions after the other. Padding beyond half a window, which the library refuses, is
+    made by itself."""
+    if any(2 * max(windows[d].low, windows[d].high) > windows[d].size for d in sliding):
+        pads = [p if d in sliding else 0 for d, w in enumerate(windows) for p in (w.low, w.high)]
+        x = padded(b, x, pads, -math.inf if combine == "maximum" else 0.0)
+        windows = [Span(w.size, w.stride, w.dilation, 0, 0) for w in windows]
+    for i in range(0, len(sliding), 2):
+        x = _pooled_over(b, x, combine, sliding[i : i + 2], windows)
+    return x
+
+
+def _pooled_over(b: Builder, x: Any, combine: str, dims: Sequence[int], windows: Sequence[Span]) -> Any:
+    images = Images(shape(x), dims)
+    pair = [Span(1, 1, 1, 0, 0)] * (2 - len(dims)) + [windows[d] for d in dims]
+    sizes = images.attributes(pair) | {
+        "padding": [p for end in ("low", "high") for p in (getattr(w, end) for w in pair)]
+    }
+    flat = flatten(b, images.of(b, x), NCHW)
+    if combine == "maximum":
+        flat = b("ttir.max_pool2d", flat, **sizes)
+    else:
+        flat = b("ttir.avg_pool2d", flat, count_include_pad=True, **sizes)
+        flat = b("ttir.multiply", flat, full(b, [1, 1, 1, 1], dtype(x), math.prod(w.size for w in pair)))
+    out = [
+        infer.window(n, w.size, w.stride, w.low + w.high, w.dilation)
+        for n, w in zip(images.nchw[2:], pair, strict=True)
+    ]
+    pooled = unflatten(b, flat, [images.nchw[0], *out, images.nchw[1]], NCHW)
+    return images.back(b, pooled, out[2 - len(dims) :])
+
+
+class Images:
+    """A tensor seen as (N, C, H, W), of which `dims` are the last one or two; the channels are the last other one."""
+
+    def __init__(self, size: Sequence[int], dims: Sequence[int]) -> None:
+        others = [d for d in range(len(size)) if d not in dims]
+        self.others = [size[d] for d in others]
+        self.order = [*others, *dims]
+        edges = [1] * (2 - len(dims)) + [size[d] for d in dims]
+        self.nchw = [math.prod(self.others[:-1]), *(self.others[-1:] or [1]), *edges]
+
+    def attributes(self, pair: Sequence[Span]) -> dict[str, Any]:
+        batch, channels, height, width = self.nchw
+        sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
+        names = (("kernel_size", "size"), ("stride", "stride"), ("dilation", "dilation"))
+        return sizes | {name: [getattr(w, field) for w in pair] for name, field in names}
+
+    def of(self, b: Builder, x: Any) -> Any:
+        if self.order != sorted(self.order):
+            x = b("ttir.permute", x, permutation=self.order)
+        edges = shape(x)[len(self.others) :]
+        size = [*self.nchw[:2], *[1] * (2 - len(edges)), *edges]
+        return x if shape(x) == size else b("ttir.reshape", x, shape=size)
+
+    def back(self, b: Builder, x: Any, edges: Sequence[int]) -> Any:
+        size = [*self.others, *edges]
+        x = x if shape(x) == size else b("ttir.reshape", x, shape=size)
+        if self.order == sorted(self.order):
+            return x
+        return b("ttir.permute", x, permutation=[self.order.index(d) for d in range(len(size))])
 
 
 @RULES.rewrites("stablehlo.select_and_scatter")
 def select_and_scatter(op: Any, b: Builder) -> Any:
-    """The gradient of max pooling over the last two dimensions: added up where the first maxima are."""
+    """The gradient of max pooling over one or two dimensions: added up where the first maxima are."""
     x, source, initial = op.operands
+    windows = spans(op)
     selected, scattered = (_only_compare(region) for region in op.operation.regions)
-    window = attrs.ints(op, "window_dimensions") or []
-    stride, pads = attrs.ints(op, "window_strides") or [1] * 4, attrs.ints(op, "padding") or [0] * 8
-    top, bottom, left, right = pads[4:] or [0] * 4
-    if (selected, scattered) != ("GE", "add") or splat_of(initial) != 0 or len(window) != 4:
+    if (selected, scattered) != ("GE", "add") or splat_of(initial) != 0 or windows is None:
         return None
-    if [*window[:2], *stride[:2]] != [1] * 4 or any(pads[:4]) or (top, left) != (bottom, right) or min(pads) < 0:
+    dims = [d for d, window in enumerate(windows) if window.slides()]
+    if not 1 <= len(dims) <= 2 or any(windows[d].low != windows[d].high for d in dims):
         return None
-    batch, channels, height, width = shape(x)
-    sizes: dict[str, Any] = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
-    sizes |= {"kernel_size": window[2:], "stride": stride[2:], "padding": [top, left] * 2, "dilation": [1, 1]}
-    _, places = b("ttir.max_pool2d_with_indices", flatten(b, x, NCHW), **sizes)
-    places = unflatten(b, places, [batch, *shape(source)[2:], channels], NCHW)
-    count = shape(source)[2] * shape(source)[3]
-    places, source = (b("ttir.reshape", v, shape=[batch * channels, count]) for v in (places, source))
-    zeros = full(b, [batch * channels, height * width], dtype(x), 0)
+    images = Images(shape(x), dims)
+    pair = [Span(1, 1, 1, 0, 0)] * (2 - len(dims)) + [windows[d] for d in dims]
+    sizes = images.attributes(pair) | {"padding": [w.low for w in pair] * 2}
+    _, places = b("ttir.max_pool2d_with_indices", flatten(b, images.of(b, x), NCHW), **sizes)
+    source = images.of(b, source)
+    batch, channels, *edges = shape(source)
+    places = unflatten(b, places, [batch, *edges, channels], NCHW)
+    rows, area = batch * channels, math.prod(images.nchw[2:])
+    places, source = (b("ttir.reshape", v, shape=[rows, math.prod(edges)]) for v in (places, source))
+    zeros = full(b, [rows, area], dtype(x), 0)
     added = b("ttir.scatter", zeros, places, source, dim=1, scatter_reduce_type="Sum")
-    return b("ttir.reshape", added, shape=shape(x))
+    return images.back(b, b("ttir.reshape", added, shape=images.nchw), [shape(x)[d] for d in dims])
 
 
 def _only_compare(region: Any) -> str:
@@ -68,33 +177,3 @@ def _only_compare(region: Any) -> str:
         return ""
     name = ops[0].operation.name
     return attrs.direction(ops[0]) if name == "stablehlo.compare" else name.split(".")[1]
-
-
-def _scanned(sizes: list[int], window: list[int], pads: list[int]) -> int | None:
-    """The dimension of which every position sees all before it, if it is the only one in the window."""
-    wide = [d for d, w in enumerate(window) if w != 1]
-    if len(wide) != 1:
-        return None
-    (dim,) = wide
-    before = [0] * len(pads)
-    before[2 * dim] = sizes[dim] - 1
-    return dim if window[dim] == sizes[dim] and pads == before else None
-
-
-def _pool(op: Any, b: Builder, x: Any, combine: str, sizes: dict[str, Any]) -> Any:
-    """`sizes["padding"]` comes as top, bottom, left, right."""
-    initial = splat_of(op.operands[1])
-    top, bottom, left, right = sizes["padding"]
-    sizes = sizes | {"padding": [top, left, bottom, right]}
-    batch, channels, height, width = shape(x)
-    sizes |= {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
-    if combine == "maximum" and initial == float("-inf"):
-        pooled = b("ttir.max_pool2d", flatten(b, x, NCHW), **sizes)
-    elif combine == "add" and initial == 0 and sizes["dilation"] == [1, 1]:
-        average = b("ttir.avg_pool2d", flatten(b, x, NCHW), count_include_pad=True, **sizes)
-        area = math.prod(sizes["kernel_size"])
-        pooled = b("ttir.multiply", average, full(b, [1, 1, 1, 1], dtype(x), area))
-    else:
-        return None
-    out_height, out_width = ([1, *shape(op.results[0])[2:]])[-2:]
-    return unflatten(b, pooled, [batch, out_height, out_width, channels], NCHW)

@@ -39,12 +39,12 @@ def reduce(op: Any, b: Builder) -> Any:
     boolean = body_op(op) in ("and", "or")
     if target is None or (boolean and not isinstance(dtype(x), ir.BF16Type)):
         return None
-    if not _neutral(target, splat_of(op.operands[1]), dtype(x), boolean):
+    if not neutral(target, splat_of(op.operands[1]), dtype(x), boolean):
         return None
-    return b(f"ttir.{target}", x, dim_arg=dims)
+    return b(f"ttir.{target}", x, dim_arg=dims) if dims else x
 
 
-def _neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
+def neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
     """Whether a reduction may ignore its initial value, which TTIR's have not."""
     if initial is None:
         return False
