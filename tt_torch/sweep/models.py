@@ -49,9 +49,12 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
     config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, results_path=folder, jobs=1, **names)
     path = Path(folder) / f"{config.file_stem}_unique_ops.json"
     path.unlink(missing_ok=True)
+    torch._dynamo.reset()  # the limit of recompilations is not shared with the models before
     compiled = torch.compile(module, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
     with torch.no_grad():
         compiled(**inputs)
+    if not path.exists():
+        return {**labels, "verdict": "error", "error": "OpByOpError", "message": "nothing of the model became a graph"}
     ops = list(unique_ops(json.loads(path.read_bytes())))
     verdicts = Counter(op["verdict"] for op in ops)
     record = {"verdict": "match", **labels, "unique_ops": len(ops), "op_verdicts": dict(verdicts), "file": str(path)}
