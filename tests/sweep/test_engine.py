@@ -27,6 +27,17 @@ def misbehave(how):
     return {"value": len(bytes(10 << 30))}  # more than the limit
 
 
+def killed(who, log):
+    """Is killed, or its fork server is, as long as the log has no line."""
+    with Path(log).open("a+") as file:
+        file.write("run\n")
+        if file.tell() == len("run\n") or who == "always":
+            file.flush()
+            os.kill(os.getppid() if who == "server" else os.getpid(), signal.SIGKILL)
+            time.sleep(600)
+    return {"verdict": "match"}
+
+
 def meet(mine, other):
     Path(mine).touch()
     while not Path(other).exists():
@@ -52,6 +63,14 @@ def test_a_dead_worker_is_replaced_and_its_stderr_kept():
     assert records["a"] == {"depth": "TTNN_IR", "verdict": "crash", "error": "SIGSEGV", "message": "last words"}
     assert records["b"]["error"] == "exit status 3"
     assert records["c"]["value"] == 2
+
+
+def test_a_killed_item_is_run_again_once(tmp_path):
+    whose = ("worker", "server", "always")
+    records = sweep([item(who, killed, who=who, log=str(tmp_path / who)) for who in whose])
+    assert records["worker"] == records["server"] == {"verdict": "match"}
+    assert (records["always"]["verdict"], records["always"]["error"]) == ("crash", "SIGKILL")
+    assert {who: (tmp_path / who).read_text().count("run") for who in whose} == dict.fromkeys(whose, 2)
 
 
 def test_a_hanging_item_is_ended():

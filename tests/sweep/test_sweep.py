@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +16,7 @@ from tt_torch.reports.reading import read as read_file
 from tt_torch.sweep.cli import choose
 from tt_torch.sweep.engine import Item
 from tt_torch.sweep.junit import JUnitFile
-from tt_torch.sweep.results import Results, provenance, read
+from tt_torch.sweep.results import Results, lines, provenance, read
 from tt_torch.sweep.summary import device_only
 from tt_torch.tools.cli import app
 
@@ -60,6 +64,51 @@ def test_a_sweep_of_ops_and_its_resumption(tmp_path):
     assert CliRunner().invoke(app, [*arguments, "--junit-xml", str(junit), "--db", db]).exit_code == 0
     assert output.read_text().splitlines() == lines  # nothing was run twice
     assert len(read_file(junit)) == len(Database(db).latest()) == 4  # but all of it is reported
+
+
+MODELS = """
+import os, signal, time
+from pathlib import Path
+import torch
+from tt_torch.sweep.registry import Model
+
+def make(name):
+    runs = Path(__file__).with_name(name)
+    with runs.open("a") as file:
+        print(os.getpid(), file=file)
+    first = len(runs.read_text().split()) == 1
+    if first and name == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if first and name == "last":
+        time.sleep(600)
+    return torch.nn.Linear(4, 4).eval(), {"input": torch.ones(1, 4)}
+
+MODELS = [Model(name, lambda name=name: make(name)) for name in ("done", "killed", "last")]
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on(tmp_path):
+    """First a worker is killed, then the sweep at its last model: nothing is lost, what was done is not run again."""
+    (tmp_path / "my.py").write_text(MODELS)
+    arguments = ["sweep", str(tmp_path / "my.py"), "-o", str(tmp_path / "r.jsonl")]
+    with subprocess.Popen([sys.executable, "-m", "tt_torch.tools.cli", *arguments]) as sweep:
+        wait(lambda: (tmp_path / "last").exists() and (tmp_path / "last").read_text())
+        sweep.kill()
+    wait(lambda: not Path("/proc", (tmp_path / "last").read_text().strip()).exists())  # no worker outlives it
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0, again.output
+    assert [(r["key"], r["verdict"]) for r in lines(tmp_path / "r.jsonl")] == [
+        (name, "match") for name in ("done", "killed", "last")
+    ]
+    assert [len((tmp_path / name).read_text().split()) for name in ("done", "killed", "last")] == [1, 2, 2]
+
+
+def wait(condition):
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_an_unknown_dtype_is_named():

@@ -8,6 +8,7 @@ import ctypes
 import importlib
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.forkserver
 import os
 import resource
 import signal
@@ -26,6 +27,7 @@ _START_SECONDS = 300  # the first worker waits for the imports of the fork serve
 _STOP_SECONDS = 5
 _STDERR_CHARACTERS = 2000
 _PR_SET_PDEATHSIG = 1
+_KILLED = (-signal.SIGKILL, 255)  # 255: its fork server was killed, which takes it along
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def _wait(workers: list[Worker]) -> None:
 class Worker:
     """A process that runs items one after the other, and is replaced when it dies or is late.
 
-    Processes are forked from a server that has imported `modules` already.
+    Processes are forked from a server that has imported `modules` already. An item whose process is killed (by
+    somebody, or by the kernel for want of memory) is run again, once: it may not be to blame.
     """
 
     def __init__(self, modules: Iterable[str], limits: Limits) -> None:
@@ -99,8 +102,8 @@ class Worker:
             return True
         return False
 
-    def start(self, item: Item) -> None:
-        self.item = item
+    def start(self, item: Item, again: bool = False) -> None:
+        self.item, self.again = item, again
         if self.process is None or self.served == _ITEMS_PER_WORKER:
             self._spawn()
         self.served += 1
@@ -114,13 +117,21 @@ class Worker:
             try:
                 final, values = self.connection.recv()
             except EOFError:
-                return self._failed("crash")
+                return self._died()
             if final:
                 return {**self.notes, **values}
             self.notes |= values
         if time.monotonic() < self.deadline:
             return None
         return self._failed("timeout")
+
+    def _died(self) -> dict[str, Any] | None:
+        self.process.join()
+        if self.process.exitcode not in _KILLED or self.again:
+            return self._failed("crash")
+        self.stop()
+        self.start(self.item, again=True)
+        return None
 
     def _failed(self, verdict: str) -> dict[str, Any]:
         if verdict == "timeout":
@@ -188,7 +199,7 @@ def note(**values: Any) -> None:
 
 def _serve(connection: Any, limits: Limits, log: str) -> None:
     """The life of a worker process."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # an orphan in an endless loop would stay for ever
+    _die_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     output = os.open(log, os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
@@ -202,6 +213,13 @@ def _serve(connection: Any, limits: Limits, log: str) -> None:
             item = connection.recv()
             os.ftruncate(output, 0)
             connection.send((True, _call(item)))
+
+
+def _die_with_parent() -> None:
+    """An orphan in an endless loop would stay for ever. The kernel ends this process with its fork server, and that
+    ends with the sweep's process unless another one holds the pipe between them, which multiprocessing hands on."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.close(multiprocessing.forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
 
 
 def _call(item: Item) -> dict[str, Any]:
