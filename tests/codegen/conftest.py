@@ -9,8 +9,11 @@ import torch
 from ttnn_devices import STAND_IN, network
 
 import tt_torch
+from tt_torch.codegen import device as ttnn_device
 from tt_torch.codegen import environment
 from tt_torch.codegen.check import Checker
+from tt_torch.codegen.device import TtnnDevice
+from tt_torch.runtime import result_forms
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,28 @@ def checkers():
     yield get
     for checker in opened.values():
         checker.close()
+
+
+@pytest.fixture(scope="session")
+def dispatched():
+    """Runs a binary with zeros on a mock device, which stays open for all tests of this process.
+
+    Unlike the checkers' this is the way of device="ttnn": ops are dispatched, and tensors need the memory they take.
+    """
+    opened: dict[str, TtnnDevice] = {}
+
+    def run(binary: bytes, device: str) -> list[torch.Tensor]:
+        described = environment.variables(environment.default_folder(), device)[ttnn_device.MOCK]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv(ttnn_device.MOCK, described)
+            if device not in opened:
+                opened[device] = TtnnDevice(environment.DEVICES[device])
+            program = opened[device].load(binary)
+            return program([torch.zeros(shape, dtype=dtype) for shape, dtype in result_forms(program.inputs)])
+
+    yield run
+    for device in opened.values():
+        device.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,12 @@
-"""Every program of the op table and of small models is one that Tenstorrent's library takes.
+"""Every program of the op table and of small models is one that Tenstorrent's library takes, checked and then run.
 
 Minutes on two cores, hence a marker of its own: `pytest -m conformance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,10 @@ from tt_torch.codegen import environment
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.backend import Observer, compile_captured
 
-pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow]
+pytestmark = [
+    *(pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow),
+    pytest.mark.filterwarnings("ignore:.*mock device"),
+]
 
 ARCHS = environment.DEVICES
 
@@ -33,28 +37,39 @@ def cases() -> Iterator[Any]:
             yield pytest.param(row, dtype, list(ARCHS)[(i + k) % 2], marks=marks, id=f"{row.name}-{str(dtype)[6:]}")
 
 
-def programs(row: Row, dtype: torch.dtype, config: CompilerConfig) -> list[bytes]:
+def recorded(function: Any, device: str, made: list[Any], fullgraph: bool = True) -> Any:
+    """The function compiled for a device; what its programs are run by goes to `made`."""
+    options = BackendOptions(compiler_config=CompilerConfig(arch=ARCHS[device]))
+
+    def backend(gm, arguments):
+        return compile_captured(gm, arguments, options, Observer(made.append, flag=False))
+
+    return torch.compile(function, backend=backend, fullgraph=fullgraph, dynamic=False)
+
+
+def programs(row: Row, dtype: torch.dtype, device: str) -> list[bytes]:
     inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]
-    made: list = []
-
-    def record(gm, arguments):
-        return compile_captured(
-            gm, arguments, BackendOptions(compiler_config=config), Observer(made.append, flag=False)
-        )
-
-    torch._dynamo.reset()
-    torch.compile(row.fn, backend=record, fullgraph=True, dynamic=False)(*inputs)
+    made: list[Any] = []
+    recorded(row.fn, device, made)(*inputs)
     return [executor.binary for executor in made]
 
 
-def failures(checker, binaries: list[bytes]) -> list[tuple[str, ...]]:
-    found = (v for binary in binaries for v in checker.check(binary).failures)
-    return [(v.op, *v.differences, v.code) for v in found]
+@pytest.fixture
+def failures(checkers, dispatched):
+    """Checks binaries on a device and then runs them there: what the check found; raises what the run does."""
+
+    def check(device: str, binaries: Iterable[bytes]) -> list[tuple[str, ...]]:
+        found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
+        for binary in [] if found else binaries:
+            dispatched(binary, device)
+        return found
+
+    return check
 
 
 @pytest.mark.parametrize(("row", "dtype", "device"), cases())
-def test_op_table(row, dtype, device, checkers):
-    assert failures(checkers(device), programs(row, dtype, CompilerConfig(arch=ARCHS[device]))) == []
+def test_op_table(row, dtype, device, failures):
+    assert failures(device, programs(row, dtype, device)) == []
 
 
 MODELS = {
@@ -69,16 +84,16 @@ MODELS = {
 @pytest.mark.parametrize("device", environment.DEVICES)
 @pytest.mark.parametrize("options", [{}, {"dtype": "bf16"}, {"dtype": "bf16", "weight_dtype": "bfp8_b"}], ids=str)
 @pytest.mark.parametrize("name", MODELS)
-def test_layers(name, options, device, checkers):
+def test_layers(name, options, device, failures):
     make, shape = MODELS[name]
     config = CompilerConfig(arch=ARCHS[device], **options)
     binary = tt_torch.compile_model(make().eval(), (torch.randn(shape),), config).binary
-    assert failures(checkers(device), [binary]) == []
+    assert failures(device, [binary]) == []
 
 
 @pytest.mark.parametrize("device", environment.DEVICES)
 @pytest.mark.parametrize("dtype", [None, "bf16"])
-def test_models(dtype, device, checkers):
+def test_models(dtype, device, failures):
     """The demos' models: a residual network and an encoder, with all kinds of their layers."""
     transformers = pytest.importorskip("transformers")
     config = CompilerConfig(dtype=dtype, arch=ARCHS[device])
@@ -86,4 +101,19 @@ def test_models(dtype, device, checkers):
     encoder = transformers.BertModel(transformers.BertConfig(num_hidden_layers=2)).eval()
     for model, inputs in ((residual, torch.randn(1, 3, 224, 224)), (encoder, torch.randint(0, 1000, (1, 128)))):
         binary = tt_torch.compile_model(model, (inputs,), config).binary
-        assert failures(checkers(device), [binary]) == []
+        assert failures(device, [binary]) == []
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "device"), [(torch.optim.AdamW, "n150"), (partial(torch.optim.SGD, momentum=0.9), "p150")]
+)
+def test_training(optimizer, device, failures):
+    """Forward, backward and the optimizer's step of the layers of demos/train_digits.py."""
+    layers = [nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    model, made = nn.Sequential(*layers, nn.Linear(128, 10)), []
+    trained = optimizer(model.parameters(), lr=1e-3)
+    loss = nn.functional.cross_entropy(recorded(model, device, made)(torch.randn(4, 1, 8, 8)), torch.arange(4))
+    loss.backward()
+    recorded(trained.step, device, made, fullgraph=False)()
+    assert len(made) >= 3
+    assert failures(device, [executor.binary for executor in made]) == []
