@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tt_torch.flatbuffer.binary import header, system_desc
+from tt_torch.flatbuffer.decode import decode
 from tt_torch.flatbuffer.encode import encode
 from tt_torch.flatbuffer.schema import SYSTEM_DESC
 from tt_torch.tools.cli import app
@@ -43,6 +45,18 @@ def test_inspect_as_json_is_the_whole_file():
     operation = file["programs"][0]["operations"][-2]
     assert (operation["type_type"], operation["type"]["type"]) == ("EltwiseUnaryOp", "Relu")
     assert file["programs"][0]["inputs"][0]["desc"]["shape"] == [10, 64]
+
+
+def test_inspect_as_json_gives_bytes_by_their_hash(tmp_path):
+    message, data = decode(Path(BINARY).read_bytes()), bytes(range(256))
+    message["programs"][0]["dylibs"] = [{"dylib_id": 0, "raw_file": data}]
+    (tmp_path / "host.ttnn").write_bytes(encode(message))
+    for given, shown in (
+        (["--json"], {"bytes": 256, "sha256": hashlib.sha256(data).hexdigest()}),
+        (["--json", "--all"], list(data)),
+    ):
+        file = json.loads(invoke("inspect", str(tmp_path / "host.ttnn"), *given).stdout)
+        assert file["programs"][0]["dylibs"][0]["raw_file"] == shown
 
 
 def test_sections_are_those_of_ttrt():

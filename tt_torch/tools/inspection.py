@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -86,13 +87,17 @@ def _tensor(ref: dict) -> str:
     return f"{memory['data_type']} {shape}, {layout} in {place(ref)}"
 
 
-def section(name: str, message: dict) -> Any:
-    """A part of a file as `ttrt read --section NAME` of tt-mlir gives it."""
+def section(name: str, message: dict, whole: bool = False) -> Any:
+    """A part of a file as `ttrt read --section NAME` of tt-mlir gives it, bytes by length and hash unless `whole`."""
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
     if "programs" not in message and name not in ("all", "version", "system_desc"):
         raise ConfigError("section", name, "all, version or system_desc for a system descriptor")
-    return SECTIONS[name](message if name == "op_stats" else as_json(message))
+    return SECTIONS[name](message if name == "op_stats" else as_json(message, list if whole else _digest))
+
+
+def _digest(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _by_program(field: str) -> Callable[[dict], list[dict[str, Any]]]:
