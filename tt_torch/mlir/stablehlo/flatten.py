@@ -3,7 +3,7 @@ are taken apart, tuples become their elements, quantized values integers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from torch_mlir import ir
@@ -11,7 +11,7 @@ from torch_mlir import ir
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native
-from tt_torch.mlir.functions import block, main
+from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 
 BRANCHES = ("stablehlo.case", "stablehlo.if")
@@ -19,12 +19,14 @@ BRANCHES = ("stablehlo.case", "stablehlo.if")
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
 
 
-def flatten(module: ir.Module, known: Collection[str], ops: Container[str]) -> None:
-    """Leaves `main` alone in the module. `known` are the composites and `ops` the ops that stay as they are. Raises
+def flatten(module: ir.Module, known: Callable[[Any], bool], ops: Container[str]) -> None:
+    """Leaves `main` alone in the module. `known` says which composites stay as they are, and `ops` which ops. Raises
     UnsupportedOpError when no function is the program."""
     _name_entry(module)
-    if any(_is_unknown(op, known) for op in _nested(module)):
-        run_native(module, f"func.func(stablehlo-legalize-composite-to-call{{except={','.join(known)}}})")
+    for op in [op for op in _nested(module) if op.name == "stablehlo.composite" and not known(op)]:
+        with module.context, ir.InsertionPoint(op), op.location:
+            callee = {"callee": op.attributes["decomposition"]}
+            replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
     if any(op.name == "func.call" for op in _nested(main(module))):
         run_native(module, "inline{default-pipeline=}")
     for function in list(module.body.operations):
@@ -61,10 +63,6 @@ def _nested(op: Any) -> Iterator[ir.Operation]:
             for inner in body.operations:
                 yield inner.operation
                 yield from _nested(inner)
-
-
-def _is_unknown(op: ir.Operation, known: Container[str]) -> bool:
-    return op.name == "stablehlo.composite" and ods.attr(op, "name") not in known
 
 
 def _has_quantized(body: ir.Block) -> bool:

@@ -40,3 +40,41 @@ func.func private @body(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor
   %1 = stablehlo.constant dense<0> : tensor<2x4x5x4xi64>
   return %0, %1 : tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>
 }
+
+// -----
+
+// As tt-xla writes them: attributes may be missing, and what has no rule is its decomposition.
+// CHECK-LABEL: @main(
+// CHECK: %[[T:.*]]:2 = "ttir.topk"(%arg0) {dim = 1 : i64, k = 2 : i64, largest = true, sorted = false}
+// CHECK: "ttir.argmax"(%arg0) {dim_arg = array<i64: 1>, keep_dim = true}
+// CHECK: "ttir.layer_norm"(%arg0, %arg1)
+// CHECK: %[[X:.*]] = "ttir.neg"(%arg0)
+// CHECK: return %[[T]]#1, %{{.*}}, %{{.*}}, %[[X]]
+func.func @main(%x: tensor<2x8xf32>, %w: tensor<8xf32>) -> (tensor<2x2xi64>, tensor<2x1xi64>, tensor<2x8xf32>, tensor<2x8xf32>) {
+  %0 = stablehlo.composite "tenstorrent.topk_indices" %x {composite_attributes = {k = 2 : i64}, decomposition = @indices}
+    : (tensor<2x8xf32>) -> tensor<2x2xi64>
+  %1 = stablehlo.composite "tenstorrent.argmax" %x {composite_attributes = {dim = -1 : i64, keepdim = true}, decomposition = @index}
+    : (tensor<2x8xf32>) -> tensor<2x1xi64>
+  %2 = stablehlo.composite "tenstorrent.layer_norm" %x, %w {
+    composite_attributes = {epsilon = 1.0e-05 : f32, normalized_shape = dense<8> : tensor<1xi64>}, decomposition = @norm
+  } : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+  %3 = stablehlo.composite "tenstorrent.layer_norm" %x {
+    composite_attributes = {epsilon = 1.0e-05 : f32, normalized_shape = dense<[2, 8]> : tensor<2xi64>}, decomposition = @all
+  } : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %0, %1, %2, %3 : tensor<2x2xi64>, tensor<2x1xi64>, tensor<2x8xf32>, tensor<2x8xf32>
+}
+func.func private @indices(%x: tensor<2x8xf32>) -> tensor<2x2xi64> {
+  %0 = stablehlo.constant dense<0> : tensor<2x2xi64>
+  return %0 : tensor<2x2xi64>
+}
+func.func private @index(%x: tensor<2x8xf32>) -> tensor<2x1xi64> {
+  %0 = stablehlo.constant dense<0> : tensor<2x1xi64>
+  return %0 : tensor<2x1xi64>
+}
+func.func private @norm(%x: tensor<2x8xf32>, %w: tensor<8xf32>) -> tensor<2x8xf32> {
+  return %x : tensor<2x8xf32>
+}
+func.func private @all(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %0 = stablehlo.negate %x : tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}

@@ -31,7 +31,7 @@ SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
 
 def convert(module: ir.Module) -> None:
     """Converts `main`; the decompositions of composites are dropped. Names the first op without a rule."""
-    flatten(module, composites.COMPOSITES, RULES.names)
+    flatten(module, composites.is_known, RULES.names)
     normalize(module)
     RULES.convert(module)
     (function,) = module.body.operations

@@ -1,4 +1,4 @@
-"""Ops that arrive whole: our composites by name."""
+"""Ops that arrive whole: composites by name, ours and those of tt-xla that have the same one."""
 
 from __future__ import annotations
 
@@ -53,6 +53,22 @@ def max_pool2d_with_indices(b: Builder, operands: list[Any], a: dict[str, Any]) 
     return [unflatten(b, r, [batch, *out, channels], NCHW) for r in results]
 
 
+def topk(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+    (x,) = operands
+    a = {"dim": -1, "largest": True, "sorted": False} | a
+    return b("ttir.topk", x, **a | {"dim": a["dim"] % len(shape(x))})
+
+
+def argmax(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+    (x,) = operands
+    return b("ttir.argmax", x, dim_arg=[a["dim"] % len(shape(x))], keep_dim=a.get("keepdim", False))
+
+
+def attention(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+    scale = a.get("scale", shape(operands[0])[-1] ** -0.5)
+    return b("ttir.scaled_dot_product_attention", *operands, is_causal=a.get("is_causal", False), scale=scale)
+
+
 SCATTERS = {"": "Invalid", "sum": "Sum", "prod": "Prod", "amax": "Max", "amin": "Min"}
 
 COMPOSITES: dict[str, Expand] = {
@@ -60,7 +76,10 @@ COMPOSITES: dict[str, Expand] = {
     "tenstorrent.max_pool2d_with_indices": max_pool2d_with_indices,
     "tenstorrent.cumprod": lambda b, operands, a: b("ttir.cumprod", *operands, dim=a["dim"]),
     "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
-    "tenstorrent.topk": lambda b, operands, a: b("ttir.topk", *operands, **a),
+    "tenstorrent.argmax": argmax,
+    "tenstorrent.topk": topk,
+    "tenstorrent.topk_values": lambda b, operands, a: topk(b, operands, a)[0],
+    "tenstorrent.topk_indices": lambda b, operands, a: topk(b, operands, a)[1],
     "tenstorrent.erfc": lambda b, operands, _: b("ttir.erfc", *operands),
     "tenstorrent.logical_right_shift": lambda b, operands, a: b(
         "ttir.logical_right_shift", *operands, full(b, [1] * len(shape(operands[0])), dtype(operands[0]), a["bits"])
@@ -72,10 +91,27 @@ COMPOSITES: dict[str, Expand] = {
     "tenstorrent.gelu": lambda b, operands, _: b("ttir.gelu", *operands),
     "tenstorrent.gelu_tanh": gelu_tanh,
     "tenstorrent.layer_norm": lambda b, operands, a: b("ttir.layer_norm", *operands, epsilon=a["epsilon"]),
-    "tenstorrent.scaled_dot_product_attention": lambda b, operands, a: b(
-        "ttir.scaled_dot_product_attention", *operands, is_causal=a["is_causal"], scale=a["scale"]
-    ),
+    "tenstorrent.scaled_dot_product_attention": attention,
 }
+
+
+# What of a name's attributes has a rule. Others are what their decomposition says.
+TAKEN: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "tenstorrent.argmax": lambda a: "dim" in a,
+    "tenstorrent.layer_norm": lambda a: _length(a.get("normalized_shape")) == 1,
+    "tenstorrent.scaled_dot_product_attention": lambda a: set(a) <= {"is_causal", "scale"},
+}
+
+
+def is_known(op: Any) -> bool:
+    """Whether a composite has a rule."""
+    name, attributes = ods.attr(op, "name"), ods.attr(op, "composite_attributes") or {}
+    return name in COMPOSITES and (name not in TAKEN or TAKEN[name](attributes))
+
+
+def _length(value: Any) -> int:
+    """Of a list, which may be an elements attribute; of nothing it is one."""
+    return 1 if value is None else len(value)
 
 
 @RULES.rewrites("stablehlo.composite")
