@@ -81,6 +81,18 @@ def test_resident_integers_are_checked_once_per_version(monkeypatch: pytest.Monk
             torch.testing.assert_close(run(x), model(x))
 
 
+def test_ahead_of_time_a_program_of_its_own_checks_what_the_device_sees() -> None:
+    """Values that become integers; what is compiled returns the results alone."""
+    model = tt_torch.compile_model(lambda x: (x * 2).to(torch.int64), (torch.ones(3),))
+    assert len(model.executor.executable.outputs) == 1
+    x = torch.tensor([3e9, -1.5, torch.nan])
+    with pytest.warns(ExactnessWarning, match="floats do not fit"):
+        assert torch.equal(model(x), (x * 2).to(torch.int64))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExactnessWarning)
+        assert model(torch.tensor([3e8, 1.5, -1.0])).tolist() == [600000000, 3, -2]
+
+
 @pytest.mark.parametrize("fallback", ["host", "strict-dtype"])
 def test_float64(fallback: str) -> None:
     def tiny(x: torch.Tensor) -> torch.Tensor:

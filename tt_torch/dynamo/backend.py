@@ -51,7 +51,7 @@ class Observer:
     executor: Callable[[Executor], Any] = lambda executor: None  # each binary of the program, in its order
     graph: Callable[[GraphModule], Any] = lambda gm: None  # each graph, before it is known what runs on the host
     reached: Watch | None = None  # each form of each graph and of its parts, trials included
-    flag: bool = True  # whether a program may have an output of ours, which tells that its integers are exact
+    flag: bool = True  # whether an output of the program may tell that its integers are exact, or a program of its own
 
 
 NOBODY = Observer()
@@ -277,7 +277,8 @@ def _runner(
         if isinstance(runner, Executor):
             observer.executor(runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
-    return ExactRunner(device_runner, program.forward, plan, resident)
+    check = compile_whole(plan.check, [roles[i] for i in plan.checked]) if plan.check else None
+    return ExactRunner(device_runner, program.forward, plan, resident, check)
 
 
 def _device(program: GraphModule, options: BackendOptions) -> Any:

@@ -11,7 +11,7 @@ import copy
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -33,10 +33,13 @@ class ExactnessWarning(UserWarning):
 
 @dataclass
 class Plan:
-    """When a program is exact: `limits` by input position; `flagged` if its last output tells so too."""
+    """When a program is exact: `limits` by input position; `flagged` if its last output tells so too, or the only one
+    of `check`, a graph of the inputs at the positions `checked`."""
 
     limits: dict[int, Limit]
     flagged: bool = False
+    check: GraphModule | None = None
+    checked: list[int] = field(default_factory=list)
 
 
 class Float64Warning(UserWarning):
@@ -47,8 +50,8 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
     """A copy of a functional graph whose integers are exact wherever the plan says so.
 
     Nodes that the device cannot compute exactly are marked, with `strict` those of other floats too, narrow integers
-    wrapped; with `flag` there is one more output, if need be, which is true while the values that only the device
-    sees are in range: floats that become integers, indices.
+    wrapped. What only the device sees must be in range, too: floats that become integers, indices. If need be, one
+    more output tells so with `flag`, otherwise a graph of its own.
     """
     gm = GraphModule(gm, copy.deepcopy(gm.graph))
     doubles = _varying(gm.graph, torch.float64)
@@ -65,9 +68,32 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
         node.meta["inexact"] = reason
     for node in analysis.nodes:
         _wrap(node, raw[node])
-    flagged = flag and _add_flag(gm, analysis, raw)
+    flagged = _add_flag(gm, analysis, raw)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    return gm, Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
+    plan = Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
+    if flagged and not flag:
+        plan.flagged, plan.check = False, _with_outputs(gm, slice(-1, None))
+        plan.checked = _drop_unused_inputs(plan.check.graph)
+        gm = _with_outputs(gm, slice(-1))
+    return gm, plan
+
+
+def _with_outputs(gm: GraphModule, kept: slice) -> GraphModule:
+    """A copy that returns some of the outputs, and has only the ops that these need."""
+    gm = GraphModule(gm, copy.deepcopy(gm.graph))
+    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+    output.args = (tuple(output.args[0][kept]),)
+    gm.graph.eliminate_dead_code()
+    return gm
+
+
+def _drop_unused_inputs(graph: Graph) -> list[int]:
+    """The positions of those that stay."""
+    inputs = list(enumerate(n for n in graph.nodes if n.op == "placeholder"))
+    for _, node in inputs:
+        if not node.users:
+            graph.erase_node(node)
+    return [i for i, node in inputs if node.users]
 
 
 def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
@@ -112,6 +138,7 @@ def _wrap(node: Node, raw: Any) -> None:
         user.replace_input_with(node, last)
 
 
+OUT_OF_RANGE = "floats do not fit into the integers that they become, or indices into sizes"
 INDEXED = (aten.index.Tensor, aten.index_put.default, aten._unsafe_index.Tensor)
 
 
@@ -146,8 +173,16 @@ def _add_flag(gm: GraphModule, analysis: Analysis, raw: Mapping[Node, Any]) -> b
 class ExactRunner:
     """Runs a program on the device while that is exact, else the graph in eager PyTorch on the host."""
 
-    def __init__(self, runner: Runner, eager: Callable[..., Any], plan: Plan, resident: Sequence[int]) -> None:
-        self._runner, self._eager, self._plan = runner, eager, plan
+    def __init__(
+        self,
+        runner: Runner,
+        eager: Callable[..., Any],
+        plan: Plan,
+        resident: Sequence[int],
+        check: Runner | None = None,
+    ) -> None:
+        """`check` runs the plan's graph of that name, before the program."""
+        self._runner, self._eager, self._plan, self._check = runner, eager, plan, check
         self._resident = frozenset(resident)
         self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that were found to fit
         self._warned = False
@@ -157,6 +192,8 @@ class ExactRunner:
             if not self._fits(position, inputs[position], limit.interval):
                 return self._on_host(inputs, _excess(inputs[position], limit))
         try:
+            if self._check and not self._check([inputs[i] for i in self._plan.checked])[0]:
+                return self._on_host(inputs, OUT_OF_RANGE)
             results = self._runner(inputs)
         except KernelError as error:
             self._raise_as_eager(inputs, error)
@@ -164,7 +201,7 @@ class ExactRunner:
         if not self._plan.flagged:
             return results
         if not results[-1]:
-            return self._on_host(inputs, "floats do not fit into the integers that they become, or indices into sizes")
+            return self._on_host(inputs, OUT_OF_RANGE)
         return results[:-1]
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
