@@ -99,7 +99,8 @@ def _aot(
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
 
     register_late_ops()
-    compile_one = partial(_compile, config=config, options=options, observer=observer)
+    ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
+    compile_one = partial(_noting, ours, partial(_compile, config=config, options=options, observer=observer))
 
     buckets: dict[Any, tuple[int, ...]] = {}
     layouts: Layouts = {}
@@ -133,9 +134,17 @@ def _aot(
         numbers = _numbers(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
             return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
-        if config.fallback == "error":
+        if config.fallback == "error" or error in ours:
             raise
         return _wholly_on_host(gm, error)
+
+
+def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        errors.append(error)
+        raise
 
 
 def _is_symbolic(gm: GraphModule) -> bool:
