@@ -16,8 +16,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import RestartAnalysis
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from tt_torch import runtime
 from tt_torch.compiler import Watch, compile_graph
@@ -140,8 +141,11 @@ def _aot(
 
 
 def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call; its errors are kept in `errors`, but for a graph whose sizes depend on values."""
     try:
         return function(*args, **kwargs)
+    except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+        raise
     except Exception as error:
         errors.append(error)
         raise

@@ -8,10 +8,12 @@ operands are names, `?` marks an optional one and `*` a variadic one; attributes
 
 from __future__ import annotations
 
+import io
 import keyword
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from torch_mlir import ir
@@ -126,6 +128,20 @@ def _segments(spec: OperandDef, size: int) -> list[int]:
     if size > LONGEST_VARIADIC:
         raise ValueError(f"{spec.name} takes up to {LONGEST_VARIADIC} values, got {size}")
     return [int(i < size) for i in range(LONGEST_VARIADIC)]
+
+
+def emitted_once(dialect: type[ext.Dialect]) -> type[ext.Dialect]:
+    """The IRDL module of a dialect, which every context needs, is made op by op once and parsed from then on."""
+    emit = dialect._emit_module
+
+    @cache
+    def bytecode() -> bytes:
+        buffer = io.BytesIO()
+        emit().operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+    dialect._emit_module = staticmethod(lambda: ir.Module.parse(bytecode()))  # type: ignore[method-assign,assignment]
+    return dialect
 
 
 def declare(

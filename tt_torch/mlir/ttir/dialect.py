@@ -12,9 +12,10 @@ from functools import partial
 from torch_mlir.dialects import ext
 
 from tt_torch.mlir import infer
-from tt_torch.mlir.ods import declare
+from tt_torch.mlir.ods import declare, emitted_once
 
 
+@emitted_once
 class TTIR(ext.Dialect, name="ttir"):  # type: ignore[call-arg]
     pass
 

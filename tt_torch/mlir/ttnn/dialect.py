@@ -17,11 +17,12 @@ from torch_mlir.dialects import ext
 
 from tt_torch.flatbuffer import schema
 from tt_torch.mlir import infer
-from tt_torch.mlir.ods import REQUIRED, OpDef, declare
+from tt_torch.mlir.ods import REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 
 
+@emitted_once
 class TTNN(ext.Dialect, name="ttnn"):  # type: ignore[call-arg]
     pass
 
