@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 
@@ -59,6 +60,7 @@ if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[2]))
     alive = MODES[sys.argv[1]]()
     # Not ru_maxrss: that starts from what the parent had in memory when it started this process.
-    (peak,) = (int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    status = Path("/proc/self/status").read_text().splitlines()
+    (peak,) = (int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
     weights = sum(p.numel() * p.element_size() for p in model("resnet50", 1)[0].parameters())
     print(json.dumps({"peak": peak, "weights": weights}))

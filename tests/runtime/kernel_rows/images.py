@@ -1,7 +1,6 @@
 """Transposed convolution, pooling and the norms of channels."""
 
 import torch.nn.functional as F
-
 from kernel_rows.row import Row, randn
 
 

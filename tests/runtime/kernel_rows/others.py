@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-
 from kernel_rows.row import Row, indices, randn
 
 
