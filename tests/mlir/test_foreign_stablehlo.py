@@ -313,6 +313,41 @@ PROGRAMS += [
 ]
 
 
+# --- complex numbers; as an argument, a last dimension of two
+
+COMPLEX = f"""
+%p = stablehlo.reshape %b : ({T}) -> tensor<4x3xf32>
+%0 = stablehlo.transpose %p, dims = [1, 0] : (tensor<4x3xf32>) -> {T}
+%1 = stablehlo.complex %a, %0 : tensor<3x4xcomplex<f32>>
+%c = stablehlo.constant dense<[(1.0, 2.0), (0.5, -1.0), (0.0, 3.0), (0x7F800000, 1.0)]> : tensor<4xcomplex<f32>>
+%2 = stablehlo.slice %c [0:3] : (tensor<4xcomplex<f32>>) -> tensor<3xcomplex<f32>>
+%3 = stablehlo.broadcast_in_dim %2, dims = [0] : (tensor<3xcomplex<f32>>) -> tensor<3x4xcomplex<f32>>
+%4 = stablehlo.multiply %1, %3 : tensor<3x4xcomplex<f32>>
+%5 = stablehlo.divide %4, %1 : tensor<3x4xcomplex<f32>>
+%6 = stablehlo.exponential %1 : tensor<3x4xcomplex<f32>>
+%7 = stablehlo.dot_general %6, %1, contracting_dims = [1] x [1]
+  : (tensor<3x4xcomplex<f32>>, tensor<3x4xcomplex<f32>>) -> tensor<3x3xcomplex<f32>>
+%8 = stablehlo.real %5 : (tensor<3x4xcomplex<f32>>) -> {T}
+%9 = stablehlo.abs %7 : (tensor<3x3xcomplex<f32>>) -> tensor<3x3xf32>"""
+
+
+def complexes(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = torch.complex(x, y.reshape(4, 3).T.contiguous())
+    scaled = z * torch.tensor([1 + 2j, 0.5 - 1j, 3j])[:, None]
+    return torch.view_as_real(scaled), (scaled / z).real, (z.exp() @ z.T).abs()
+
+
+PROGRAMS += [
+    Program(
+        "complex",
+        COMPLEX,
+        f"%4, %8, %9 : tensor<3x4xcomplex<f32>>, {T}, tensor<3x3xf32>",
+        (X, X.flip(1)),
+        complexes,
+    )
+]
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_program(program: Program) -> None:
     expected = program.expected(*program.inputs)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import sys
 import types
+from typing import Any
 
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
+from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
 
@@ -66,3 +68,13 @@ def node_of(location: ir.Location) -> tuple[str, str]:
     """Name and target of the FX node of a location, ("", "") when it names none."""
     match = _NODE.match(str(location))
     return match.groups() if match else ("", "")  # type: ignore[return-value]
+
+
+def unsupported(op: Any, stage: str, accepted: str = "") -> UnsupportedOpError:
+    """The error of an op that a stage has no rule for, by its ATen name where the location has it; `accepted` says
+    what has one."""
+    name, target = node_of(op.location)
+    signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
+    detail = f"node {name} needs {signature}" if name else signature
+    detail = f"{detail}\n  accepted is {accepted}" if accepted else detail
+    return UnsupportedOpError(target or op.operation.name, stage, describe(op.location), detail)

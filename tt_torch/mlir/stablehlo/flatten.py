@@ -1,17 +1,20 @@
 """One function of plain ops from what others write: calls and branches are put in place, composites that have no rule
-are taken apart, tuples become their elements, quantized values integers."""
+are taken apart, tuples become their elements, complex numbers two values, quantized ones integers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native
 from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.stablehlo.build import again, compared, constant, make
+from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 
 BRANCHES = ("stablehlo.case", "stablehlo.if")
@@ -39,6 +42,10 @@ def flatten(module: ir.Module, known: Callable[[Any], bool], ops: Container[str]
         states_to_words(body)
     if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
+    if has_complex(body):
+        run_native(module, "func.func(stablehlo-complex-math-expander)")
+        with module.context:
+            split_complex(main(module))
     if _has_quantized(body):
         run_native(module, *(f"func.func({name})" for name in FROM_QUANTIZED))
 
@@ -94,21 +101,11 @@ def _moved(body: ir.Block, before: ir.Operation) -> list[ir.Value]:
 def _selected(name: str, index: ir.Value, branches: list[list[ir.Value]]) -> list[ir.Value]:
     *others, values = branches  # the last stands for indices out of range, too
     for number, branch in reversed(list(enumerate(others))):
-        chosen = index if name == "stablehlo.if" else _is_equal(index, number)
-        values = [_op("stablehlo.select", b.type, chosen, b, v) for b, v in zip(branch, values, strict=True)]
+        chosen = (
+            index if name == "stablehlo.if" else compared("EQ", index, constant(index.type, np.array(number, np.int32)))
+        )
+        values = [make("select", b.type, chosen, b, v) for b, v in zip(branch, values, strict=True)]
     return values
-
-
-def _is_equal(index: ir.Value, number: int) -> ir.Value:
-    value = ir.DenseElementsAttr.get_splat(index.type, ir.IntegerAttr.get(index.type.element_type, number))
-    direction = ir.Attribute.parse("#stablehlo<comparison_direction EQ>")
-    boolean = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-    constant = _op("stablehlo.constant", index.type, value=value)
-    return _op("stablehlo.compare", boolean, index, constant, comparison_direction=direction)
-
-
-def _op(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    return ir.Operation.create(name, [kind], list(operands), attributes).results[0]
 
 
 def _take_tuples_apart(body: ir.Block) -> None:
@@ -129,10 +126,5 @@ def _take_tuples_apart(body: ir.Block) -> None:
 
 def _with_elements(call: ir.Operation) -> list[ir.Value]:
     kind = call.results[0].type
-    kinds = [kind.get_type(i) for i in range(kind.num_types)]
     with ir.InsertionPoint(call), call.location:
-        return list(ir.Operation.create(call.name, kinds, list(call.operands), _attributes(call)).results)
-
-
-def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {name: op.attributes[name] for name in op.attributes}
+        return again(call, list(call.operands), [kind.get_type(i) for i in range(kind.num_types)])

@@ -3,13 +3,12 @@ where they come from words or a constant, otherwise those that a 64-bit integer 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import producer
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.build import again, constant, joined, make, sliced
 
 
 def states_to_words(body: ir.Block) -> None:
@@ -22,51 +21,35 @@ def states_to_words(body: ir.Block) -> None:
 
 
 def _replace(op: ir.Operation) -> None:
-    words = _words(op.operands[0])
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["tt.element_type"] = ir.TypeAttr.get(op.results[1].type.element_type)
-    new = ir.Operation.create(op.name, [words.type, op.results[1].type], [words], attributes)
-    op.results[1].replace_all_uses_with(new.results[1])
-    for use in list(op.results[0].uses):
+    words, (state, numbers) = _words(op.operands[0]), op.results
+    noted = {"tt.element_type": ir.TypeAttr.get(numbers.type.element_type)}
+    new_words, new_numbers = again(op, [words], [words.type, numbers.type], **noted)
+    numbers.replace_all_uses_with(new_numbers)
+    for use in list(state.uses):
         user = use.owner.operation
         if user.name == "stablehlo.bitcast_convert" and user.results[0].type == words.type:
-            user.results[0].replace_all_uses_with(new.results[0])
+            user.results[0].replace_all_uses_with(new_words)
             user.erase()
-    op.results[0].replace_all_uses_with(_low(new.results[0], op.results[0].type))
+    state.replace_all_uses_with(_low(new_words, state.type))
     op.erase()
 
 
 def _words(state: ir.Value) -> ir.Value:
     (count,) = state.type.shape
-    word = ir.IntegerType.get_unsigned(32)
-    kind = ir.RankedTensorType.get([count, 2], word)
+    kind, column, row = (_of_words(*size) for size in ((count, 2), (count, 1), (count,)))
     if (cast := producer(state, "stablehlo.bitcast_convert")) and cast.operands[0].type == kind:
         return cast.operands[0]
-    if constant := producer(state, "stablehlo.constant"):
-        return _constant(attrs.elements(constant.attributes["value"]), kind)
-    column = ir.RankedTensorType.get([count, 1], word)
-    low = _op("stablehlo.convert", ir.RankedTensorType.get([count], word), state)
-    low = _op("stablehlo.reshape", column, low)
-    high = _constant(np.zeros((count, 1), np.uint32), column)
-    return _op("stablehlo.concatenate", kind, low, high, dimension=_i64(1))
+    if known := producer(state, "stablehlo.constant"):
+        return constant(kind, attrs.elements(known.attributes["value"]).view(np.uint32).reshape(kind.shape))
+    low = make("reshape", column, make("convert", row, state))
+    return joined([low, constant(column, np.zeros((count, 1), np.uint32))], kind, 1)
 
 
 def _low(words: ir.Value, kind: ir.Type) -> ir.Value:
-    count, word = kind.shape[0], words.type.element_type
-    spans = {"start_indices": [0, 0], "limit_indices": [count, 1], "strides": [1, 1]}
-    column = ir.RankedTensorType.get([count, 1], word)
-    low = _op("stablehlo.slice", column, words, **{k: ir.DenseI64ArrayAttr.get(v) for k, v in spans.items()})
-    return _op("stablehlo.convert", kind, _op("stablehlo.reshape", ir.RankedTensorType.get([count], word), low))
+    (count,) = kind.shape
+    low = make("reshape", _of_words(count), sliced(words, [0, 0], [count, 1]))
+    return make("convert", kind, low)
 
 
-def _constant(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Value:
-    words = np.ascontiguousarray(values).view(np.uint32).reshape(kind.shape)
-    return _op("stablehlo.constant", kind, value=ir.DenseElementsAttr.get(words, type=kind))
-
-
-def _i64(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-
-
-def _op(name: str, kind: ir.Type, *operands: ir.Value, **attributes: Any) -> ir.Value:
-    return ir.Operation.create(name, [kind], list(operands), attributes).results[0]
+def _of_words(*size: int) -> ir.RankedTensorType:
+    return ir.RankedTensorType.get(size, ir.IntegerType.get_unsigned(32))

@@ -1,9 +1,9 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// No device type stands for complex numbers.
+// No device type stands for floats of eight bits.
 // CHECK: error: ttir.add is not supported in stage stablehlo-to-ttir
-// CHECK: complex<f32>
-func.func @main(%a: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
-  %0 = stablehlo.add %a, %a : tensor<2xcomplex<f32>>
-  return %0 : tensor<2xcomplex<f32>>
+// CHECK: f8E4M3FN
+func.func @main(%a: tensor<2xf8E4M3FN>) -> tensor<2xf8E4M3FN> {
+  %0 = stablehlo.add %a, %a : tensor<2xf8E4M3FN>
+  return %0 : tensor<2xf8E4M3FN>
 }

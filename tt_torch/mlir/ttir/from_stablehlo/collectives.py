@@ -19,7 +19,7 @@ def grouped(op: Any, b: Builder) -> Any:
     groups = attrs.ints(op, "replica_groups")
     pairs = list(zip(op.operands, op.results, strict=True))
     if any(group > 0 for group in groups) or any(shape(x) != shape(r) for x, r in pairs):
-        raise unsupported(op, ALONE)
+        raise unsupported(op, accepted=ALONE)
     return [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
 
 
@@ -28,7 +28,7 @@ def collective_permute(op: Any, b: Builder) -> Any:
     """A device that nothing is sent to gets zeros."""
     (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
     if pairs not in ([], [0, 0]):
-        raise unsupported(op, "source_target_pairs of device 0 alone: [[0, 0]], or none")
+        raise unsupported(op, accepted="source_target_pairs of device 0 alone: [[0, 0]], or none")
     return x if pairs else full(b, shape(x), dtype(x), 0)
 
 

@@ -112,7 +112,7 @@ def custom_call(op: Any, b: Builder) -> Any:
     name = ods.attr(op, "call_target_name")
     if name in MARKS:
         if [x.type for x in op.operands[: len(op.results)]] != [r.type for r in op.results]:
-            raise unsupported(op, "a mark that leaves the shape as it is, as on one device")
+            raise unsupported(op, accepted="a mark that leaves the shape as it is, as on one device")
         return list(op.operands)[: len(op.results)]
     expand = CALLS.get(name)
     return expand and expand(b, list(op.operands), _attributes(op))

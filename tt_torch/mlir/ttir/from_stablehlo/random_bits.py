@@ -31,7 +31,7 @@ def rng_bit_generator(op: Any, b: Builder) -> Any:
     (state,), (_, result) = op.operands, op.results
     accepted = (2, 3) if algorithm == "PHILOX" else (2,)
     if "tt.element_type" not in op.attributes or shape(state)[0] not in accepted:
-        raise unsupported(op, ACCEPTED)
+        raise unsupported(op, accepted=ACCEPTED)
     element, bits = op.attributes["tt.element_type"].value, Bits(b)
     words = bits.words(state)
     generate = bits.philox if algorithm == "PHILOX" else bits.threefry

@@ -1,0 +1,19 @@
+// RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
+
+// CHECK: error: stablehlo.tanh is not supported in stage stablehlo-to-ttir
+// CHECK-NEXT: at loc("-":7:8)
+// CHECK: accepted is what adds, multiplies, divides or moves complex numbers
+func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  %0 = stablehlo.tanh %z : tensor<4xcomplex<f32>>
+  return %0 : tensor<4xcomplex<f32>>
+}
+
+// -----
+
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<complex<f32>> {
+  %i = stablehlo.constant dense<(1.0, 0.0)> : tensor<complex<f32>>
+  %0 = stablehlo.reduce(%z init: %i) applies stablehlo.multiply across dimensions = [0]
+    : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>
+  return %0 : tensor<complex<f32>>
+}

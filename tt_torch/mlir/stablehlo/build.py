@@ -1,0 +1,42 @@
+"""Makes StableHLO ops, for which the binding has no classes, at the current insertion point and location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from torch_mlir import ir
+
+
+def make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    """The result of `stablehlo.<name>`."""
+    return ir.Operation.create(f"stablehlo.{name}", [kind], list(operands), attributes).results[0]
+
+
+def again(
+    op: ir.Operation, operands: Sequence[ir.Value], kinds: Sequence[ir.Type], **more: ir.Attribute
+) -> list[ir.Value]:
+    """The results, of types `kinds`, of the same op with other operands, its attributes and `more`."""
+    attributes = {name: op.attributes[name] for name in op.attributes} | more
+    return list(ir.Operation.create(op.name, list(kinds), list(operands), attributes).results)
+
+
+def constant(kind: ir.RankedTensorType, values: np.ndarray) -> ir.Value:
+    """Of an array of the type's elements."""
+    return make("constant", kind, value=ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=kind))
+
+
+def compared(direction: str, x: ir.Value, y: ir.Value) -> ir.Value:
+    kind = ir.RankedTensorType.get(x.type.shape, ir.IntegerType.get_signless(1))
+    attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    return make("compare", kind, x, y, comparison_direction=attribute)
+
+
+def sliced(x: ir.Value, begins: Sequence[int], ends: Sequence[int]) -> ir.Value:
+    kind = ir.RankedTensorType.get([e - b for b, e in zip(begins, ends, strict=True)], x.type.element_type)
+    spans = {"start_indices": begins, "limit_indices": ends, "strides": [1] * len(ends)}
+    return make("slice", kind, x, **{name: ir.DenseI64ArrayAttr.get(list(span)) for name, span in spans.items()})
+
+
+def joined(parts: Sequence[ir.Value], kind: ir.Type, dim: int) -> ir.Value:
+    return make("concatenate", kind, *parts, dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim))
