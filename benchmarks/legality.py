@@ -199,6 +199,24 @@ class Drawing:
     def normalized(self) -> Case:
         return Case([(self.sizes(2), self.layout)], {"epsilon": 1e-5})
 
+    def attended(self) -> Case:
+        batch, heads, rows, columns = self.sizes(4, 4)
+        size, own = self.one_of(32, 32, 64, 8), self.one_of(heads, heads, 1, 2)
+        query, key = [batch, heads, rows, size], [batch, own, self.one_of(rows, columns), size]
+        whole = [batch, heads, rows, key[2]]
+        part = [self.one_of(whole[0], 1), self.one_of(whole[1], 1), *(self.one_of(n, n, n, 1) for n in whole[2:])]
+        mask = self.one_of(None, (part, self.layout.with_(buffer="DRAM")), (part, self.layout))
+        attributes = {"is_causal": mask is None and self.one_of(True, False), "scale": 0.5}
+        return Case([(x, self.layout) for x in (query, key, key)] + [mask], attributes, [(query, self.layout)])
+
+    def created(self) -> Case:
+        sizes = self.sizes()
+        attributes = {"fill_value": self.one_of({"FP": {"value": 1.5}}, {"I32": {"value": 3}}), "size": sizes}
+        return Case([], attributes | {"low": 0.0, "high": 1.0, "seed": 1}, [(sizes, self.layout)])
+
+    def counted(self) -> Case:
+        return Case([], {"start": 0.0, "end": 7.0, "step": 1.0}, [([7], self.layout)])
+
     def heads(self) -> Case:
         return Case([(self.sizes(4, 4), self.layout)])
 
@@ -243,14 +261,15 @@ FAMILIES: dict[str, list[str]] = {
     "unary": [*ttir.UNARY, *ttir.UNARY_PREDICATES],
     "binary": [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL],
     "scalar": ["pow_scalar"], "clamp": ["clamp_scalar"], "slope": ["leaky_relu"], "where": ["where"],
-    "converted": ["typecast"], "laid_out": ["to_layout"], "reduced": ["sum", "mean", "max", "min"],
+    "converted": ["typecast", "bitcast_convert"], "laid_out": ["to_layout"], "reduced": ["sum", "mean", "max", "min"],
     "searched": ["argmax"],
     "product_along": ["prod"], "scanned": ["cumsum", "cumprod"], "sorted": ["sort"], "top": ["topk"],
     "product": ["matmul"], "permuted": ["permute"], "reshaped": ["reshape"], "joined": ["concat"],
     "sliced": ["slice_static"], "padded": ["pad"], "repeated": ["repeat"], "gathered": ["gather"],
     "scattered": ["scatter"], "looked_up": ["embedding"], "softmax": ["softmax"],
     "normalized": ["layer_norm", "rms_norm"], "heads": ["concatenate_heads"], "pooled": ["max_pool2d"],
-    "averaged": ["avg_pool2d"], "convolved": ["conv2d"],
+    "averaged": ["avg_pool2d"], "convolved": ["conv2d"], "attended": ["scaled_dot_product_attention"],
+    "created": ["full", "rand"], "counted": ["arange"],
 }  # fmt: skip
 
 

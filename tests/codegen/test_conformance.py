@@ -67,7 +67,7 @@ def failures(checkers, dispatched):
     return check
 
 
-@pytest.mark.parametrize(("row", "dtype", "device"), cases())
+@pytest.mark.parametrize(("row", "dtype", "device"), list(cases()))
 def test_op_table(row, dtype, device, failures):
     assert failures(device, programs(row, dtype, device)) == []
 

@@ -16,9 +16,32 @@ func.func @main(%q: tensor<1x2x4x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1
 
 // What the fused op takes stays as it is.
 // CHECK-LABEL: @main(
-func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %v: tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16> {
-  // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg2)
-  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = true, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16>
+func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x1x4x8xbf16>) -> tensor<1x2x4x32xbf16> {
+  // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, %arg2)
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x1x4x8xbf16>) -> tensor<1x2x4x32xbf16>
+  return %0 : tensor<1x2x4x32xbf16>
+}
+
+// -----
+
+// A mask that is broadcast along its rows is added to the scores.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x1x1x8xbf16>) -> tensor<1x2x4x32xbf16> {
+  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"
+  // CHECK: "ttnn.add"([[S]], %arg2)
+  // CHECK-NOT: scaled_dot_product_attention
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x1x1x8xbf16>) -> tensor<1x2x4x32xbf16>
+  return %0 : tensor<1x2x4x32xbf16>
+}
+
+// -----
+
+// A causal mask that is no square is made.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16> {
+  // CHECK: "ttnn.where"
+  // CHECK-NOT: scaled_dot_product_attention
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k) {is_causal = true, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16>
   return %0 : tensor<1x2x4x32xbf16>
 }
 

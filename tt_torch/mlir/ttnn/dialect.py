@@ -252,7 +252,7 @@ op("concatenate_heads", "ConcatenateHeadsOp", "in", infer=infer.concat_heads)
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))
-op("to_memory_config", "ToMemoryConfigOp", "in")
+op("to_memory_config", "ToMemoryConfigOp", "in0")
 op("to_device", "ToDeviceOp", "in", derived=("device",))
 op("from_device", "FromDeviceOp", "in")
 op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)

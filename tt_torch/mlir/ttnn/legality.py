@@ -46,6 +46,11 @@ def as_wanted(op: ir.Operation) -> list[Layout]:
     return [layout_of(op.results[0]).with_(dtype=layout_of(op.operands[0]).dtype)]
 
 
+def as_called(op: ir.Operation) -> list[Layout]:
+    """Data type and pages that the call names."""
+    return [layout_of(r) for r in op.results]
+
+
 def as_declared(op: ir.Operation) -> list[Layout]:
     """Any data type, which the call names; pages of the first operand."""
     tiled = layout_of(op.operands[0]).tiled
@@ -136,6 +141,10 @@ def _off_last(op: ir.Operation) -> bool:
     return ods.attr(op, "dim") % len(shape(op.operands[0])) != len(shape(op.operands[0])) - 1
 
 
+def _moved_to_sort(op: ir.Operation) -> bool:
+    return _off_last(op) and shape(op.operands[0])[ods.attr(op, "dim")] > 1
+
+
 def _unchanged(op: ir.Operation) -> bool:
     """Nothing to do, not even to the padding of tiles: the library gives its operand back."""
     was, made = layout_of(op.operands[0]), layout_of(op.results[0])
@@ -184,6 +193,41 @@ def _bounded(op: ir.Operation) -> str:
 def _heads(op: ir.Operation) -> str:
     size = shape(op.results[0] if len(op.results) == 3 else op.operands[0])[-1]
     return f"heads of {size}" if size % TILE else ""
+
+
+def unfit_attention(op: ir.Operation) -> str:
+    """What the shapes of an attention have that the fused op does not take."""
+    query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
+    mask = ods.operand(op, "attention_mask")
+    if query[-1] % TILE or value[-1] != query[-1]:
+        return f"heads of {query[-1]} and {value[-1]}"
+    if query[0] != key[0] or query[1] % key[1]:
+        return f"heads {query[:2]} of {key[:2]}"
+    if ods.attr(op, "is_causal") and (query[2] != key[2] or mask is not None):
+        return "a causal mask of other sizes, or beside another one"
+    if mask is None:
+        return ""
+    wanted = [(1, query[0]), (1, query[1]), (query[2],), (key[2],)]
+    fits = len(shape(mask)) == 4 and all(size in sizes for size, sizes in zip(shape(mask), wanted, strict=True))
+    return "" if fits else f"a mask of {shape(mask)}"
+
+
+def _attended(op: ir.Operation) -> str:
+    mask = ods.operand(op, "attention_mask")
+    if mask is not None:
+        layout = layout_of(mask)
+        if layout.dtype not in RULES[op.name].dtypes or not layout.tiled or layout.buffer != "DRAM":
+            return f"a mask of {layout.dtype} in {layout.page_layout}, {layout.buffer}"
+    return unfit_attention(op)
+
+
+def _created(op: ir.Operation) -> str:
+    made = layout_of(op.results[0]).dtype
+    return "" if made in RULES[op.name].dtypes else f"a result of {made}"
+
+
+def _prepared(op: ir.Operation) -> str:
+    return "an operand on the device" if layout_of(op.operands[0]).on_device else ""
 
 
 def sliding_size(a: dict[str, Any]) -> tuple[int, int]:
@@ -255,7 +299,7 @@ RULES: dict[str, Rule] = {
     **_rule(["prod"], FLOATS, TILES),
     **_rule(["argmax"], EXACT - {"UInt8"}, makes=lambda op: [Layout("UInt32", tiled=False)], more=_searched),
     **_rule(["cumsum", "cumprod"], EVERY, TILES),
-    **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered),
+    **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered, stays=_moved_to_sort),
     **_rule(["topk"], FLOATS, TILES, _ordered, stays=_off_last),
     **_rule(["matmul", "linear"], FLOATS, TILES, as_declared),
     **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
@@ -271,6 +315,13 @@ RULES: dict[str, Rule] = {
     **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
     **_rule(["scatter"], EXACT, more=_scattered),
     **_rule(["embedding"], FLOATS - {"Float32"}, makes=_of_the_table, more=_looked_up, values=0),
+    **_rule(["full"], makes=as_called, more=_created),
+    **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),
+    **_rule(["arange"], EXACT - {"UInt8"}, makes=as_called, more=_created),
+    **_rule(["bitcast_convert"], makes=as_declared),
+    **_rule(["to_memory_config"]),
+    **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
+    **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
 }
@@ -308,8 +359,7 @@ def _other_results(op: ir.Operation, rule: Rule) -> str:
         layout = layout_of(result)
         if (layout.dtype, layout.tiled) != (made.dtype, made.tiled):
             return f"a result of {layout.dtype} in {layout.page_layout}: it is {made.dtype} in {made.page_layout}"
-        buffer = layout_of(op.operands[0]).buffer
-        if rule.stays(op) and layout.buffer != buffer:
+        if rule.stays(op) and layout.buffer != (buffer := layout_of(op.operands[0]).buffer):
             return f"a result in {layout.buffer}: it is in {buffer}"
     return ""
 

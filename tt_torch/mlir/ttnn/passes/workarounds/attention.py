@@ -7,6 +7,7 @@ from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, workaround
 
@@ -18,21 +19,23 @@ def attention_in_steps(op: Any, b: Builder) -> Any:
     "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
     "Padding is not supported on the head_dim dimension"
     "Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension"
+    "Mask num_heads must either be 1 (to be broadcasted across all heads) or must match Q heads dimension"
+    "Mask sequence length must match Q sequence length"
+    "Causal SDPA requires Q and K to have the same sequence length. Got Q: 4, K: 8"
     """
     query, key, value, mask = ods.operands_of(op).values()
-    sizes = [shape(query)[-1], shape(value)[-1]]
-    fits = layout_of(query).dtype == "BFloat16" and all(s % TILE == 0 for s in sizes) and sizes[0] == sizes[1]
-    if fits and (mask is None or shape(mask)[0] in (1, shape(query)[0])):
+    if legality.takes(op, query) and not legality.unfit_attention(op.operation):
         return None
     key, value = (_all_heads(b, x, shape(query)[1]) for x in (key, value))
     scale = ods.attr(op, "scale")
-    factor = full(b, sizes[0] ** -0.5 if scale is None else scale, layout_of(query).dtype)
+    factor = full(b, shape(query)[-1] ** -0.5 if scale is None else scale, layout_of(query).dtype)
     query = make(b, "multiply", query, factor)
     scores = make(b, "matmul", query, key, transpose_a=False, transpose_b=True)
+    masks = [] if mask is None else [mask]
     if ods.attr(op, "is_causal"):
-        mask = _causal_mask(b, shape(scores)[-2], shape(scores)[-1], layout_of(query).dtype)
-    if mask is not None:
-        scores = make(b, "add", scores, mask)
+        masks.append(_causal_mask(b, shape(scores)[-2], shape(scores)[-1], layout_of(query).dtype))
+    for each in masks:
+        scores = make(b, "add", scores, each)
     weights = make(b, "softmax", scores, dimension=3, numeric_stable=True)
     return make(b, "matmul", weights, value, transpose_a=False, transpose_b=False)
 
