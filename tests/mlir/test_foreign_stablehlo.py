@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch_mlir import ir
-
-from tt_torch.compiler import compile_stablehlo
-from tt_torch.config import CompilerConfig
-from tt_torch.mlir.context import make_context
-from tt_torch.runtime import Binary, Executable
-
-KINDS = {torch.float32: "f32", torch.int32: "i32", torch.uint32: "ui32"}
-
-
-@dataclass(frozen=True)
-class Program:
-    """The body of `main`, which takes `%a, %b, ...` of the inputs' types; `results` are `values : types`."""
-
-    name: str
-    body: str
-    results: str
-    inputs: tuple[torch.Tensor, ...]
-    expected: Callable[..., Any]
-    functions: str = ""
-
-
-def randn(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
-
-
-def i32(*values: int) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.int32)
-
-
-def run(program: Program) -> list[torch.Tensor]:
-    kinds = ["x".join([*map(str, t.shape), KINDS[t.dtype]]) for t in program.inputs]
-    arguments = ", ".join(f"%{n}: tensor<{kind}>" for n, kind in zip("abcdefgh", kinds, strict=False))
-    head = f"func.func public @main({arguments}) -> ({program.results.split(' : ')[1]}) {{"
-    with make_context():
-        module = ir.Module.parse(f"{head}\n{program.body}\nreturn {program.results}\n}}\n{program.functions}")
-        binary = compile_stablehlo(module, CompilerConfig(verify_ir=True))
-    return Executable(Binary(binary))(list(program.inputs))
-
+from foreign_programs import CALL, TT, Program, check, i32, randn
 
 # --- functions, composites that nobody here knows, branches
 
@@ -104,8 +64,6 @@ ALONE = f"""
 %8 = "stablehlo.collective_permute"(%7) {{source_target_pairs = dense<> : tensor<0x2xi64>}} : ({T}) -> {T}
 %9 = stablehlo.partition_id : tensor<ui32>
 %10 = stablehlo.replica_id : tensor<ui32>"""
-CALL = "stablehlo.custom_call @{}({}) {{{} = {{{}}}}} : "
-TT = "mhlo.frontend_attributes"
 MARKED = f"""
 %0 = {CALL.format("tt.mark_argument", "%a", TT, 'ttcore.argument_type = "input"')} ({T}) -> {T}
 %1 = {CALL.format("tt.weight_dtype_override", "%0", TT, 'ttcore.weight_dtype = "bf16"')} ({T}) -> {T}
@@ -134,54 +92,6 @@ PROGRAMS += [
         f"tensor<3x2xf32>, tensor<3x2xi32>, tensor<3x2xf32>, tensor<3x3xf32>, {T}",
         (X,),
         lambda x: (x.erf(), x.asinh(), x.topk(2)[0], x.topk(2)[1].int(), x.topk(2, largest=False)[0], x.topk(3)[0], x),
-    ),
-]
-
-# --- tt-xla's caches and attention
-
-CACHE, HEADS = randn(4, 2, 5, 3), "tensor<4x2x5x3xf32>"
-
-
-def cached(cache: torch.Tensor, filled: torch.Tensor, row: torch.Tensor, position: torch.Tensor) -> Any:
-    first, second = cache.clone(), cache.clone()
-    first[1:3, :, :4] = filled
-    second[1:4, :, position.item()] = row[0].transpose(0, 1)
-    return first, second
-
-
-def attended(q: torch.Tensor, k: torch.Tensor, one: torch.Tensor, position: torch.Tensor, mask: torch.Tensor) -> Any:
-    attention = F.scaled_dot_product_attention
-    seen = torch.arange(k.shape[2]) <= position[:, None, None, None]
-    decoded = attention(one.permute(1, 2, 0, 3), k, k, seen, scale=0.5).permute(2, 0, 1, 3)
-    return attention(q, k, k, is_causal=True), attention(q, k, k, mask), decoded
-
-
-def call(name: str, operands: str, attributes: str) -> str:
-    return CALL.format(name, operands, TT, attributes)
-
-
-CACHES = f"""
-%0 = {call("tt.fill_cache", "%a, %b", 'batch_offset = "1"')} ({HEADS}, tensor<2x2x4x3xf32>) -> {HEADS}
-%1 = {call("tt.update_cache", "%a, %c, %d", 'batch_offset = "1"')} ({HEADS}, tensor<1x2x3x3xf32>, tensor<1xi32>)
-  -> {HEADS}"""
-ATTENTION = "tt.scaled_dot_product_attention"
-MASKLESS = 'has_attention_mask = "False", has_attention_sink = "False"'
-ATTENTIONS = f"""
-%0 = {call(ATTENTION, "%a, %b, %b", 'is_causal = "True"')} ({HEADS}, {HEADS}, {HEADS}) -> {HEADS}
-%1 = {call(ATTENTION, "%a, %b, %b, %e", 'is_causal = "False"')} ({HEADS}, {HEADS}, {HEADS}, tensor<4x1x5x5xf32>)
-  -> {HEADS}
-%2 = {call(ATTENTION + "_decode", "%c, %b, %b, %d", f'scale = "0.5", {MASKLESS}')} (tensor<1x4x2x3xf32>, {HEADS},
-  {HEADS}, tensor<4xi32>) -> tensor<1x4x2x3xf32>"""
-PROGRAMS += [
-    Program(
-        "caches", CACHES, f"%0, %1 : {HEADS}, {HEADS}", (CACHE, randn(2, 2, 4, 3), randn(1, 2, 3, 3), i32(2)), cached
-    ),
-    Program(
-        "attention",
-        ATTENTIONS,
-        f"%0, %1, %2 : {HEADS}, {HEADS}, tensor<1x4x2x3xf32>",
-        (randn(4, 2, 5, 3), CACHE + 1, randn(1, 4, 2, 3), i32(0, 4, 2, 1), randn(4, 1, 5, 5)),
-        attended,
     ),
 ]
 
@@ -350,7 +260,4 @@ PROGRAMS += [
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_program(program: Program) -> None:
-    expected = program.expected(*program.inputs)
-    expected = [expected] if isinstance(expected, torch.Tensor) else expected
-    for got, want in zip(run(program), expected, strict=True):
-        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    check(program)

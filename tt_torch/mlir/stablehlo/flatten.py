@@ -101,11 +101,13 @@ def _moved(body: ir.Block, before: ir.Operation) -> list[ir.Value]:
 def _selected(name: str, index: ir.Value, branches: list[list[ir.Value]]) -> list[ir.Value]:
     *others, values = branches  # the last stands for indices out of range, too
     for number, branch in reversed(list(enumerate(others))):
-        chosen = (
-            index if name == "stablehlo.if" else compared("EQ", index, constant(index.type, np.array(number, np.int32)))
-        )
+        chosen = index if name == "stablehlo.if" else compared("EQ", index, _number(index.type, number))
         values = [make("select", b.type, chosen, b, v) for b, v in zip(branch, values, strict=True)]
     return values
+
+
+def _number(kind: ir.RankedTensorType, value: int) -> ir.Value:
+    return constant(kind, np.array(value, np.int32))
 
 
 def _take_tuples_apart(body: ir.Block) -> None:

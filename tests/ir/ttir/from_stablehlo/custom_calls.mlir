@@ -55,3 +55,21 @@ func.func @main(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %one: tensor<1
     : (tensor<1x1x2x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1xi32>) -> tensor<1x1x2x4xf32>
   return %0, %1 : tensor<1x2x8x4xf32>, tensor<1x1x2x4xf32>
 }
+
+// -----
+
+// Pages of each user one after the other; a sink is one more column of scores.
+// CHECK-LABEL: @main(
+// CHECK: "ttir.embedding"({{.*}}) : (tensor<6xi32>, tensor<7x24xf32>)
+// CHECK: %[[SEEN:.*]] = "ttir.le"
+// CHECK: "ttir.matmul"({{.*}}transpose_b = true
+// CHECK: "ttir.concat"({{.*}}) {dim = 3 : i64{{.*}}} : (tensor<2x2x1x12xf32>, tensor<2x2x1x1xf32>)
+// CHECK: "ttir.softmax"
+func.func @main(%q: tensor<1x2x2x3xf32>, %k: tensor<7x2x4x3xf32>, %t: tensor<2x3xi32>, %p: tensor<2xi32>, %s: tensor<2x1xf32>)
+    -> tensor<1x2x2x3xf32> {
+  %0 = stablehlo.custom_call @tt.paged_scaled_dot_product_attention_decode(%q, %k, %k, %t, %p, %s)
+    {mhlo.frontend_attributes = {has_cur_pos_tensor = "True", has_attention_mask = "False", has_attention_sink = "True"}}
+    : (tensor<1x2x2x3xf32>, tensor<7x2x4x3xf32>, tensor<7x2x4x3xf32>, tensor<2x3xi32>, tensor<2xi32>, tensor<2x1xf32>)
+    -> tensor<1x2x2x3xf32>
+  return %0 : tensor<1x2x2x3xf32>
+}

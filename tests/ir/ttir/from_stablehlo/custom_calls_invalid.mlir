@@ -15,3 +15,23 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<1x4xf32> {
   %0 = stablehlo.custom_call @SPMDFullToShardShape(%x) {mhlo.sharding = "{manual}"} : (tensor<2x4xf32>) -> tensor<1x4xf32>
   return %0 : tensor<1x4xf32>
 }
+
+// -----
+
+// CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
+// CHECK: accepted is tt.fill_cache with batch_offset among its attributes
+func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32> {
+  %0 = stablehlo.custom_call @tt.fill_cache(%cache, %x) : (tensor<4x2x8x3xf32>, tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32>
+  return %0 : tensor<4x2x8x3xf32>
+}
+
+// -----
+
+// A window into the future, too.
+// CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
+func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %0 = stablehlo.custom_call @tt.scaled_dot_product_attention(%q, %q, %q)
+    {mhlo.frontend_attributes = {is_causal = "False", sliding_window_size = "3"}}
+    : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %0 : tensor<1x2x8x4xf32>
+}

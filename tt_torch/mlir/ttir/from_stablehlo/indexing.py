@@ -143,7 +143,7 @@ def scatter(op: Any, b: Builder) -> Any:
     inside = [windows[kept.index(d)] for d in [*places.dims, *rest] if d in kept]
     source = b("ttir.permute", updates, permutation=[*batch, *inside])
     source = b("ttir.reshape", source, shape=[shape(rows)[0], shape(table)[1]])
-    written = _updated(b, table, source, reduce, rows, None if _is_pytorchs(op) else _inside(b, places, size, window))
+    written = updated(b, table, source, reduce, rows, None if _is_pytorchs(op) else _inside(b, places, size, window))
     order = [*places.dims, *rest]
     written = b("ttir.reshape", written, shape=[size[d] for d in order])
     return b("ttir.permute", written, permutation=[order.index(d) for d in range(len(order))])
@@ -159,7 +159,7 @@ def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[in
     return inside
 
 
-def _updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside: Any) -> Any:
+def updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside: Any) -> Any:
     """The table with the source's rows written or reduced into the given ones, as far as these are inside."""
     size = shape(table)
     if inside is not None:

@@ -1,0 +1,283 @@
+"""Custom calls of tt-xla around attention: caches, whole ones and such of pages, and what attends to them.
+
+Queries, keys and values are (B, heads, S, D); those of one position of each user are (1, users, heads, D). A cache of
+pages is (pages, heads, size of a page, D), and a page table of (users, n) names those of each user. Attributes are
+strings, as tt-xla's frontend hands them on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up, part
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.dynamic import written
+from tt_torch.mlir.ttir.from_stablehlo.indexing import updated
+
+Attributes = dict[str, Any]
+Expand = Callable[[Builder, list[Any], Attributes], Any]
+
+
+# --- caches, as new values
+
+
+def fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """`x`, (b, heads, s, D), over the first positions of a part of the batch."""
+    cache, x = operands
+    row = int(a["batch_offset"])
+    rows = part(b, cache, 0, row, row + shape(x)[0])
+    return _placed(b, cache, 0, row, _placed(b, rows, 2, 0, x))
+
+
+def update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """One position, the same of each user. `x` is (1, heads, users, D)."""
+    cache, x, position = operands
+    row, users = int(a["batch_offset"]), shape(x)[2]
+    rows = b("ttir.permute", x, permutation=[2, 1, 0, 3])
+    rows = written(b, part(b, cache, 0, row, row + users), rows, [None, None, position, None], [2])
+    return _placed(b, cache, 0, row, rows)
+
+
+def _placed(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
+    """`x` with `new` in the place of what it has along `dim` from `start` on."""
+    end, size = start + shape(new)[dim], shape(x)[dim]
+    before = [part(b, x, dim, 0, start)] if start else []
+    after = [part(b, x, dim, end, size)] if end < size else []
+    return b("ttir.concat", [*before, new, *after], dim=dim) if before or after else new
+
+
+def paged_update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """A position of each user's own, nothing for negative ones. `x` is (1, users, heads or more, D)."""
+    cache, x, position, table = operands
+    (_, heads, size, depth), users = shape(cache), shape(x)[1]
+    position = b("ttir.reshape", position, shape=[users, 1])
+    valid = b("ttir.ge", position, _number(b, position, 0))
+    position = b("ttir.maximum", position, _number(b, position, 0))
+    if size & (size - 1):
+        return None  # the page is found by a shift
+    page = b("ttir.logical_right_shift", position, _number(b, position, size.bit_length() - 1))
+    inside = b("ttir.bitwise_and", position, _number(b, position, size - 1))
+    rows = _rows(b, b("ttir.gather", table, page, dim=1), inside, size)
+    source = part(b, b("ttir.reshape", x, shape=shape(x)[1:]), 1, 0, heads)
+    return _paged(b, cache, b("ttir.reshape", source, shape=[users, heads * depth]), rows, valid)
+
+
+def paged_fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """`x`, (1, heads, S, D), over the first positions of one user, the first unless given."""
+    cache, x, table, *user = operands
+    (_, heads, size, depth), length = shape(cache), shape(x)[2]
+    pages = look_up(b, table, 0, b("ttir.reshape", user[0], shape=[1])) if user else part(b, table, 0, 0, 1)
+    pages = part(b, pages, 1, 0, -(-length // size))
+    pages = b("ttir.reshape", pages, shape=[shape(pages)[1], 1])
+    rows = _rows(b, pages, _counted(b, [1, size], dtype(table)), size)
+    rows = part(b, b("ttir.reshape", rows, shape=[math.prod(shape(rows)), 1]), 0, 0, length)
+    source = b("ttir.permute", part(b, x, 0, 0, 1), permutation=[2, 0, 1, 3])
+    source = b("ttir.reshape", source, shape=[length, heads * depth])
+    return _paged(b, cache, source, rows, b("ttir.ge", rows, _number(b, rows, 0)))
+
+
+def _rows(b: Builder, pages: Any, inside: Any, size: int) -> Any:
+    """Numbers of positions, if the pages' positions are counted one page after the other."""
+    return b("ttir.add", b("ttir.multiply", pages, _number(b, pages, size)), inside)
+
+
+def _paged(b: Builder, cache: Any, source: Any, rows: Any, valid: Any) -> Any:
+    pages, heads, size, depth = shape(cache)
+    table = b("ttir.permute", cache, permutation=[0, 2, 1, 3])
+    table = b("ttir.reshape", table, shape=[pages * size, heads * depth])
+    table = updated(b, table, source, "Invalid", b("ttir.reshape", rows, shape=[shape(rows)[0]]), valid)
+    return b("ttir.permute", b("ttir.reshape", table, shape=[pages, size, heads, depth]), permutation=[0, 2, 1, 3])
+
+
+def _read(b: Builder, cache: Any, table: Any) -> Any:
+    """The pages of each user, (users, heads, n * size, D); those that the table has not are whatever the first is."""
+    (users, count), (_, heads, size, depth) = shape(table), shape(cache)
+    pages = b("ttir.maximum", b("ttir.reshape", table, shape=[users * count]), full(b, [1], dtype(table), 0))
+    found = b("ttir.reshape", look_up(b, cache, 0, pages), shape=[users, count, heads, size, depth])
+    found = b("ttir.permute", found, permutation=[0, 2, 1, 3, 4])
+    return b("ttir.reshape", found, shape=[users, heads, count * size, depth])
+
+
+# --- attention
+
+
+def attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """A mask is added to the scores, and is what is causal then; a sink has one more score per head and no value."""
+    flags = a | ({"has_attention_mask": "true"} if len(operands) == 4 and not _is_true(a, "has_attention_sink") else {})
+    query, key, value, mask, sink = _named(operands, flags, "query key value attention_mask? attention_sink?")
+    causal, window = _is_true(a, "is_causal", "true") and mask is None, a.get("sliding_window_size")
+    if causal and (window or sink is not None):
+        mask, causal = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2], window), False
+    elif window:
+        return None
+    return _attended(b, query, key, value, mask, sink, _scale(query, a), causal)
+
+
+def attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """One query per user, that sees the keys up to its position."""
+    names = "query key value position attention_mask? attention_sink?"
+    query, key, value, position, mask, sink = _named(operands, a, names)
+    return _decoded(b, query, key, value, position, mask, sink, a)
+
+
+def paged_attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    names = "query key value table attention_mask? cur_pos_tensor? attention_sink?"
+    query, key, value, table, mask, position, sink = _named(operands, a, names)
+    return _decoded(b, query, _read(b, key, table), _read(b, value, table), position, mask, sink, a)
+
+
+def latent_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """Values are the first features of the keys, unless given."""
+    query, key, value, mask = _named(operands, a, "query key value? attention_mask?")
+    value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else value
+    if _is_true(a, "is_causal", "true"):
+        hidden = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
+        mask = hidden if mask is None else b("ttir.add", mask, hidden)
+    return _attended(b, query, key, value, mask, None, _scale(query, a))
+
+
+def paged_latent_attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    names = "query key value? table attention_mask? cur_pos_tensor? attention_sink?"
+    query, key, value, table, mask, position, sink = _named(operands, a, names)
+    key = _read(b, key, table)
+    value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else _read(b, value, table)
+    return _decoded(b, query, key, value, position, mask, sink, a)
+
+
+def chunked_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """Queries of a chunk whose first position is given, to all pages before."""
+    query, key, value, table, start = operands
+    rows = b("ttir.add", _counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
+    key, value = _read(b, key, table), _read(b, value, table)
+    return _attended(b, query, key, value, _visible(b, query, rows, shape(key)[2]), None, _scale(query, a))
+
+
+def indexer_score(b: Builder, operands: list[Any], a: Attributes) -> Any:
+    """The sum over heads of weights * relu(query @ key): keys have one head, weights are (B, heads, S, 1)."""
+    query, key, weights = operands
+    batch, heads, length, depth = shape(query)
+    folded = b("ttir.reshape", query, shape=[batch, 1, heads * length, depth])
+    scores = b("ttir.relu", b("ttir.matmul", folded, key, transpose_b=True))
+    scores = b("ttir.multiply", b("ttir.reshape", scores, shape=[batch, heads, length, shape(key)[2]]), weights)
+    rows = _counted(b, [1, 1, length, 1])
+    rows = b("ttir.add", rows, full(b, [1, 1, 1, 1], dtype(rows), int(a.get("chunk_start_idx", "0"))))
+    summed = b("ttir.sum", scores, dim_arg=[1], keep_dim=True)
+    return b("ttir.add", summed, _visible(b, query, rows, shape(key)[2]))
+
+
+def _decoded(b: Builder, query: Any, key: Any, value: Any, position: Any, mask: Any, sink: Any, a: Attributes) -> Any:
+    users, heads, depth = shape(query)[1:]
+    window = a.get("sliding_window_size")
+    if mask is not None:
+        mask = b("ttir.permute", mask, permutation=[0, 2, 1, 3])
+    if _is_true(a, "is_causal", "true"):
+        if position is None:
+            return None
+        position = b("ttir.reshape", position, shape=[users, 1, 1, 1])
+        mask = _visible(b, query, position, shape(key)[2], window)
+    elif window:
+        return None
+    query = b("ttir.reshape", query, shape=[users, heads, 1, depth])
+    out = _attended(b, query, key, value, mask, sink, _scale(query, a))
+    return b("ttir.reshape", out, shape=[1, users, heads, shape(value)[3]])
+
+
+def _attended(
+    b: Builder, query: Any, key: Any, value: Any, mask: Any, sink: Any, scale: float, causal: bool = False
+) -> Any:
+    """By one op, unless there is a sink, or values are of another size than keys: TTNN's takes neither."""
+    if sink is None and shape(key) == shape(value):
+        masks = [] if mask is None else [mask]
+        op = "ttir.scaled_dot_product_attention"
+        return b(op, query, key, value, *masks, is_causal=causal, scale=scale)
+    if causal:
+        mask = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
+    heads, keys = shape(query)[1], shape(key)[2]
+    key, value = (_repeated(b, v, heads // shape(v)[1]) for v in (key, value))
+    scores = b("ttir.matmul", query, key, transpose_b=True)
+    scores = b("ttir.multiply", scores, full(b, [1, 1, 1, 1], dtype(query), scale))
+    scores = scores if mask is None else b("ttir.add", scores, mask)
+    if sink is not None:
+        sink = b("ttir.reshape", sink, shape=[heads, math.prod(shape(sink)) // heads])
+        column = b("ttir.reshape", part(b, sink, 1, 0, 1), shape=[1, heads, 1, 1])
+        size = shape(scores)
+        column = b("ttir.broadcast", column, broadcast_dimensions=[size[0], 1, size[2], 1])
+        scores = b("ttir.concat", [scores, column], dim=3)
+    weights = b("ttir.softmax", scores, dimension=3)
+    return b("ttir.matmul", part(b, weights, 3, 0, keys), value)
+
+
+def _repeated(b: Builder, x: Any, groups: int) -> Any:
+    """Each head `groups` times."""
+    batch, heads, length, depth = shape(x)
+    if groups == 1:
+        return x
+    x = b("ttir.reshape", x, shape=[batch, heads, 1, length, depth])
+    x = b("ttir.broadcast", x, broadcast_dimensions=[1, 1, groups, 1, 1])
+    return b("ttir.reshape", x, shape=[batch, heads * groups, length, depth])
+
+
+def _visible(b: Builder, query: Any, rows: Any, keys: int, window: str | None = None) -> Any:
+    """A mask for queries at the positions `rows`, (B or 1, 1, S, 1): nothing after each, nor `window` before it."""
+    places = _counted(b, [1, 1, 1, keys], dtype(rows))
+    seen = b("ttir.le", places, rows)
+    if window:
+        first = b("ttir.subtract", rows, full(b, [1, 1, 1, 1], dtype(rows), int(window)))
+        seen = b("ttir.logical_and", seen, b("ttir.gt", places, first))
+    none, hidden = (full(b, shape(seen), dtype(query), v) for v in (0.0, -math.inf))
+    return b("ttir.where", seen, none, hidden)
+
+
+def _named(operands: list[Any], a: Attributes, names: str) -> list[Any]:
+    """One value per name; those with a question mark are there if `has_<name>` says so, else None."""
+    given, found = iter(operands), []
+    for name in names.split():
+        there = name[-1] != "?" or _is_true(a, f"has_{name[:-1]}")
+        found.append(next(given, None) if there else None)
+    if next(given, None) is not None:
+        raise KeyError("has_attention_mask, has_attention_sink and the like for each operand")
+    return found
+
+
+def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Any:
+    """0, 1, 2, ... along the only dimension of a size other than one."""
+    dim = max(range(len(size)), key=lambda d: size[d])
+    kind = tensor(size, element or ir.IntegerType.get_signless(32))
+    return b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=dim)
+
+
+def _number(b: Builder, like: Any, value: int) -> Any:
+    return full(b, [1] * len(shape(like)), dtype(like), value)
+
+
+def _first(b: Builder, x: Any) -> Any:
+    flat = b("ttir.reshape", x, shape=[math.prod(shape(x))])
+    return b("ttir.reshape", part(b, flat, 0, 0, 1), shape=[1, 1, 1, 1])
+
+
+def _is_true(a: Attributes, name: str, default: str = "false") -> bool:
+    return bool(a.get(name, default).lower() == "true")
+
+
+def _scale(query: Any, a: Attributes) -> float:
+    return float(a["scale"]) if "scale" in a else shape(query)[-1] ** -0.5
+
+
+CALLS: dict[str, Expand] = {
+    "tt.chunked_scaled_dot_product_attention": chunked_attention,
+    "tt.fill_cache": fill_cache,
+    "tt.flash_mla_prefill": latent_attention,
+    "tt.indexer_score_dsa": indexer_score,
+    "tt.paged_fill_cache": paged_fill_cache,
+    "tt.paged_flash_mla_decode": paged_latent_attention_decode,
+    "tt.paged_scaled_dot_product_attention_decode": paged_attention_decode,
+    "tt.paged_update_cache": paged_update_cache,
+    "tt.scaled_dot_product_attention": attention,
+    "tt.scaled_dot_product_attention_decode": attention_decode,
+    "tt.update_cache": update_cache,
+}
