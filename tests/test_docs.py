@@ -39,7 +39,7 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in t
 sys.path.insert(0, "")
 import tt_torch
 assert tt_torch.__file__.startswith(sys.argv[1]), tt_torch.__file__
-sys.exit(pytest.main(["-n0", "-q", "-k", "cumprod", "tests/test_ops.py", "tests/dynamo/test_composites.py"]))
+sys.exit(pytest.main(["-n0", "-q", "-k", *sys.argv[2:]]))
 """
 
 
@@ -79,31 +79,37 @@ def test_add_an_op_as_written(tmp_path: Path) -> None:
     for file, _, _, text in edits:
         remove(tmp_path / file, text)
     edit(tmp_path / edits[-1][0], *edits[-1][1:])
-    done = call("-c", TEST_COPY, str(tmp_path), folder=tmp_path)
+    test = ["-c", TEST_COPY, str(tmp_path), "cumprod", "tests/test_ops.py", "tests/dynamo/test_composites.py"]
+    done = call(*test, folder=tmp_path)
     assert "aten.cumprod.default is not supported in stage stablehlo" in done.stdout
     for file, how, anchor, text in edits[:-1]:
         edit(tmp_path / file, how, anchor, text)
-    run("-c", TEST_COPY, str(tmp_path), folder=tmp_path)
+    run(*test, folder=tmp_path)
 
 
 @pytest.mark.slow
 def test_bring_up_as_written(tmp_path: Path) -> None:
-    """The page's program has one op that fails; after the page's edit, in a copy of the package, it has none."""
+    """The page's program has one op that fails; after the page's edit, in a copy of the package, it has none, and the
+    row that the page adds last passes."""
     copy_package(tmp_path)
     page = (ROOT / "docs" / "bring_up.md").read_text()
     ((name, text),) = FILE.findall(page)
     (tmp_path / name).write_text(text)
-    for file, _, _, added in EDIT.findall(page):
+    decomposition, row = EDIT.findall(page)
+    for file, _, _, added in (decomposition, row):
         remove(tmp_path / file, added)
     op_by_op = {"TT_TORCH_COMPILE_DEPTH": "EXECUTE_OP_BY_OP", "TT_TORCH_JOBS": "1"}
     before = run_copy(tmp_path, [name], op_by_op)
     said = [line.strip().split(" in stage")[0] for line in re.findall(r"^ {7}(\[.*)$", page, re.MULTILINE)]
     assert said and all(line in before.stderr for line in said), before.stderr
-    for file, how, anchor, text in EDIT.findall(page):
-        edit(tmp_path / file, how, anchor, text)
+    assert "HostFallbackWarning" in run_copy(tmp_path, [name], {}).stderr
+    edit(tmp_path / decomposition[0], *decomposition[1:])
     run_copy(tmp_path, [name], op_by_op | {"TT_TORCH_CHECK_ALL_OPS_EXECUTE": "1"})
     compared = run_copy(tmp_path, ["-m", "tt_torch.tools.cli", "verify", name], {"TT_TORCH_FALLBACK": "error"})
     assert "all agree" in compared.stderr
+    edit(tmp_path / row[0], *row[1:])
+    tested = run("-c", TEST_COPY, str(tmp_path), "pdist", "tests/test_ops.py", folder=tmp_path)
+    assert re.search(r"^\d+ passed, \d+ deselected", tested.stdout, re.MULTILINE), tested.stdout
 
 
 def run_copy(folder: Path, arguments: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess:
