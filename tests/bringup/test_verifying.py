@@ -33,11 +33,11 @@ class Model(torch.nn.Module):
         return values, y.transpose(0, 1).contiguous().view(4, 64)
 
 
-def run(folder: Path, **options: Any) -> None:
+def run(folder: Path, model: type[torch.nn.Module] = Model, shape: tuple[int, ...] = (4, 64), **options: Any) -> None:
     config = CompilerConfig(results_path=str(folder), repro_dir=str(folder / "repro"), model_name="m", **options)
-    model = Model().eval()
+    model = model().eval()
     compiled = torch.compile(model, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
-    x = torch.randn(4, 64)
+    x = torch.randn(shape)
     with torch.no_grad():
         for got, expected in zip(compiled(x), model(x), strict=True):
             torch.testing.assert_close(got, expected, rtol=0.05, atol=0.05)
@@ -57,6 +57,21 @@ def test_all_ops_agree(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert all(float(row["pcc"]) > 0.99999 for row in compared.values())
     assert compared["aten.exp.default"]["line"].endswith(f":{Model.forward.__code__.co_firstlineno + 2}")
     assert "all agree" in capsys.readouterr().err
+
+
+class Batched(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 32)
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [self.linear(x)]
+
+
+def test_an_op_with_a_view_folded_in_is_compared(tmp_path: Path) -> None:
+    run(tmp_path, Batched, (2, 4, 64), enable_intermediate_verification=True)
+    (row,) = (row for row in rows(tmp_path) if row["target"] == "aten.addmm.default" and row["op"] == "LinearOp")
+    assert row["shape"] == "(2, 4, 32)" and float(row["pcc"]) > 0.99999
 
 
 def test_the_first_op_to_depart_is_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

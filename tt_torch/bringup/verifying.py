@@ -53,18 +53,21 @@ class VerifiedExecutor(Executor):
         self.verified = False
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if not self.verified:
-            self.verified = True
-            self._verify(inputs)
-        return super().__call__(inputs)
+        if self.verified:
+            return super().__call__(inputs)
+        self.verified = True
+        return self._verify(inputs)
 
-    def _verify(self, inputs: Sequence[torch.Tensor]) -> None:
+    def _verify(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         config = self.config
         if config.enable_intermediate_verification:
-            report(compare(self, self.graph, inputs), config)
+            rows, results = compare(self, self.graph, inputs)
+            report(rows, config)
+        else:
+            results = super().__call__(inputs)
         if config.bisect:
             with torch.no_grad():
                 golden = self.piece(*inputs)
-            results = super().__call__(inputs)
             if any(differs(*pair, config.required_pcc) for pair in zip(results, golden, strict=True)):
                 bisect(self.piece, self.compiled.kinds[: len(inputs)], self.compile_part, inputs, config)
+        return results

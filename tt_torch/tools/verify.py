@@ -30,9 +30,10 @@ def calculate_pcc(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     """
     values, golden = _comparable(tensor, golden_tensor)
     finite = golden.isfinite()
-    if not torch.equal(values[~finite].nan_to_num(nan=0.5), golden[~finite].nan_to_num(nan=0.5)):
-        return 0.0
-    values, golden = values[finite], golden[finite]
+    if not finite.all():
+        if not torch.equal(values[~finite].nan_to_num(nan=0.5), golden[~finite].nan_to_num(nan=0.5)):
+            return 0.0
+        values, golden = values[finite], golden[finite]
     if torch.equal(values, golden):
         return 1.0
     if not values.isfinite().all():
@@ -55,8 +56,11 @@ def calculate_atol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
         return math.nan
-    both = ~golden.isnan() & (values != golden)  # equal infinities would give inf - inf
-    return (values - golden)[both].abs().max().item() if both.any() else 0.0
+    return _worst((values - golden).abs(), golden.isnan() | (values == golden))  # equal infinities give inf - inf
+
+
+def _worst(errors: torch.Tensor, without: torch.Tensor) -> float:
+    return errors.masked_fill(without, 0.0).max().item() if errors.numel() else 0.0
 
 
 def calculate_rtol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
@@ -67,8 +71,7 @@ def calculate_rtol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
         return math.nan
-    counted = golden.isfinite() & (golden != 0)
-    return ((values - golden).abs() / golden.abs())[counted].max().item() if counted.any() else 0.0
+    return _worst((values - golden).abs() / golden.abs(), ~golden.isfinite() | (golden == 0))
 
 
 _BITS = {
@@ -89,9 +92,8 @@ def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
         raise ValueError(f"shapes differ: got {tuple(tensor.shape)}, expected {tuple(golden_tensor.shape)}")
     if not torch.equal(tensor.isnan(), golden_tensor.isnan()):
         return math.nan
-    counted = ~golden_tensor.isnan()
-    steps = [_steps(t.detach()[counted], golden_tensor.dtype) for t in (tensor, golden_tensor)]
-    return (steps[0] - steps[1]).abs().max().item() if counted.any() else 0.0
+    steps = [_steps(t.detach(), golden_tensor.dtype) for t in (tensor, golden_tensor)]
+    return _worst((steps[0] - steps[1]).abs(), golden_tensor.isnan())
 
 
 def _steps(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
