@@ -26,6 +26,7 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.devices import default_device
 from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
+from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.late import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
@@ -244,7 +245,7 @@ def _compile(
     seen: int = 0,
 ) -> Callable[..., Any]:
     """A graph as a function of its inputs; views of one memory among its first `seen` outputs stay that."""
-    gm, checks = defer_checks(gm)
+    gm, checks = defer_checks(write_out(gm, DECOMPOSITIONS))
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     if ... not in interface.outputs:
         return make_boxed_func(gm.forward)  # nothing is computed

@@ -20,6 +20,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_any, tree_map
 
 from tt_torch.dynamo.decompositions.registry import device_of
+from tt_torch.dynamo.passes.rewriting import fake_inputs
 
 aten = torch.ops.aten
 REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
@@ -80,7 +81,7 @@ def has_complex(gm: GraphModule) -> bool:
 
 def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
     """The graph on real tensors. Complex inputs and outputs become real ones with a last dimension of two."""
-    fakes = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+    fakes = fake_inputs(gm)
     inputs = [_border(fake) for fake in fakes]
 
     def run(*values: Tensor) -> list[Tensor]:

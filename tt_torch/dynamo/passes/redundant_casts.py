@@ -6,7 +6,13 @@ import torch
 from torch.fx import Graph, Node
 
 aten, prims = torch.ops.aten, torch.ops.prims
-IDENTITIES = {aten.clone.default, aten.alias.default, aten.lift_fresh_copy.default, aten.detach.default}
+IDENTITIES = {
+    aten.alias.default,
+    aten.clone.default,
+    aten.detach.default,
+    aten.detach_copy.default,
+    aten.lift_fresh_copy.default,
+}
 CASTS = {aten._to_copy.default, prims.convert_element_type.default}
 # Dynamo has established these facts already; on a functional graph they have no other effect.
 ASSERTS = {aten._assert_tensor_metadata.default}

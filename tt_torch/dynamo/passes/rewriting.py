@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
@@ -76,9 +77,16 @@ def arguments(node: Node) -> dict[str, Any]:
 
 
 def value(node: Node) -> Any:
-    """The fake tensor of a node's first result."""
-    found = node.meta["val"]
+    """The fake tensor of a node's first result; None of a graph that an op calls."""
+    found = node.meta.get("val")
     return found[0] if isinstance(found, (list, tuple)) else found
+
+
+def fake_inputs(gm: GraphModule) -> list[Any]:
+    """What stands for the inputs in a new trace of a graph: tracing tells tensors apart by identity, and AOTAutograd
+    may note one fake tensor for several placeholders."""
+    values = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+    return [v.detach() if isinstance(v, Tensor) else v for v in values]
 
 
 def outputs(node: Node) -> dict[int, Node]:

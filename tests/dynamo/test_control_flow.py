@@ -1,0 +1,85 @@
+"""Ops that call graphs: written out where it is known how often, else on the host."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch._higher_order_ops.map import map as map_rows
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+import tt_torch
+from tt_torch.dynamo.partition import HostFallbackWarning
+
+X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+Q = torch.randn(2, 4, 8, 16, generator=torch.Generator().manual_seed(1))
+SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
+CAUSAL = create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
+
+
+@torch.compiler.nested_compile_region
+def region(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: map_rows(lambda row: row * 2, x), torch.cos, (x,))
+
+
+WITH_GRADIENTS = {
+    "cond": branches,
+    "the other branch": lambda x: branches(-x),
+    "map": lambda x: map_rows(lambda row, y: row.softmax(-1) * y, x, x[0] + 1),
+    "scan": lambda x: scan(lambda c, row: ((c * row).tanh(), c + row), x[0], x)[1],
+    "a region twice": lambda x: region(region(x)),
+}
+FORWARD = {
+    "flex_attention": lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + 0.1 * (i - j)),
+    "of fewer heads": lambda q: flex_attention(q, q[:, :2], q[:, 2:], enable_gqa=True, block_mask=CAUSAL),
+    "reading a tensor": lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s * SLOPES[h]),
+}
+
+
+def compiled(function: Callable[..., Any], **config: Any) -> Callable[..., Any]:
+    options = {"compiler_config": tt_torch.CompilerConfig(**config)}
+    return torch.compile(function, backend=tt_torch.backend, options=options)
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
+def test_gradients_of_plain_ops(name: str) -> None:
+    theirs, ours = X.clone().requires_grad_(), X.clone().requires_grad_()
+    expected = WITH_GRADIENTS[name](theirs)
+    got = compiled(WITH_GRADIENTS[name], fallback="error")(ours)
+    torch.testing.assert_close(got, expected)
+    if name != "a region twice":  # eager PyTorch has no gradient of regions
+        expected.square().sum().backward()
+    else:
+        theirs.grad = 8 * (2 * X.sin()).sin() * (2 * (2 * X.sin()).cos() * X.cos())
+    got.square().sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_attention_with_a_function_of_scores(name: str) -> None:
+    torch.testing.assert_close(compiled(FORWARD[name], fallback="error")(Q), FORWARD[name](Q))
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        ("while_loop", lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0] * 2),
+        ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too long
+    ],
+)
+def test_the_rest_runs_on_the_host_by_name(op: str, function: Callable[..., Any]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = compiled(function)(X)
+    torch.testing.assert_close(got, function(X))
+    (warning,) = [w.message for w in caught if isinstance(w.message, HostFallbackWarning)]
+    assert [host.op for host in warning.ops] == [op]

@@ -1,0 +1,114 @@
+"""PyTorch's higher-order operators: ops that call graphs.
+
+Where it is known how often each graph is called, the calls are written out, so that the device sees plain ops; of the
+two branches of `cond` both are computed, and one is chosen. What is left, as `while_loop`, runs on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._guards import detect_fake_mode
+from torch._higher_order_ops.flex_attention import math_attention
+from torch._ops import HigherOrderOperator
+from torch._subclasses import FakeTensorMode
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
+from torch.utils._pytree import tree_map
+
+from tt_torch.dynamo.passes.rewriting import fake_inputs
+
+aten = torch.ops.aten
+
+# Written out, a longer loop would take minutes to compile.
+MOST_STEPS = 128
+
+Results = Sequence[Any]
+
+
+def write_out(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
+    """The graph with the calls of its graphs written out as far as that is possible; `gm` is not changed."""
+    if not any(_rule(n.target) for n in gm.graph.nodes):
+        return gm
+    values = fake_inputs(gm)
+    with preserve_node_meta(), detect_fake_mode(values) or FakeTensorMode():
+        written = make_fx(_WrittenOut(gm).run, decomposition_table=decompositions)(*values)
+    for new, old in zip(*(g.graph.find_nodes(op="placeholder") for g in (written, gm)), strict=True):
+        new.meta = old.meta | {"val": new.meta.get("val", old.meta["val"])}
+    for cast in written.graph.find_nodes(op="call_function", target=aten._to_copy.default):
+        if not isinstance(cast.args[0], Node):  # vmap makes tensors of numbers, which tracing takes for numbers again
+            cast.target = aten.scalar_tensor.default
+    written.recompile()
+    return written
+
+
+def _rule(target: Any) -> Callable[..., Results] | None:
+    return RULES.get(target.name()) if isinstance(target, HigherOrderOperator) else None
+
+
+class _WrittenOut(Interpreter):
+    """Runs a graph, with the rules in the place of higher-order operators."""
+
+    def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        rule = _rule(target)
+        given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
+        results = rule(*given, **kwargs) if rule else NotImplemented
+        return super().call_function(target, args, kwargs) if results is NotImplemented else results
+
+
+class _Callable:
+    """A graph as a function, what it calls written out, too."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        self.graph = graph
+
+    def __call__(self, *args: Any) -> Any:
+        return _WrittenOut(self.graph).run(*args)
+
+    def is_pure(self) -> bool:
+        """Whether nobody can tell if it was called, but by its results."""
+        nodes = self.graph.graph.nodes
+        known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in nodes)
+        return known and not any(n.is_impure() for n in nodes if n.op == "call_function")
+
+
+def _cond(predicate: Any, yes: _Callable, no: _Callable, operands: Sequence[Any] = ()) -> Results:
+    if not isinstance(predicate, Tensor):
+        return (yes if predicate else no)(*operands)
+    if not (yes.is_pure() and no.is_pure()):
+        return NotImplemented
+    return tree_map(lambda a, b: torch.where(predicate.reshape(()), a, b), list(yes(*operands)), list(no(*operands)))
+
+
+def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
+    results = _scan(function, (), xs, others)
+    return results if results is NotImplemented else tuple(results)
+
+
+def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
+    """The function takes what is carried, a row of each of `xs` and the others; returns what is carried, and rows."""
+    if not 0 < len(xs[0]) <= MOST_STEPS:
+        return NotImplemented
+    rows: list[Results] = []
+    for i in range(len(xs[0])):
+        results = function(*carried, *(x[i] for x in xs), *others)
+        carried, made = results[: len(carried)], results[len(carried) :]
+        rows.append(made)
+    return [*carried, *(torch.stack(column) for column in zip(*rows, strict=True))]
+
+
+def _invoke(function: _Callable, identifier: str, *operands: Any) -> Results:
+    return function(*operands)
+
+
+RULES: dict[str, Callable[..., Results]] = {
+    "cond": _cond,
+    "map_impl": _map,
+    "scan": _scan,
+    "invoke_subgraph": _invoke,
+    "flex_attention": math_attention,
+}
