@@ -226,3 +226,14 @@ def test_random_numbers(body: str, mean: float, deviation: float) -> None:
     error = deviation / first.numel() ** 0.5
     assert abs(first.mean().item() - mean) < 4 * error
     assert abs(first.std().item() - deviation) < 4 * error
+
+
+def test_random_integers() -> None:
+    """All of them and no others, about as often as each other."""
+    scalars = "%c = stablehlo.constant dense<-3> : tensor<i32>\n%d = stablehlo.constant dense<5> : tensor<i32>\n"
+    kinds = "(tensor<i32>, tensor<i32>, tensor<2xi64>) -> "
+    body = f"{scalars}{SIZES}stablehlo.rng %c, %d, %n, distribution = UNIFORM : {kinds}"
+    (numbers,) = run(Form("rng", body, "64x96xi32", (torch.tensor(2.0),), torch.empty))
+    values, counts = numbers.unique(return_counts=True)
+    assert values.tolist() == list(range(-3, 5))
+    assert (counts - 768).abs().max() < 5 * 768**0.5
