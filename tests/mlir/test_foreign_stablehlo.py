@@ -121,6 +121,15 @@ for algorithm, numbers, counter in (("THREE_FRY", THREE_FRY, 7), ("DEFAULT", THR
             )
         ]
 
+# Of a constant all 64 bits count; of 64-bit results the device has the lower words.
+WIDE = """
+%s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>
+%n, %0 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)"""
+LOWER = torch.tensor([2922930575, 932473556, 422555631, 3580238274, 151113864])
+PROGRAMS += [
+    Program("64 bits", WIDE, "%n, %0 : tensor<2xui64>, tensor<5xui64>", (), lambda: (torch.tensor([5, 14]), LOWER))
+]
+
 # --- quantized values
 
 QUANTIZED = "tensor<3x4x!quant.uniform<i8:f32, 0.05:3>>"
