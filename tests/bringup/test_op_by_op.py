@@ -127,6 +127,20 @@ def test_results_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
     assert all(r["verdict"] == "executed" and r["pcc"] == 1 for r in ops.values()), ops
 
 
+def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
+    """Positions of equal values, new memory, and integers that no device has and the model leaves out."""
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
+        positions = (x > 0).to(torch.int32).flatten().sort().indices
+        places = (x * 0).log().to(torch.int64) + 8
+        return positions, torch.where(x < 9, 0, places), torch.empty_like(x) * 0
+
+    ops = run(tmp_path, function)
+    for name in ("aten.sort.default", "aten.add.Tensor"):
+        assert ops[name]["pcc"] == 1, ops[name]
+    assert ops["aten.empty_like.default"]["verdict"] == "executed" and ops["aten.empty_like.default"]["pcc"] is None
+
+
 def test_stablehlo(tmp_path: Path) -> None:
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.addmm(w[0], x, w).softmax(-1).t().contiguous().view(-1)
