@@ -75,7 +75,7 @@ class GoldenRun(Interpreter):
     def __init__(self, gm: GraphModule, roles: dict[Node, str], records: OpRecords, folder: Path) -> None:
         super().__init__(gm)
         self.roles, self.records, self.folder = roles, records, folder
-        self.ops, self.refused = set(computing(gm.graph)), refused(gm.graph)
+        self.ops, self.refused = set(computing(gm.graph)), refused(computing(gm.graph))
 
     def run_node(self, n: Node) -> Any:
         value = super().run_node(n)

@@ -79,19 +79,23 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
 
     `gm` is functional, has only tensors at its border, and is not changed; `roles` are those of its placeholders.
     """
-    reason = ""
-    if not refused(gm.graph):
+    reason, named = "", ""
+    if not refused(computing(gm.graph)):
         try:
             return compile_piece(gm, roles)
         except CompileError as error:
-            reason = brief(error)
+            reason, named = brief(error), getattr(error, "op", "")
     gm = _copied(gm)
     constants = constant_fold(gm, fold=True)
     gm.graph.eliminate_dead_code()
     roles = [*roles, *["constant"] * len(constants)]
-    host = refused(gm.graph)
+    host = refused(computing(gm.graph))
     if reason and not host:
-        host = probe(gm.graph, compile_piece) or dict.fromkeys(computing(gm.graph), reason)
+        nodes = computing(gm.graph)
+        suspects = [
+            n for n in nodes if str(n.target) == named
+        ]  # most often the op that the error names is the only one
+        host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:
         warnings.warn(HostFallbackWarning(report(gm.graph, host, pieces)), stacklevel=2)
@@ -117,7 +121,7 @@ def _partition(
             return outer, pieces
         except CompileError as error:
             inside = {n.name for n in piece.graph.nodes}
-            found = {} if probed else probe(gm.graph, compile_piece)
+            found = {} if probed else probe(computing(gm.graph), compile_piece)
             fresh = {n: why for n, why in found.items() if n not in host}
             host |= fresh or {n: brief(error) for n in computing(gm.graph) if n.name in inside}
             probed = True
@@ -134,17 +138,17 @@ class DevicePiece(torch.nn.Module):
         return tuple(self.runner(inputs))
 
 
-def refused(graph: Graph) -> dict[Node, str]:
+def refused(nodes: Sequence[Node]) -> dict[Node, str]:
     """Ops that are known to have no form on the device, with the reason, without compiling anything."""
-    reasons = {node: refusal(node) for node in computing(graph)}
+    reasons = {node: refusal(node) for node in nodes}
     return {node: why for node, why in reasons.items() if why}
 
 
-def probe(graph: Graph, compile_piece: CompilePiece) -> dict[Node, str]:
+def probe(nodes: Sequence[Node], compile_piece: CompilePiece) -> dict[Node, str]:
     """Compiles each form of op (target, arguments, shapes and dtypes) by itself; those that fail, with the reason."""
     verdicts: dict[str, str] = {}
-    host = refused(graph)
-    for node in computing(graph):
+    host = refused(nodes)
+    for node in nodes:
         if node in host:
             continue
         key = form(node)
