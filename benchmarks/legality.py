@@ -142,6 +142,12 @@ class Drawing:
         operands = [([*outer, m, k], self.layout), ([*outer, k, n], self.layout)]
         return Case(operands, {"transpose_a": False, "transpose_b": False})
 
+    def biased(self) -> Case:
+        (m, k, n), transposed = self.sizes(3, 3), self.one_of(True, False)
+        operands = [([m, k], self.layout), ([n, k] if transposed else [k, n], self.layout)]
+        bias = self.one_of(None, ([n], self.layout))
+        return Case([*operands, bias], {"transpose_a": False, "transpose_b": transposed})
+
     def permuted(self) -> Case:
         sizes = self.sizes()
         return Case([(sizes, self.layout)], {"permutation": self.draw(st.permutations(range(len(sizes))))})
@@ -264,7 +270,7 @@ FAMILIES: dict[str, list[str]] = {
     "converted": ["typecast", "bitcast_convert"], "laid_out": ["to_layout"], "reduced": ["sum", "mean", "max", "min"],
     "searched": ["argmax"],
     "product_along": ["prod"], "scanned": ["cumsum", "cumprod"], "sorted": ["sort"], "top": ["topk"],
-    "product": ["matmul"], "permuted": ["permute"], "reshaped": ["reshape"], "joined": ["concat"],
+    "product": ["matmul"], "biased": ["linear"], "permuted": ["permute"], "reshaped": ["reshape"], "joined": ["concat"],
     "sliced": ["slice_static"], "padded": ["pad"], "repeated": ["repeat"], "gathered": ["gather"],
     "scattered": ["scatter"], "looked_up": ["embedding"], "softmax": ["softmax"],
     "normalized": ["layer_norm", "rms_norm"], "heads": ["concatenate_heads"], "pooled": ["max_pool2d"],

@@ -72,6 +72,7 @@ def test_op_table(row, dtype, device, failures):
     assert failures(device, programs(row, dtype, device)) == []
 
 
+BF16 = {"dtype": "bf16"}
 MODELS = {
     "matmul": (lambda: nn.Linear(64, 32, bias=False), (8, 64)),
     "linear": (lambda: nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 10)), (8, 64)),
@@ -82,7 +83,9 @@ MODELS = {
 
 
 @pytest.mark.parametrize("device", environment.DEVICES)
-@pytest.mark.parametrize("options", [{}, {"dtype": "bf16"}, {"dtype": "bf16", "weight_dtype": "bfp8_b"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, BF16, BF16 | {"weight_dtype": "bfp8_b"}, BF16 | {"enable_optimizer": True}], ids=str
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_layers(name, options, device, failures):
     make, shape = MODELS[name]

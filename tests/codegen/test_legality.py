@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import nn
 from torch_mlir import ir
 
+import tt_torch
 from benchmarks.legality import Case, build, drawn
+from tt_torch.codegen.program import from_message
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.flatbuffer.decode import decode
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout
@@ -28,3 +34,13 @@ def test_an_illegal_op_is_named():
         with pytest.raises(UnsupportedOpError, match="does not take an operand of UInt8 in Tile") as caught:
             legality.verify(module)
     assert caught.value.op == "aten.add.Tensor"
+
+
+def test_what_the_library_refuses_in_l1_stays_in_dram():
+    """A bias after transposed weights: what the first and the last layer make or read, but not the square one."""
+    layers = nn.Linear(64, 32), nn.Softmax(-1), nn.Linear(32, 32), nn.Softmax(-1), nn.Linear(32, 8), nn.Softmax(-1)
+    config = CompilerConfig(dtype="bf16", enable_optimizer=True)
+    binary = tt_torch.compile_model(nn.Sequential(*layers).eval(), (torch.randn(4, 64),), config).binary
+    made = [s for s in from_message(decode(binary)).main.statements if s.op in ("LinearOp", "SoftmaxOp")]
+    places = [statement.results[0].memory_config["buffer_type"] for statement in made]
+    assert places == ["DRAM", "L1", "L1", "DRAM", "DRAM", "L1"]

@@ -124,6 +124,12 @@ def _no_tiles_of_bytes(op: ir.Operation) -> str:
     return "tiles of UInt8" if x.tiled and x.dtype == "UInt8" else ""
 
 
+def _repeated(op: ir.Operation) -> str:
+    (x,) = op.operands
+    vector = len(shape(x)) == 1 and layout_of(x).dtype == "UInt8" and ods.attr(op, "repeat_dims") != [1]
+    return "a vector of UInt8" if vector else _no_tiles_of_bytes(op)
+
+
 def _gathered(op: ir.Operation) -> str:
     if len(shape(op.operands[0])) == 1:
         return "a vector"
@@ -188,6 +194,16 @@ def _bounded(op: ir.Operation) -> str:
     (bounds,) = ods.attr(op, "params").values()
     whole = all("I32" in bound for bound in bounds.values())
     return "" if whole or layout_of(op.operands[0]).dtype in FLOATS else "integers between floats"
+
+
+def _biased(op: ir.Operation) -> str:
+    """In L1 the library adds the bias to a result whose shape it takes from weights as they lie."""
+    x, weight = list(op.operands)[:2]
+    rows, columns = shape(weight)[-2:]
+    if not ods.attr(op, "transpose_b") or ods.operand(op, "bias") is None or rows == columns:
+        return ""
+    places = {layout_of(value).buffer for value in (x, weight, op.results[0])}
+    return "a bias after transposed weights in L1" if "L1" in places else ""
 
 
 def _heads(op: ir.Operation) -> str:
@@ -301,7 +317,8 @@ RULES: dict[str, Rule] = {
     **_rule(["cumsum", "cumprod"], EVERY, TILES),
     **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered, stays=_moved_to_sort),
     **_rule(["topk"], FLOATS, TILES, _ordered, stays=_off_last),
-    **_rule(["matmul", "linear"], FLOATS, TILES, as_declared),
+    **_rule(["matmul"], FLOATS, TILES, as_declared),
+    **_rule(["linear"], FLOATS, TILES, as_declared, more=_biased),
     **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
     **_rule(["conv2d"], PLAIN, BOTH, in_tiles, more=_convolved, values=1),
     **_rule(["conv3d"], PLAIN, ROWS, more=_volumes, values=1),
@@ -310,7 +327,7 @@ RULES: dict[str, Rule] = {
     **_rule(["reshape"], FLOATS | WIDE, host=True),
     **_rule(MOVES, EVERY),
     **_rule(["concat", "slice_static"], EXACT, more=_no_tiles_of_bytes),
-    **_rule(["repeat"], EVERY, more=_no_tiles_of_bytes),
+    **_rule(["repeat"], EVERY, more=_repeated),
     **_rule(["pad"], EVERY - {"UInt8"}, more=_padded, stays=_unchanged),
     **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
     **_rule(["scatter"], EXACT, more=_scattered),
@@ -329,7 +346,7 @@ RULES: dict[str, Rule] = {
 
 def without_bytes() -> list[str]:
     """Ops that do not take tiles of UInt8."""
-    refusing = (_no_tiles_of_bytes, _gathered, _scattered)
+    refusing = (_no_tiles_of_bytes, _repeated, _gathered, _scattered)
     free = ("ttnn.typecast", "ttnn.to_layout")
     return [n for n, r in RULES.items() if n not in free and ("UInt8" not in r.dtypes or r.more in refusing)]
 

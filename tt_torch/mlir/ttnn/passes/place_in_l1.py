@@ -1,7 +1,7 @@
 """Keeps intermediates in L1 from the op that makes them to their last reader, as far as they fit.
 
 Interleaved over all cores. Convolutions, pooling, attention and data movement need L1 for themselves: what they
-make or read stays in DRAM.
+make or read stays in DRAM, and so does what the library refuses to make or to read in L1.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch_mlir import ir
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import layout_of, with_layout
 
 ELEMENTWISE = [*ttir.UNARY, *ttir.UNARY_PREDICATES, *ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]
@@ -40,9 +41,18 @@ def place_in_l1(module: ir.Module, system: dict) -> None:
             live = {v: size for v, size in live.items() if last[v] >= i}
             for result in op.results:
                 size = _size(result) if _fits(op, result) else 0
-                if size and sum(live.values()) + size <= limit:
+                if size and sum(live.values()) + size <= limit and _moved(op, result):
                     live[result] = size
-                    result.set_type(with_layout(shape(result), layout_of(result).with_(buffer="L1")))
+
+
+def _moved(op: ir.Operation, result: Any) -> bool:
+    """Whether the library makes and reads the result in L1, where it then is."""
+    before = result.type
+    result.set_type(with_layout(shape(result), layout_of(result).with_(buffer="L1")))
+    if any(legality.refusal(each) for each in (op, *users(result))):
+        result.set_type(before)
+        return False
+    return True
 
 
 def _size(value: Any) -> int:
