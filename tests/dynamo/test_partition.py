@@ -161,6 +161,17 @@ def test_a_graph_that_cannot_be_captured_runs_in_eager(monkeypatch: pytest.Monke
     assert warning.ops[0].op == "the whole graph"
 
 
+def test_views_of_views_at_the_border() -> None:
+    """All of them are in the subgraph that reads the first and the last one, or none."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first = x[:, :3]
+        return torch.linalg.svdvals(x), x + 1, first.exp(), first[:, :2][:1].abs()
+
+    got, _ = run(function, X)
+    torch.testing.assert_close(got, function(X))
+
+
 def test_results_have_the_strides_of_eager() -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = x + 1

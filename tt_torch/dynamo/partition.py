@@ -201,9 +201,18 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
 
 
 def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict[Node, None]:
-    """Views at the border of what the subgraph reads anyway, which would cross a second time."""
+    """Views at the border of what the subgraph reads anyway, which would cross a second time; views of these, too."""
     read = {n for node in nodes for n in node.all_input_nodes}
-    return {v: None for v in proposed - set(nodes) if v in read and set(v.all_input_nodes) <= read | set(nodes)}
+    here, leading = {*nodes, *read}, dict[Node, None]()
+    views = [n for n in next(iter(nodes)).graph.nodes if n in proposed and n not in nodes] if nodes else []
+    for view in views:
+        if here.issuperset(view.all_input_nodes):
+            here.add(view)
+            leading[view] = None
+    for view in reversed(views):
+        if view not in read and not any(user in leading for user in view.users):
+            leading.pop(view, None)
+    return leading
 
 
 def _inputs_first(graph: Graph) -> None:
