@@ -115,3 +115,13 @@ def test_numbers_read_from_inputs_are_compiled_for_each_value() -> None:
     x = torch.randn(2, 3)
     for n in (1, 2, 1):
         assert torch.equal(padded(x, torch.tensor(n)), torch.nn.functional.pad(x, (n, n)) * 2)
+
+
+def test_floats_are_numbers_with_dynamic_sizes() -> None:
+    """Dynamo passes them as tensors, once sizes are dynamic: those of a layer, and one of the call."""
+    layers = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.25), torch.nn.LeakyReLU(0.2)).eval()
+    run, programs = recording(lambda x, y: layers(x) * y, dynamic=True)
+    for batch, number in ((2, 0.5), (3, 0.25), (2, 0.5)):
+        x = torch.randn(batch, 4)
+        torch.testing.assert_close(run(x, number), layers(x) * number)
+    assert len(programs) == 2

@@ -194,12 +194,14 @@ def _specialized(
 
 
 def _numbers(gm: GraphModule, inputs: Sequence[Any]) -> list[int]:
-    """Positions of the integer scalars among the inputs that are tensors and that the graph reads."""
+    """Positions of the scalars among the inputs that are tensors and that the graph may make Python numbers of: all
+    integers that it reads, and the floats that Dynamo has passed as tensors."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    scalars = [isinstance(v, torch.Tensor) and not (v.dim() or v.is_complex()) for v in inputs]
     return [
         i
         for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True))
-        if node.users and isinstance(v, torch.Tensor) and not (v.dim() or v.is_floating_point() or v.is_complex())
+        if scalars[i] and node.users and (not v.is_floating_point() or any(u.target == "item" for u in node.users))
     ]
 
 
