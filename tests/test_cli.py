@@ -52,8 +52,8 @@ def test_inspect_as_json_gives_bytes_by_their_hash(tmp_path):
     message["programs"][0]["dylibs"] = [{"dylib_id": 0, "raw_file": data}]
     (tmp_path / "host.ttnn").write_bytes(encode(message))
     for given, shown in (
-        (["--json"], {"bytes": 256, "sha256": hashlib.sha256(data).hexdigest()}),
-        (["--json", "--all"], list(data)),
+        (["--json", "--brief"], {"bytes": 256, "sha256": hashlib.sha256(data).hexdigest()}),
+        (["--json"], list(data)),
     ):
         file = json.loads(invoke("inspect", str(tmp_path / "host.ttnn"), *given).stdout)
         assert file["programs"][0]["dylibs"][0]["raw_file"] == shown

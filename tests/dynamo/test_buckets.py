@@ -60,6 +60,13 @@ RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
     "size as a number": lambda x: (x * x.shape[1], x.sum(1) / (2 * x.shape[1] + 1)),
     "joined": lambda x: (torch.cat([x, x], -1), torch.stack([x, -x]), x.chunk(2, -1)),
     "looked up": lambda x: torch.arange(30.0).reshape(10, 3)[(x[..., 0] * 9).abs().long().clamp(0, 9)],
+    "looked up in it": lambda x: (
+        x[:, torch.tensor([-1, 0])],
+        x[torch.arange(2)[:, None], torch.arange(x.shape[1])],
+        x.gather(1, x.argmax(1, keepdim=True)),
+        x.index_select(1, torch.tensor([1])),
+        F.embedding(torch.tensor([3, 0]), x[0]),
+    ),
     "turned": lambda x: (x.flip(1), x.flip(0, 2), x.transpose(0, 1).flip(0, 1)),
     "padded and moved": lambda x: (F.pad(x, (1, 2)), x.transpose(0, 1), x.unsqueeze(1).expand(-1, 3, -1, -1)),
 }
@@ -116,6 +123,26 @@ def test_a_hundred_lengths_make_four_programs() -> None:
             ids = torch.randint(0, 50, (2, length))
             torch.testing.assert_close(run(ids), model(ids), rtol=1e-4, atol=1e-4)
     assert len(programs) == 4
+
+
+def test_a_transformers_model_with_a_mask() -> None:
+    """Its inputs pass through `**kwargs`, and have their own names all the same."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    model = transformers.BertModel(transformers.BertConfig(vocab_size=50, **sizes)).eval()
+    run, programs = recording(model, {"input_ids.1": (8, 16), "attention_mask.1": (8, 16)})
+    with torch.no_grad():
+        for length in (5, 7, 12):
+            ids = torch.randint(0, 50, (2, length))
+            given = {"input_ids": ids, "attention_mask": (torch.arange(length) < torch.tensor([[length], [3]])).long()}
+            torch.testing.assert_close(run(**given)[0], model(**given)[0], rtol=1e-4, atol=1e-4)
+    assert len(programs) == 2
+
+
+def test_a_name_that_no_dimension_has_is_told() -> None:
+    run, _ = recording(lambda x: x * 2, {"y.0": (8,)})
+    with pytest.warns(UserWarning, match=r"no bucket of y\.0: the sizes that change here are x\.0, x\.1"):
+        run(torch.randn(3, 4))
 
 
 def test_two_dimensions() -> None:

@@ -124,9 +124,9 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
 
 
 def source(placeholder: Node) -> str:
-    """The user's name of an input of a captured graph, like `x[0]`."""
+    """The user's name of an input of a captured graph, like `x[0]`; what passes through `**kwargs` has its own."""
     argument = placeholder.meta.get("grapharg")
-    return re.sub(r"^L\['(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
+    return re.sub(r"^L\['(?:kwargs'\]\[')?(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
 
 
 def name_inputs(graph: GraphModule, sources: Sequence[str]) -> None:

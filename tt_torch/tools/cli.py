@@ -45,8 +45,9 @@ def inspect(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary or a .ttsys file")],
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, as `ttrt read` does, instead of text")] = False,
     section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
-    whole: Annotated[
-        bool, typer.Option("--all", help="in JSON, print the contents of constants and host code, one number per byte")
+    brief: Annotated[
+        bool,
+        typer.Option("--brief", help="in JSON, print constants and host code by length and hash, not byte by byte"),
     ] = False,
 ) -> None:
     """Shows a binary's programs, inputs, outputs, memory and device ops, and the system that it is for."""
@@ -57,7 +58,7 @@ def inspect(
         data = file.read_bytes()
         message = decode(data)
         if section or as_json:
-            print(json.dumps(inspection.section(section or "all", message, whole), indent=2))
+            print(json.dumps(inspection.section(section or "all", message, brief), indent=2))
         else:
             print("\n".join(inspection.text(file.name, len(data), message)))
 

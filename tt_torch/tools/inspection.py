@@ -87,13 +87,13 @@ def _tensor(ref: dict) -> str:
     return f"{memory['data_type']} {shape}, {layout} in {place(ref)}"
 
 
-def section(name: str, message: dict, whole: bool = False) -> Any:
-    """A part of a file as `ttrt read --section NAME` of tt-mlir gives it, bytes by length and hash unless `whole`."""
+def section(name: str, message: dict, brief: bool = False) -> Any:
+    """A part of a file as `ttrt read --section NAME` of tt-mlir gives it; `brief` gives bytes by length and hash."""
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
     if "programs" not in message and name not in ("all", "version", "system_desc"):
         raise ConfigError("section", name, "all, version or system_desc for a system descriptor")
-    return SECTIONS[name](message if name == "op_stats" else as_json(message, list if whole else _digest))
+    return SECTIONS[name](message if name == "op_stats" else as_json(message, _digest if brief else list))
 
 
 def _digest(data: bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ padding into results that are kept. An op that has no rule there is refused, by 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,17 +25,23 @@ CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequen
 
 
 def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int, ...]]:
-    """The symbols of a graph whose inputs have the named dimensions, each with its bucket sizes."""
+    """The symbols of a graph whose inputs have the named dimensions, each with its bucket sizes; warns if none has."""
     wanted = dict(buckets)
     found: dict[sympy.Symbol, tuple[int, ...]] = {}
+    names = []
     for node in gm.graph.nodes:
         x = node.meta.get("val")
         if node.op != "placeholder" or not isinstance(x, torch.Tensor):
             continue
         for dim, size in enumerate(x.shape):
-            sizes = wanted.get(f"{node.meta.get('source')}.{dim}")
-            if sizes and isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
-                found[size.node.expr] = sizes
+            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+                names.append(f"{node.meta.get('source')}.{dim}")
+                if sizes := wanted.get(names[-1]):
+                    found[size.node.expr] = sizes
+    if not found:
+        warnings.warn(
+            f"no bucket of {', '.join(wanted)}: the sizes that change here are {', '.join(names)}", stacklevel=2
+        )
     return found
 
 

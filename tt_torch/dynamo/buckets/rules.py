@@ -57,9 +57,13 @@ def _source(node: Node) -> Node:
       "tril triu copy nan_to_num fill")  # fmt: skip
 def pointwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     result = run(node, a)
-    tags: list[dict[sympy.Symbol, int]] = [{} for _ in range(result.dim())]
-    seen = [False] * result.dim()
-    for operand in _operands(node):
+    return result, _broadcast(p, node, _operands(node), result.dim())
+
+
+def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> Tags:
+    tags: list[dict[sympy.Symbol, int]] = [{} for _ in range(rank)]
+    seen = [False] * rank
+    for operand in operands:
         own, shape = p.of(operand), p.shape(operand)
         for back in range(1, len(own) + 1):
             if shape[-back] == 1:
@@ -67,7 +71,7 @@ def pointwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
             if seen[-back] and tags[-back] != own[-back]:
                 raise p.refused(node, "its operands are padded differently")
             tags[-back], seen[-back] = own[-back], True
-    return result, tuple(tags)
+    return tuple(tags)
 
 
 # --- shapes
@@ -312,19 +316,16 @@ def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
 @rule("embedding")
 def embedding(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     weight, indices = (p.of(n) for n in node.args[:2])
-    if any(weight):
-        raise p.refused(node, "it looks up rows of a padded table")
     places = p.masked(a["indices"], indices, range(len(indices)), 0)
-    return run(node, a | {"indices": places}), (*indices, {})
+    return run(node, a | {"indices": places}), (*indices, *weight[1:])
 
 
 @rule("gather index_select")
 def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
-    alike = "select" in str(node.target) or own[:dim] + own[dim + 1 :] == index[:dim] + index[dim + 1 :]
-    if own[dim] or not alike:
-        raise p.refused(node, "it looks up positions of a padded dimension")
+    if "select" not in str(node.target) and own[:dim] + own[dim + 1 :] != index[:dim] + index[dim + 1 :]:
+        raise p.refused(node, "its operands are padded differently")
     places = p.masked(a["index"], index, range(len(index)), 0)
     tags = (*own[:dim], *index, *own[dim + 1 :]) if "select" in str(node.target) else index
     return run(node, a | {"index": places}), tags
@@ -332,13 +333,21 @@ def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 @rule("index _unsafe_index")
 def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    own, given = p.of(node.args[0]), node.args[1]
-    at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
-    if len(at) != 1 or own[at[0]] or a["indices"][at[0]].dtype is torch.bool:
-        raise p.refused(node, "it looks up positions of a padded dimension, or of several dimensions")
-    tags = p.of(given[at[0]])  # type: ignore[index]
-    places = p.masked(a["indices"][at[0]], tags, range(len(tags)), 0)
-    return run(node, a | {"indices": [None] * at[0] + [places]}), (*own[: at[0]], *tags, *own[at[0] + 1 :])
+    own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}  # type: ignore
+    if any(a["indices"][d].dtype is torch.bool for d in given):
+        raise p.refused(node, "it picks by a mask")
+    places = list(a["indices"])
+    for d, n in given.items():
+        places[d] = p.masked(places[d], p.of(n), range(len(p.of(n))), 0)
+        for symbol in own[d]:  # what counts from the end does so from the real one
+            if own[d] != {symbol: 1}:
+                raise p.refused(node, "it looks up positions of a dimension of several sizes")
+            places[d] = torch.where(places[d] < 0, places[d] + p.lengths[symbol], places[d])
+    tags = _broadcast(p, node, list(given.values()), max(places[d].dim() for d in given))
+    first, last = min(given), max(given)
+    rest = tuple(t for d, t in enumerate(own) if d not in given)
+    front = first if last - first < len(given) else 0  # where the indexed dimensions are not neighbours
+    return run(node, a | {"indices": places}), (*rest[:front], *tags, *rest[front:])
 
 
 # --- ops that work on each element of some dimensions alone

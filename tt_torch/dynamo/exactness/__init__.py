@@ -83,7 +83,7 @@ def _with_outputs(gm: GraphModule, kept: slice) -> GraphModule:
     gm = GraphModule(gm, copy.deepcopy(gm.graph))
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     output.args = (tuple(output.args[0][kept]),)
-    gm.graph.eliminate_dead_code()
+    gm.graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # what could drop out, too
     return gm
 
 
