@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, shape
@@ -27,8 +28,18 @@ ALL: list[Workaround] = []
 
 def workaround(*ops: str, version: str = "0.81.1") -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
+        @wraps(rule)
+        def of_the_same_shape(op: Any, b: Builder) -> Any:
+            """What the library fills has a dimension at least, and so has a scalar that is computed with it."""
+            values = rule(op, b)
+            if values is None:
+                return None
+            values = values if isinstance(values, (list, tuple)) else [values]
+            return [reshape(b, new, shape(old)) for new, old in zip(values, op.results, strict=True)]
+
         ALL.append(Workaround(rule, ops, version))
-        return RULES.rewrites(*ops)(rule)
+        RULES.rewrites(*ops)(of_the_same_shape)
+        return rule
 
     return register
 
