@@ -20,6 +20,10 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "not shared": lambda x: (x + 1, (x + 1).clone()),
     "complex": lambda x: ((y := torch.complex(x, x + 1)), y[0]),
     "changed input": lambda x: (x.add_(1).view(-1), (y := x * 1), y[0]),
+    "windows": lambda x: ((y := x + 1), y.unfold(1, 3, 1)),
+    "windows alone": lambda x: (x + 1).unfold(0, 2, 1),
+    "given strides": lambda x: ((y := x.t() + 1), y[:2], torch.as_strided(y, (3, 2), (1, 1), 2)),
+    "windows of an input": lambda x: (x.unfold(0, 2, 1), x + 1),
     "mean and a view": lambda x: ((y := x + 1).mean(), y[:2], y[1:]),
 }
 

@@ -32,6 +32,7 @@ from tt_torch.dynamo.decompositions.late import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
 from tt_torch.dynamo.partition import HostFallbackWarning, HostOp, HostProgram, Runner, compile_with_host_ops
+from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.tracing import partition, without_mkldnn
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 from tt_torch.executor import Executor
@@ -87,7 +88,7 @@ def compile_captured(
     config = options.compiler_config
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
         return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
-    return _aot(gm, example_inputs, config, options, observer)
+    return share_strided(gm, _aot(gm, example_inputs, config, options, observer))
 
 
 def _aot(

@@ -16,7 +16,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
-from tt_torch.dynamo.shared_memory import View, return_once
+from tt_torch.dynamo.shared_memory import View, return_once, with_strides
 
 
 @dataclass
@@ -110,17 +110,6 @@ def _replace_by_value(graph: torch.fx.Graph, placeholder: Node) -> None:
         user.args = torch.fx.node.map_arg(user.args, lambda n: n.meta["val"] if n is placeholder else n)
         user.kwargs = torch.fx.node.map_arg(user.kwargs, lambda n: n.meta["val"] if n is placeholder else n)
     graph.erase_node(placeholder)
-
-
-def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
-    """The same elements in new memory of these strides, in which several may share a place."""
-    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # what an expanded view has once
-    x, shape = x[once], x.shape
-    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
-    places = torch.arange(span).as_strided(x.shape, strides, offset)
-    memory = x.new_empty(span)
-    memory[places.reshape(-1)] = x.reshape(-1)
-    return memory.as_strided(shape, strides, offset)
 
 
 def source(placeholder: Node) -> str:

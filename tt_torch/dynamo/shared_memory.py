@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import has_free_symbols
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,63 @@ def return_once(gm: GraphModule, seen: int) -> tuple[GraphModule, list[int | Vie
     return gm, places
 
 
+def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` computes a graph of Dynamo's. What `unfold` and `as_strided`, copies on the device, make of the memory of
+    another output is a view of that output again, and alone has elements in one place; for gradients, and for inputs,
+    AOTAutograd sees to it."""
+    views = _strided_views(gm)
+    if not views:
+        return run
+
+    def call(*inputs: Any) -> tuple[Any, ...]:
+        results = list(run(*inputs))
+        for i, view in views.items():
+            if not results[i].requires_grad:
+                results[i] = with_strides(results[i], view.strides) if view.result == i else view.of(results)
+        return tuple(results)
+
+    return call
+
+
+def _strided_views(gm: GraphModule) -> dict[int, View]:
+    strided = [n for n in gm.graph.nodes if _name(n) in ("unfold", "as_strided")]
+    if not strided:
+        return {}
+    (output,) = gm.graph.find_nodes(op="output")
+    values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
+    values = {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
+    inputs = [n.meta["example_value"] for n in gm.graph.find_nodes(op="placeholder")]
+    copied = {_storage(n.meta["example_value"]) for n in strided}
+    copied -= {_storage(v) for v in inputs if isinstance(v, torch.Tensor)}
+    whole = {_storage(v): i for i, v in values.items() if _fills_memory(v)}
+    views = {}
+    for i, v in values.items():
+        base = whole.get(_storage(v), i)
+        shares = v.dtype == values[base].dtype if base != i else not is_non_overlapping_and_dense_or_false(v)
+        if _storage(v) in copied and v.numel() and shares:
+            views[i] = View(base, tuple(v.shape), v.stride(), int(v.storage_offset()))
+    return views
+
+
+def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
+    """The same elements in new memory of these strides, in which several may share a place."""
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # what an expanded view has once
+    x, shape = x[once], x.shape
+    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
+    places = torch.arange(span).as_strided(x.shape, strides, offset)
+    memory = x.new_empty(span)
+    memory[places.reshape(-1)] = x.reshape(-1)
+    return memory.as_strided(shape, strides, offset)
+
+
+def _name(node: Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def _storage(value: torch.Tensor) -> int:
+    return value.untyped_storage()._cdata
+
+
 def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
     if base is None or node is base:
         return at[node]
@@ -79,7 +138,7 @@ def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
 
 
 def _memory(node: Node) -> int:
-    return node.meta["val"].untyped_storage()._cdata
+    return _storage(node.meta["val"])
 
 
 def _fills_memory(value: torch.Tensor) -> bool:

@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
-from tt_torch.dynamo.interface import with_strides
+from tt_torch.dynamo.shared_memory import with_strides
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
 CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequence[Any]]]
