@@ -106,7 +106,9 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
 
 
 def _name(node: Node) -> str:
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    """`unfold` of a method, of a function and of an exported op."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return name.partition(".")[0]
 
 
 def _storage(value: torch.Tensor) -> int:
