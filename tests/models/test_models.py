@@ -21,13 +21,13 @@ transformers = pytest.importorskip("transformers")
 def executors(monkeypatch):
     """Every program that torch.compile makes in a test."""
     made = []
-    plain = backend_module.Executor
 
-    def record(*args):
-        made.append(plain(*args))
-        return made[-1]
+    class Recorded(backend_module.Executor):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
 
-    monkeypatch.setattr(backend_module, "Executor", record)
+    monkeypatch.setattr(backend_module, "Executor", Recorded)
     return made
 
 

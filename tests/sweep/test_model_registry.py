@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from torch import nn
@@ -69,50 +63,3 @@ def test_a_file_without_models(tmp_path):
     (tmp_path / "empty.py").write_text("\n1 / 0")
     with pytest.raises(ModelsFileError, match=r"empty\.py: line 2: ZeroDivisionError"):
         load(str(tmp_path / "empty.py"))
-
-
-SLOW_FILE = """
-import time
-from torch import nn, ones
-from tt_torch.sweep.registry import Model
-
-class Slow(nn.Identity):
-    def __init__(self):
-        super().__init__()
-        time.sleep(0.5)
-
-MODELS = [Model(f"slow_{i}", lambda: (Slow(), {"input": ones(1)})) for i in range(8)]
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on(tmp_path):
-    """First a worker is killed, then the sweep itself: nothing is lost, nothing runs twice."""
-    source, output = tmp_path / "models.py", tmp_path / "models.jsonl"
-    source.write_text(SLOW_FILE)
-    command = [sys.executable, "-c", "from tt_torch.tools.cli import app; app()", "sweep", "models", str(source)]
-    with subprocess.Popen([*command, "-o", str(output)], stdout=subprocess.DEVNULL) as sweep:
-        wait_for(output, 1)
-        workers = [p for p in descendants(sweep.pid) if not descendants(p)]
-        os.kill(max(workers), signal.SIGKILL)  # the newest process is the worker
-        wait_for(output, 4)
-        sweep.kill()
-    before = output.read_text().splitlines()
-    subprocess.run([*command, "-o", str(output)], check=False, stdout=subprocess.DEVNULL, timeout=300)
-    after = output.read_text().splitlines()
-    records = [json.loads(line) for line in after]
-    assert after[: len(before)] == before
-    assert sorted(record["key"] for record in records) == [f"slow_{i}" for i in range(8)]
-    assert [r["error"] for r in records if r["verdict"] != "match"] == ["SIGKILL"]
-
-
-def wait_for(output, lines):
-    deadline = time.monotonic() + 200
-    while not output.exists() or output.read_text().count("\n") < lines:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def descendants(pid):
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [process for child in children for process in [child, *descendants(child)]]
