@@ -53,16 +53,7 @@ def _require(condition: bool, value: Any) -> Any:
 
 
 def _boolean() -> Kind:
-    words = {
-        "1": True,
-        "true": True,
-        "on": True,
-        "yes": True,
-        "0": False,
-        "false": False,
-        "off": False,
-        "no": False,
-    }
+    words = dict.fromkeys(("1", "true", "on", "yes"), True) | dict.fromkeys(("0", "false", "off", "no"), False)
     return Kind(
         "a boolean (in a variable: 1/0, true/false, on/off, yes/no)",
         lambda value: _require(isinstance(value, bool), value),

@@ -99,12 +99,26 @@ def _aot(
     observer: Observer,
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
-    sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
-
-    register_late_ops()
     ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
     compile_one = partial(_noting, ours, partial(_compile, config=config, options=options, observer=observer))
+    try:
+        with without_mkldnn():
+            return _capture(gm, config, compile_one)(gm, example_inputs)
+    except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
+        raise
+    except Exception as error:  # a shape that depends on values, a custom op without a fake form
+        numbers = _numbers(gm, example_inputs)
+        if numbers and isinstance(error, DataDependentOutputException):
+            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+        if config.fallback == "error" or error in ours:
+            raise
+        return _wholly_on_host(gm, error)
 
+
+def _capture(gm: GraphModule, config: CompilerConfig, compile_one: Callable[..., Any]) -> Callable[..., Any]:
+    """AOTAutograd with our compilers of forward and backward graphs."""
+    sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
+    register_late_ops()
     buckets: dict[Any, tuple[int, ...]] = {}
     layouts: Layouts = {}
 
@@ -122,24 +136,12 @@ def _aot(
             return compile_one(graph, roles)
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
-    compiler = aot_autograd(
+    return aot_autograd(
         fw_compiler=compile_forward,
         bw_compiler=compile_backward,
         partition_fn=partition,
         decompositions=DECOMPOSITIONS,
     )
-    try:
-        with without_mkldnn():
-            return compiler(gm, example_inputs)
-    except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
-        raise
-    except Exception as error:  # a shape that depends on values, a custom op without a fake form
-        numbers = _numbers(gm, example_inputs)
-        if numbers and isinstance(error, DataDependentOutputException):
-            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
-        if config.fallback == "error" or error in ours:
-            raise
-        return _wholly_on_host(gm, error)
 
 
 def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
