@@ -41,6 +41,9 @@ WITH_GRADIENTS = {
 FORWARD = {
     "flex_attention": lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + 0.1 * (i - j)),
     "of fewer heads": lambda q: flex_attention(q, q[:, :2], q[:, 2:], enable_gqa=True, block_mask=CAUSAL),
+    "in a branch": lambda q: torch.cond(
+        q.sum() < 1e9, lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q), lambda q: q * 2, (q,)
+    ),
     "reading a tensor": lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s * SLOPES[h]),
 }
 
@@ -73,6 +76,15 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
     ("op", "function"),
     [
         ("while_loop", lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0] * 2),
+        (
+            "cond",  # both branches would be computed, and what the loop does is not known
+            lambda x: torch.cond(
+                x.sum() < 1e9,
+                lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0],
+                lambda x: x + 1,
+                (x,),
+            ),
+        ),
         ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too long
     ],
 )

@@ -100,10 +100,10 @@ def _aot(
 ) -> Callable[..., Any]:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
     ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
-    compile_one = partial(_noting, ours, partial(_compile, config=config, options=options, observer=observer))
+    compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
         with without_mkldnn():
-            return _capture(gm, config, compile_one)(gm, example_inputs)
+            return _capture(gm, config, compile_one, ours)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
@@ -115,8 +115,10 @@ def _aot(
         return _wholly_on_host(gm, error)
 
 
-def _capture(gm: GraphModule, config: CompilerConfig, compile_one: Callable[..., Any]) -> Callable[..., Any]:
-    """AOTAutograd with our compilers of forward and backward graphs."""
+def _capture(
+    gm: GraphModule, config: CompilerConfig, compile_one: Callable[..., Any], errors: list[Exception]
+) -> Callable[..., Any]:
+    """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted."""
     sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
     register_late_ops()
     buckets: dict[Any, tuple[int, ...]] = {}
@@ -137,17 +139,17 @@ def _capture(gm: GraphModule, config: CompilerConfig, compile_one: Callable[...,
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
     return aot_autograd(
-        fw_compiler=compile_forward,
-        bw_compiler=compile_backward,
+        fw_compiler=lambda *args: _noting(errors, compile_forward, *args),
+        bw_compiler=lambda *args: _noting(errors, compile_backward, *args),
         partition_fn=partition,
         decompositions=DECOMPOSITIONS,
     )
 
 
-def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any) -> Any:
     """A call; its errors are kept in `errors`, but for a graph whose sizes depend on values."""
     try:
-        return function(*args, **kwargs)
+        return function(*args)
     except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
         raise
     except Exception as error:

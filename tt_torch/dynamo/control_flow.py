@@ -20,6 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_map
 
+from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
 
 aten = torch.ops.aten
@@ -70,10 +71,15 @@ class _Callable:
         return _WrittenOut(self.graph).run(*args)
 
     def is_pure(self) -> bool:
-        """Whether nobody can tell if it was called, but by its results."""
-        nodes = self.graph.graph.nodes
-        known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in nodes)
-        return known and not any(n.is_impure() for n in nodes if n.op == "call_function")
+        """Whether nobody can tell if it was called, but by its results; a random number more or less is no harm."""
+        graphs = [m.graph for m in self.graph.modules() if isinstance(m, GraphModule)]  # those that its ops call, too
+        ops = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+        known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in ops)
+        return known and not any(n.is_impure() and not _draws(n.target) for n in ops)
+
+
+def _draws(op: Any) -> bool:
+    return op is SEED or torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
 
 
 def _cond(predicate: Any, yes: _Callable, no: _Callable, operands: Sequence[Any] = ()) -> Results:
@@ -85,8 +91,7 @@ def _cond(predicate: Any, yes: _Callable, no: _Callable, operands: Sequence[Any]
 
 
 def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
-    results = _scan(function, (), xs, others)
-    return results if results is NotImplemented else tuple(results)
+    return _scan(function, (), xs, others)
 
 
 def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Any]) -> Results:

@@ -92,9 +92,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
     host = refused(computing(gm.graph))
     if reason and not host:
         nodes = computing(gm.graph)
-        suspects = [
-            n for n in nodes if str(n.target) == named
-        ]  # most often the op that the error names is the only one
+        suspects = [n for n in nodes if str(n.target) == named]  # most often there is no other
         host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:

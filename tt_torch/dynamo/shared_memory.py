@@ -75,13 +75,13 @@ def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any
 
 
 def _strided_views(gm: GraphModule) -> dict[int, View]:
-    strided = [n for n in gm.graph.nodes if _name(n) in ("unfold", "as_strided")]
+    strided = [n for n in gm.graph.nodes if _name(n) in ("unfold", "as_strided") and "example_value" in n.meta]
     if not strided:
         return {}
     (output,) = gm.graph.find_nodes(op="output")
     values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
     values = {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
-    inputs = [n.meta["example_value"] for n in gm.graph.find_nodes(op="placeholder")]
+    inputs = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
     copied = {_storage(n.meta["example_value"]) for n in strided}
     copied -= {_storage(v) for v in inputs if isinstance(v, torch.Tensor)}
     whole = {_storage(v): i for i, v in values.items() if _fills_memory(v)}
