@@ -18,6 +18,8 @@ from tt_torch.bringup import op_by_op, worker
 from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.errors import OpByOpError
+from tt_torch.flatbuffer.decode import decode
+from tt_torch.flatbuffer.encode import encode
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 W = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))
@@ -139,6 +141,33 @@ def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
     for name in ("aten.sort.default", "aten.add.Tensor"):
         assert ops[name]["pcc"] == 1, ops[name]
     assert ops["aten.empty_like.default"]["verdict"] == "executed" and ops["aten.empty_like.default"]["pcc"] is None
+
+
+@pytest.mark.parametrize("field", ["shard_spec", "nd_shard_spec"])
+@pytest.mark.parametrize(
+    ("ranges", "grid"),
+    [
+        ([(0, 0, 7, 5)], [6, 8]),
+        ([(0, 0, 7, 3), (0, 4, 3, 4)], [5, 8]),  # tt-mlir's own for BERT's width-sharded tensors
+        ([(2, 1, 2, 1)], [1, 1]),
+        ([(4, 6, 5, 6), (1, 2, 1, 3)], [5, 5]),
+    ],
+)
+def test_the_grid_of_a_sharded_tensor(field: str, ranges: list[tuple[int, int, int, int]], grid: list[int]) -> None:
+    """Ranges are x and y of the first core and of the last one; a grid counts rows first."""
+    cores = [{"start_coord": {"x": a, "y": b}, "end_coord": {"x": c, "y": d}} for a, b, c, d in ranges]
+    spec = {"core_range_set": {"core_ranges": cores}, "shape": [32, 64], "orientation": "RowMajor"}
+    config = {"tensor_memory_layout": "BlockSharded", "buffer_type": "L1", field: spec}
+    memory = {"data_type": "BFloat16", "tile_shape": {"y": 32, "x": 32}, "memory_config": config}
+    tensor = {"desc": {"shape": [192, 512], "layout": {"memory_desc": memory}}}
+    (program,) = decode(encode({"programs": [{"outputs": [tensor]}]}))["programs"]
+    assert worker.describe(program["outputs"][0]) == {
+        "shape": [192, 512],
+        "data_type": "BFloat16",
+        "buffer_type": "L1",
+        "layout": "Tile",
+        "grid_shape": grid,
+    }
 
 
 def test_stablehlo(tmp_path: Path) -> None:

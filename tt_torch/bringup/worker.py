@@ -177,12 +177,14 @@ def describe(ref: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grid(memory: dict[str, Any]) -> list[int] | None:
-    """Rows and columns of the cores that a sharded tensor lies on; interleaved ones lie on no grid."""
-    spec = memory.get("shard_spec")
+    """[rows, columns] of the smallest rectangle around the cores that a sharded tensor lies on; None for a tensor
+    that is not sharded. Both corners of a core range on the wire belong to it."""
+    spec = memory.get("shard_spec") or memory.get("nd_shard_spec")
     if not spec:
         return None
-    ends = [r["loc"] | {"height": r["size"]["y"], "width": r["size"]["x"]} for r in spec["core_range_set"]]
-    return [max(e["y"] + e["height"] for e in ends), max(e["x"] + e["width"] for e in ends)]
+    ranges = spec["core_range_set"]["core_ranges"]
+    first, last = ([r[corner] for r in ranges] for corner in ("start_coord", "end_coord"))
+    return [max(c[axis] for c in last) - min(c[axis] for c in first) + 1 for axis in "yx"]
 
 
 def _plain(part: Any) -> Any:
