@@ -21,13 +21,13 @@ from torch_mlir.dialects import func
 from benchmarks.common import table
 from tt_torch.codegen.check import Checker, Verdict
 from tt_torch.config import CompilerConfig
-from tt_torch.flatbuffer.from_ttnn import translate
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import infer, shape
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.to_binary import translate
 
 DRAWS = 2000
 DTYPES = ["Float32", "BFloat16", "BFP_BFloat8", "Int32", "UInt32", "UInt16", "UInt8"]

@@ -34,7 +34,7 @@ def imports() -> object:
     """What the libraries alone take beside the model: torch-mlir, Dynamo and our own."""
     loaded = load()
 
-    import tt_torch.dynamo.backend  # noqa: F401
+    import tt_torch.driver.backend  # noqa: F401
 
     return loaded
 

@@ -10,8 +10,8 @@ import torch
 
 import tt_torch
 from benchmarks.common import model, table
-from tt_torch.flatbuffer import binary
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.wire import binary
+from tt_torch.wire.decode import decode
 
 # model -> device ops, data-movement ops, MB moved of the reference compiler, and the most that we allow ourselves
 REFERENCE = {"resnet50": (392, 56, 845, 100), "bert-base 1x128": (1168, 218, 2536, 220)}

@@ -15,12 +15,12 @@ import typer
 from safetensors.torch import load_file
 
 from benchmarks.common import table
+from tt_torch.accuracy import calculate_pcc
 from tt_torch.errors import TTTorchError
-from tt_torch.flatbuffer.binary import tensor_refs
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.mlir.host_code import link
 from tt_torch.runtime import Binary, Device, Executable
-from tt_torch.tools.verify import calculate_pcc
+from tt_torch.tools.link import link
+from tt_torch.wire.binary import tensor_refs
+from tt_torch.wire.decode import decode
 
 # Of the largest magnitude. tt-mlir sends some float32 ops through bf16, and no result is closer than that then.
 FLOAT32, BFLOAT16 = 2e-6, 2**-8

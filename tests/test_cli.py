@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tt_torch.flatbuffer.binary import header, system_desc
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
-from tt_torch.flatbuffer.schema import SYSTEM_DESC
 from tt_torch.tools.cli import app
 from tt_torch.tools.inspection import SECTIONS
+from tt_torch.wire.binary import header, system_desc
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
+from tt_torch.wire.schema import SYSTEM_DESC
 
-BINARY = str(Path(__file__).parent / "data" / "flatbuffer" / "linear_relu.ttnn")
+BINARY = str(Path(__file__).parent / "data" / "wire" / "linear_relu.ttnn")
 
 
 def invoke(*arguments):

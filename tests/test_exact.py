@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.exactness import ExactnessWarning, Float64Warning
-from tt_torch.dynamo.partition import HostFallbackWarning
 
 ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
 

@@ -12,9 +12,9 @@ from op_table import FAMILIES, UNSUPPORTED
 from torch.utils._pytree import tree_flatten
 
 import tt_torch
+from tt_torch.accuracy import calculate_pcc
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.tools.verify import calculate_pcc
 
 ON_DEVICE = {"compiler_config": CompilerConfig(fallback="error")}
 CASES = [(family, row, dtype) for family, rows in FAMILIES.items() for row in rows for dtype in row.dtypes]

@@ -9,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tt_torch.tools import utils, verify
-from tt_torch.tools.verify import (
+from tt_torch.accuracy import (
     calculate_atol,
     calculate_pcc,
     calculate_rtol,
@@ -18,6 +17,7 @@ from tt_torch.tools.verify import (
     random_inputs,
     verify_against_golden,
 )
+from tt_torch.tools import utils, verify
 
 NAN, INF = math.nan, math.inf
 

@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tt_torch.aot import CompiledModel, compile_model
     from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-    from tt_torch.dynamo.backend import backend
-    from tt_torch.runtime.loading import load
+    from tt_torch.driver.aot import CompiledModel, compile_model
+    from tt_torch.driver.backend import backend
+    from tt_torch.driver.loading import load
 
 __all__ = ["BackendOptions", "CompileDepth", "CompiledModel", "CompilerConfig", "backend", "compile_model", "load"]
 
@@ -21,10 +21,10 @@ _HOMES = {
     "BackendOptions": "config",
     "CompileDepth": "config",
     "CompilerConfig": "config",
-    "CompiledModel": "aot",
-    "compile_model": "aot",
-    "backend": "dynamo.backend",
-    "load": "runtime.loading",
+    "CompiledModel": "driver.aot",
+    "compile_model": "driver.aot",
+    "backend": "driver.backend",
+    "load": "driver.loading",
 }
 
 

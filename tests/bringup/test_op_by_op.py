@@ -18,8 +18,8 @@ from tt_torch.bringup import op_by_op, worker
 from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.errors import OpByOpError
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 W = torch.randn(8, 8, generator=torch.Generator().manual_seed(1))

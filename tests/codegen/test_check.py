@@ -12,8 +12,8 @@ from tt_torch.codegen import environment
 from tt_torch.codegen.check import own_peaks
 from tt_torch.codegen.client import Client
 from tt_torch.errors import EnvironmentMissingError, WorkerError
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 needs_ttnn = pytest.mark.needs_ttnn
 

@@ -16,12 +16,12 @@ import torch
 from ttnn_devices import STAND_IN, asked, network, on
 
 import tt_torch
-from tt_torch import devices
 from tt_torch.codegen import device as ttnn_device
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
+from tt_torch.driver import devices
 from tt_torch.errors import (
     ConfigError,
     DeviceError,

@@ -12,10 +12,10 @@ from benchmarks.legality import Case, build, drawn
 from tt_torch.codegen.program import from_message
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout
+from tt_torch.wire.decode import decode
 
 
 @pytest.mark.conformance

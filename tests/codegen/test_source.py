@@ -17,11 +17,11 @@ import tt_torch
 from tt_torch.codegen import calls, to_python, write_program
 from tt_torch.codegen.program import from_message
 from tt_torch.errors import UnsupportedBinaryError
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect  # noqa: F401  (declares the ops)
 from tt_torch.mlir.ttnn.passes.workarounds import ALL
 from tt_torch.tools import workaround_docs
+from tt_torch.wire.decode import decode
 
 
 @pytest.fixture(scope="module")

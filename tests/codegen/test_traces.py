@@ -12,7 +12,7 @@ import tt_torch
 from tt_torch.codegen import device as ttnn_device
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
-from tt_torch.devices import default_device
+from tt_torch.driver.devices import default_device
 from tt_torch.errors import DeviceError, WorkerError
 
 WEIGHTS = (0, 1, 3, 4)  # among the arguments of `compiled`

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from flatbuffer.wire_reader import check
 from PIL import Image
+from wire.wire_reader import check
 
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 DEMOS = Path(__file__).parents[2] / "demos"
 RESNET = "resnet/resnet50_demo.py"
@@ -23,7 +23,7 @@ RESNET = "resnet/resnet50_demo.py"
 # Runs a demo and keeps the first call of its program: what went in, weights included, and what came out.
 RECORD = """
 import runpy, sys, torch
-from tt_torch.executor import Executor
+from tt_torch.driver.executor import Executor
 
 call, kept = Executor.__call__, sys.argv.pop(1)
 
@@ -58,7 +58,7 @@ LOAD = """
 import sys, torch, tt_torch
 kept = torch.load(sys.argv[2])
 outputs = tt_torch.load(sys.argv[1])(*(t.detach() for t in kept["inputs"]))
-compiler = {"torch_mlir", "tt_torch.mlir", "tt_torch.dynamo", "tt_torch.compiler"} & set(sys.modules)
+compiler = {"torch_mlir", "tt_torch.mlir", "tt_torch.dynamo", "tt_torch.driver.compile"} & set(sys.modules)
 assert not compiler, compiler
 for got, wanted in zip(outputs, kept["outputs"], strict=True):
     torch.testing.assert_close(got.to(wanted.dtype), wanted, rtol=0, atol=0)

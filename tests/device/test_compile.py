@@ -168,7 +168,7 @@ def test_attention():
 
 def test_host_ops_run_on_the_eager_device():
     run = torch.compile(lambda x: torch.linalg.eigvalsh(x * 2) + 1, backend="tt")
-    with pytest.warns(tt_torch.dynamo.partition.HostFallbackWarning, match="eigh"):
+    with pytest.warns(tt_torch.driver.partition.HostFallbackWarning, match="eigh"):
         result = run(torch.eye(3, device="tt"))
     assert result.is_tt
     torch.testing.assert_close(result.cpu(), torch.linalg.eigvalsh(torch.eye(3) * 2) + 1)

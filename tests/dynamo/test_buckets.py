@@ -12,10 +12,10 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import Observer, compile_captured
+from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.executor import Executor
 from tt_torch.dynamo.buckets import round_up
 from tt_torch.errors import BucketError
-from tt_torch.executor import Executor
 
 LINEAR = torch.nn.Linear(16, 5)
 

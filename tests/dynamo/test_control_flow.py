@@ -14,7 +14,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import tt_torch
-from tt_torch.dynamo.partition import HostFallbackWarning
+from tt_torch.driver.partition import HostFallbackWarning
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 Q = torch.randn(2, 4, 8, 16, generator=torch.Generator().manual_seed(1))

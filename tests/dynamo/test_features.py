@@ -17,7 +17,7 @@ from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp,
 from torch.utils._pytree import tree_leaves
 
 import tt_torch
-from tt_torch.dynamo.partition import HostFallbackWarning
+from tt_torch.driver.partition import HostFallbackWarning
 
 
 def same(got: Any, expected: Any, strides: bool = True) -> None:

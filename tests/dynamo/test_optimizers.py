@@ -11,7 +11,7 @@ from torch import nn
 
 import tt_torch
 from tt_torch.config import CompilerConfig
-from tt_torch.dynamo import backend as backend_module
+from tt_torch.driver import backend as backend_module
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 
 OPTIONS = {"compiler_config": CompilerConfig(fallback="error")}

@@ -11,8 +11,8 @@ from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 import tt_torch
 from tt_torch.config import BackendOptions
-from tt_torch.dynamo.backend import Observer, compile_captured
-from tt_torch.executor import Executor
+from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.executor import Executor
 
 
 def recording(function: Any, **options: Any) -> tuple[Any, list[Executor]]:
@@ -98,7 +98,7 @@ def test_a_marked_dimension_that_the_program_fixes_raises() -> None:
 
 
 def test_shapes_used_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tt_torch.dynamo.backend.MOST_SHAPES", 2)
+    monkeypatch.setattr("tt_torch.driver.backend.MOST_SHAPES", 2)
     run, programs = recording(lambda x: x * 2, dynamic=True)
     for size in (2, 3, 2):
         run(torch.ones(size))

@@ -14,9 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 import tt_torch
 from tt_torch.config import CompilerConfig
-from tt_torch.executor import Executor
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.driver.executor import Executor
 from tt_torch.tools.utils import calculate_pcc
+from tt_torch.wire.decode import decode
 
 OPTIONS = {"compiler_config": CompilerConfig(fallback="error")}
 

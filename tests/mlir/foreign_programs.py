@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch_mlir import ir
 
-from tt_torch.compiler import compile_stablehlo
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.mlir.context import make_context
 from tt_torch.runtime import Binary, Executable
 

@@ -18,11 +18,11 @@ import torch.nn.functional as F
 from torch_mlir import ir
 
 import tt_torch
-from tt_torch.compiler import compile_stablehlo
 from tt_torch.config import CompilerConfig
-from tt_torch.flatbuffer.binary import tensor_refs
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.mlir.context import make_context
+from tt_torch.wire.binary import tensor_refs
+from tt_torch.wire.decode import decode
 
 # Differences that are meant: field -> why. `*` as in file names.
 INTENDED = {

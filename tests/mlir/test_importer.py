@@ -8,7 +8,7 @@ import re
 import torch
 
 import tt_torch
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.wire.decode import decode
 
 
 class Small(torch.nn.Module):

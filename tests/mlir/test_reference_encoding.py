@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from reference_encoding import OTHERWISE, compile_all, differences, intended, table
 
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.wire.decode import decode
 
 TESTS = Path(__file__).parents[1]
-FOLDERS = [TESTS / "data" / "runtime", TESTS / "data" / "flatbuffer"]
+FOLDERS = [TESTS / "data" / "runtime", TESTS / "data" / "wire"]
 BINARIES = {path.stem: path for folder in FOLDERS for path in folder.glob("*.ttnn")}
 STABLEHLO = {path.stem: path.read_text() for path in (TESTS / "data" / "stablehlo").glob("*.mlir")}
 

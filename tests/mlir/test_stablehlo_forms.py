@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch_mlir import ir
 
-from tt_torch.compiler import compile_stablehlo
 from tt_torch.config import CompilerConfig
-from tt_torch.flatbuffer.from_ttnn import translate
+from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
+from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.runtime import Binary, Executable
 
 

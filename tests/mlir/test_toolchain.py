@@ -18,13 +18,13 @@ import torch
 import tt_torch
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError, StageError, ToolchainMissingError
-from tt_torch.flatbuffer.binary import header, system_desc
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
-from tt_torch.flatbuffer.schema import SYSTEM_DESC
 from tt_torch.mlir import toolchain
+from tt_torch.wire.binary import header, system_desc
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
+from tt_torch.wire.schema import SYSTEM_DESC
 
-BINARY = Path(__file__).parents[1] / "data" / "flatbuffer" / "linear_relu.ttnn"
+BINARY = Path(__file__).parents[1] / "data" / "wire" / "linear_relu.ttnn"
 # Appends its arguments and the file that it reads to calls.jsonl; then writes the next level, or fails.
 TOOL = """#!{python}
 import json, shutil, sys

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 import tt_torch
-from tt_torch.dynamo import backend as backend_module
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.driver import backend as backend_module
 from tt_torch.tools.utils import calculate_pcc
+from tt_torch.wire.decode import decode
 
 transformers = pytest.importorskip("transformers")
 

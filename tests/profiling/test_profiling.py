@@ -16,13 +16,13 @@ import torch
 from typer.testing import CliRunner
 
 import tt_torch
-from tt_torch.flatbuffer.binary import device_ops
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
+from tt_torch.wire.binary import device_ops
+from tt_torch.wire.decode import decode
 
-DATA = Path(__file__).parents[1] / "data" / "flatbuffer"
+DATA = Path(__file__).parents[1] / "data" / "wire"
 PROGRAM = """
 import sys, torch
 from tt_torch.config import BackendOptions, CompilerConfig

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tt_torch.flatbuffer.binary import header
-from tt_torch.flatbuffer.encode import encode
-from tt_torch.flatbuffer.schema import DEFAULT
+from tt_torch.wire.binary import header
+from tt_torch.wire.encode import encode
+from tt_torch.wire.schema import DEFAULT
 
 
 def tensor_desc(shape, dtype="Float32", buffer="DRAM", tile=True):

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tt_torch.errors import TTTorchError
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.flatbuffer.encode import encode
 from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 DATA = Path(__file__).parents[1] / "data" / "runtime"
 MUTATIONS = 10_000

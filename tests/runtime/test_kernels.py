@@ -7,8 +7,8 @@ from kernel_rows.images import TRANSPOSED, TRANSPOSED_SIZE, conv_transpose
 from kernel_rows.row import randn
 from programs import Maker
 
-from tt_torch.flatbuffer.schema import DEFAULT, load
 from tt_torch.runtime import Binary, Executable
+from tt_torch.wire.schema import DEFAULT, load
 
 ROWS = [*attention.ROWS, *images.ROWS, *others.ROWS]
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.records.summary import alone
 from tt_torch.sweep import compare
 from tt_torch.sweep.compare import check_model, check_sample
-from tt_torch.sweep.summary import alone
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -141,7 +141,7 @@ def test_how_far_a_model_came_that_fails(monkeypatch):
 
     noted = []
     monkeypatch.setattr(compare.engine, "note", lambda **values: noted.append(values["depth"]))
-    monkeypatch.setattr("tt_torch.compiler.translate", refuse)
+    monkeypatch.setattr("tt_torch.driver.compile.translate", refuse)
     monkeypatch.setenv("TT_TORCH_FALLBACK", "error")
     record = check_model(torch.nn.ReLU(), ((), {"input": X}))
     assert record["verdict"] == "error" and "depth" not in record  # a worker's record has what was noted

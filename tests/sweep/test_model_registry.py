@@ -9,7 +9,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 from tt_torch.errors import ModelsFileError
-from tt_torch.sweep.registry import load, randomize
+from tt_torch.sweep.catalogue import load
+from tt_torch.sweep.registry import randomize
 from tt_torch.tools.cli import app
 
 FILE = """

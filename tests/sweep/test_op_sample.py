@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tt_torch.records.lines import read
+from tt_torch.records.summary import alone, good
 from tt_torch.sweep.ops import DTYPES
-from tt_torch.sweep.results import read
-from tt_torch.sweep.summary import alone, good
 from tt_torch.tools.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ops.md").read_text()

@@ -7,15 +7,14 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from tt_torch import compiler
+from tt_torch.driver import compile as compiler
 from tt_torch.reports.database import Database
-from tt_torch.sweep import results
 from tt_torch.tools.cli import app
 
 FILE = """
 from pathlib import Path
 import torch
-from tt_torch import compiler
+from tt_torch.driver import compile as compiler
 from tt_torch.sweep.registry import Model
 
 def model(*activations):
@@ -49,7 +48,9 @@ def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(compiler, "run_passes", compiler.run_passes)  # the file, which is loaded here too, breaks it
     db = ["--db", tmp_path / "r.duckdb"]
     for commit in ("good", "bad"):
-        monkeypatch.setattr(results, "provenance", lambda commit=commit: {"commit": commit, "versions": {}})
+        monkeypatch.setattr(
+            "tt_torch.records.lines.provenance", lambda commit=commit: {"commit": commit, "versions": {}}
+        )
         status = tt_torch("sweep", tmp_path / "models.py", "-o", tmp_path / "r.jsonl", *db).exit_code
         assert status == (commit == "bad")
         (tmp_path / "broken").touch()

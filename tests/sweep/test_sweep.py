@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tt_torch.records.lines import Results, lines, provenance, read
+from tt_torch.records.summary import device_only
 from tt_torch.reports.database import Database
 from tt_torch.reports.reading import read as read_file
 from tt_torch.sweep.cli import choose
-from tt_torch.sweep.engine import Item
 from tt_torch.sweep.junit import JUnitFile
-from tt_torch.sweep.results import Results, lines, provenance, read
-from tt_torch.sweep.summary import device_only
 from tt_torch.tools.cli import app
+from tt_torch.workers.engine import Item
 
 ITEMS = [Item(f"{name}/{i}", "none") for name in "abcdefgh" for i in range(5)]
 

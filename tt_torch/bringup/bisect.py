@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.bringup.intermediates import ROUNDING, Values
 from tt_torch.config import CompilerConfig
-from tt_torch.dynamo.partition import form
+from tt_torch.driver.partition import form
 from tt_torch.errors import CompileError
 from tt_torch.files import write
-from tt_torch.tools.verify import calculate_atol, calculate_pcc
 
 Compile = Callable[[GraphModule, Sequence[str]], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]
 _SCRIPT_SECONDS = 300

@@ -10,10 +10,6 @@ from typing import Annotated
 
 import typer
 
-from tt_torch.explore.cli import explore
-from tt_torch.profiling.cli import profile
-from tt_torch.tools.doctor import doctor
-
 Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Python program that uses tt_torch")]
 
 
@@ -30,14 +26,6 @@ def verify(
         "TT_TORCH_REQUIRED_PCC": str(pcc),
     }
     run_program(program, arguments or [])
-
-
-def add_to(app: typer.Typer) -> None:
-    """Registers the commands."""
-    app.command()(verify)
-    app.command()(doctor)
-    app.command(context_settings={"allow_interspersed_args": False})(profile)
-    app.command()(explore)
 
 
 def run_program(program: Path, arguments: list[str]) -> None:

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Interpreter
 
+from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.executor import Executor
 from tt_torch.dynamo.passes.rewriting import user_line
-from tt_torch.executor import Executor
 from tt_torch.files import write
-from tt_torch.tools.verify import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
 
 ROUNDING = 1e-6  # differences up to this are rounding, whatever their correlation: of zeros it says nothing
 aten = torch.ops.aten

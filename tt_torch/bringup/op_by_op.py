@@ -22,10 +22,11 @@ from tt_torch.bringup.records import OpCompilationStatus, OpRecords, shapes_of
 from tt_torch.bringup.single_op import SingleOp, single_op
 from tt_torch.bringup.stablehlo_ops import cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
-from tt_torch.dynamo.partition import computing, form, refused
+from tt_torch.driver.observer import Observer
+from tt_torch.driver.partition import computing, form, refused
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import OpByOpError
-from tt_torch.sweep.engine import Item, Limits, run
+from tt_torch.workers.engine import Item, Limits, run
 
 _SAVE_SECONDS = 2.0  # between two versions of the results file
 _WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
@@ -62,6 +63,11 @@ class OpByOp:
                     cut_stablehlo(self.gm, list(self.roles.values()), inputs, records, Path(folder))
             _run_all(sorted(Path(folder).glob("*.pt")), records)
         return results
+
+
+def observe(observer: Observer, config: CompilerConfig) -> Observer:
+    """The entry point: whole graphs are taken apart instead of being compiled."""
+    return dataclasses.replace(observer, take_graph=OpByOp)
 
 
 def _records(config: CompilerConfig) -> OpRecords:

@@ -15,7 +15,7 @@ import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.files import write
-from tt_torch.sweep.results import provenance, stamp
+from tt_torch.records.lines import provenance, stamp
 
 VERSION = 2
 SCHEMA = Path(__file__).with_name("op_by_op.schema.json")

@@ -18,8 +18,8 @@ from torch_mlir import ir
 
 from tt_torch.bringup.intermediates import Values
 from tt_torch.bringup.records import OpRecords
-from tt_torch.compiler import compile_graph
 from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.compile import compile_graph
 from tt_torch.errors import CompileError
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, program_of

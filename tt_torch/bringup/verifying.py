@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule
 
-from tt_torch import runtime
 from tt_torch.bringup.bisect import bisect, differs
 from tt_torch.bringup.intermediates import compare, report
-from tt_torch.compiler import CompiledGraph, compile_graph
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import CompiledGraph, compile_graph
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
 from tt_torch.errors import StageError
-from tt_torch.executor import Executor
 
 
-def compile_verified(
-    piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: runtime.Device
-) -> Executor:
+def observe(observer: Observer, config: CompilerConfig) -> Observer:
+    """The entry point: the first call of each part on the device is compared with eager PyTorch."""
+    return dataclasses.replace(observer, make_executor=compile_verified)
+
+
+def compile_verified(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
     """The executor of a graph that looks at its first call. A step that breaks is bisected where nothing else deals
     with it: `fallback="host"` finds the op by itself."""
     forms: dict[str, Any] = {}
@@ -42,7 +47,7 @@ class VerifiedExecutor(Executor):
     def __init__(
         self,
         compiled: CompiledGraph,
-        device: runtime.Device,
+        device: Device,
         piece: GraphModule,
         graph: Graph,
         config: CompilerConfig,

@@ -17,17 +17,17 @@ from typing import Any
 import torch
 from torch_mlir import ir
 
+from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp, random_inputs
 from tt_torch.bringup.records import OpCompilationStatus
 from tt_torch.bringup.single_op import SingleOp
-from tt_torch.compiler import CompiledGraph, compile_graph, compile_stablehlo
 from tt_torch.config import CompilerConfig
-from tt_torch.devices import default_device
+from tt_torch.driver.compile import CompiledGraph, compile_graph, compile_stablehlo
+from tt_torch.driver.devices import default_device
+from tt_torch.driver.executor import Executor
 from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
-from tt_torch.executor import Executor
 from tt_torch.files import write
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.mlir.context import make_context
-from tt_torch.tools.verify import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp, random_inputs
+from tt_torch.wire.decode import decode
 
 _REACHED = {
     "FX": OpCompilationStatus.CREATED_GRAPH,

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tt_torch.flatbuffer import schema
+from tt_torch.wire import schema
 
 
 @dataclass(frozen=True, slots=True)

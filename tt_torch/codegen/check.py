@@ -13,8 +13,8 @@ import torch
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.runtime import Device, result_forms
+from tt_torch.wire.decode import decode
 
 # Results that are blocked and padded as the op that reads them wants it: no descriptor of a binary says how.
 BLOCKED = tuple(f"PrepareConv{kind}{part}Op" for kind in ("2d", "Transpose2d") for part in ("Weights", "Bias"))

@@ -30,7 +30,7 @@ from tt_torch.errors import (
     InputDtypeError,
     InputShapeError,
 )
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.wire.decode import decode
 
 MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # the library's variable
 

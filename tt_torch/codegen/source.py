@@ -13,7 +13,7 @@ import numpy as np
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.files import write
-from tt_torch.flatbuffer.decode import decode
+from tt_torch.wire.decode import decode
 
 
 def to_python(binary: bytes, name: str = "model") -> str:

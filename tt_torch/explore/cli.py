@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tt_torch.tools.cli_errors import one_line_errors
+from tt_torch.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
     from tt_torch.explore.graphs import Graph

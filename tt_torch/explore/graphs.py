@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.errors import ModuleFormatError
-from tt_torch.flatbuffer.binary import NOT_DEVICE_OPS, physical_bytes, tensor_refs
-from tt_torch.flatbuffer.decode import decode
 from tt_torch.profiling.cost_model import PlannedOp, place_of, planned, results
+from tt_torch.wire.binary import NOT_DEVICE_OPS, physical_bytes, tensor_refs
+from tt_torch.wire.decode import decode
 
 Key = Callable[[dict[str, str]], Any]
 _NODE = re.compile(r'"([\w.]+): [\w.]+"')

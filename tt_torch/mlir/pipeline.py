@@ -15,7 +15,6 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError, UnsupportedOpError
-from tt_torch.flatbuffer.binary import system
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import lowering
@@ -37,6 +36,7 @@ from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
 from tt_torch.mlir.verify import verify
+from tt_torch.wire.binary import system
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
 FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES + fuse_attention.RULES

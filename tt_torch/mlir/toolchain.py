@@ -16,9 +16,9 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError, StageError, ToolchainMissingError
-from tt_torch.flatbuffer.binary import system
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
+from tt_torch.wire.binary import system
 
 OPT, TRANSLATE = "ttmlir-opt", "ttmlir-translate"
 # CHLO is not for tt-mlir; what expands it leaves broadcasts of computed shapes, which all are constants.

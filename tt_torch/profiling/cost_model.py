@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.flatbuffer.binary import DATA_MOVEMENT, NOT_DEVICE_OPS, physical_bytes, tensor_refs
+from tt_torch.wire.binary import DATA_MOVEMENT, NOT_DEVICE_OPS, physical_bytes, tensor_refs
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tt_torch.files import write
 from tt_torch.profiling.cost_model import CHIPS, MATRIX_FLOPS
-from tt_torch.profiling.recorder import OpRun, Session
+from tt_torch.profiling.session import OpRun, Session
 
 PAGE_NAME = "profile.html"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 260, 70, 40

@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.fx import GraphModule
 
-from tt_torch import runtime
-from tt_torch.compiler import CompiledGraph
-from tt_torch.executor import Executor
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.profiling.cost_model import PlannedOp, planned
-
-
-@dataclass(frozen=True)
-class OpRun:
-    """One op in one call; times are those of `time.perf_counter_ns`."""
-
-    program: str
-    const_eval: bool
-    op: PlannedOp
-    graph: int
-    call: int
-    begin: int
-    end: int
-
-
-@dataclass
-class Session:
-    """All that a process has recorded; written when it ends."""
-
-    folder: Path
-    arch: str
-    runs: list[OpRun] = field(default_factory=list)
-    graphs: int = 0
-
-    def write(self) -> None:
-        from tt_torch.profiling.page import write_page
-        from tt_torch.profiling.tables import write_csv, write_trace
-
-        if self.runs:
-            write_csv(self)
-            write_trace(self)
-            write_page(self)
-
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import CompiledGraph, compile_graph
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
+from tt_torch.profiling.cost_model import planned
+from tt_torch.profiling.session import OpRun, Session
+from tt_torch.wire.decode import decode
 
 _session: Session | None = None
 
@@ -59,14 +30,35 @@ def session(folder: str, arch: str) -> Session:
     global _session
     if _session is None:
         _session = Session(Path(folder), {"wormhole_b0": "Wormhole_b0", "blackhole": "Blackhole"}[arch])
-        atexit.register(_session.write)
+        atexit.register(_write, _session)
     return _session
+
+
+def _write(session: Session) -> None:
+    """Writes the files when the process ends."""
+    from tt_torch.profiling.page import write_page
+    from tt_torch.profiling.tables import write_csv, write_trace
+
+    if session.runs:
+        write_csv(session)
+        write_trace(session)
+        write_page(session)
+
+
+def observe(observer: Observer, config: CompilerConfig) -> Observer:
+    """The entry point: each call of each executor is recorded."""
+    recording = session(config.profile, config.arch)
+
+    def make(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
+        return ProfiledExecutor(compile_graph(piece, roles, config, observer.reached), device, recording)
+
+    return dataclasses.replace(observer, make_executor=make)
 
 
 class ProfiledExecutor(Executor):
     """An executor that records each of its calls, and shows each op to torch.profiler too."""
 
-    def __init__(self, compiled: CompiledGraph, device: runtime.Device, session: Session) -> None:
+    def __init__(self, compiled: CompiledGraph, device: Device, session: Session) -> None:
         super().__init__(compiled, device)
         self.session, self.graph, self.calls = session, session.graphs, 0
         session.graphs += 1

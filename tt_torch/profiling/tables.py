@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.files import write
-from tt_torch.flatbuffer.binary import tensor_refs
 from tt_torch.profiling.cost_model import CHIPS, place_of, results
-from tt_torch.profiling.recorder import OpRun, Session
+from tt_torch.profiling.session import OpRun, Session
+from tt_torch.wire.binary import tensor_refs
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
 

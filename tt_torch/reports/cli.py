@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tt_torch.tools.cli_errors import one_line_errors
+from tt_torch.cli_errors import one_line_errors
 
 app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports of them.")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tt_torch.sweep.summary import alone, notes
+from tt_torch.records.summary import alone, notes
 
 Record = dict[str, Any]
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tt_torch.records.markdown import brief, table
+from tt_torch.records.summary import notes
 from tt_torch.reports.compare import state
 from tt_torch.reports.unique_ops import by_form, form_of, models_of
-from tt_torch.sweep.pages import brief, table
-from tt_torch.sweep.summary import notes
 
 Record = dict[str, Any]
 

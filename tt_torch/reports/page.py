@@ -11,10 +11,10 @@ from typing import Any
 
 import jinja2
 
+from tt_torch.records.markdown import brief
+from tt_torch.records.summary import device_only, failures, good, host_reasons, notes
 from tt_torch.reports.compare import STATES, state
 from tt_torch.reports.unique_ops import by_form, models_of
-from tt_torch.sweep.pages import brief
-from tt_torch.sweep.summary import device_only, failures, good, host_reasons, notes
 
 Record = dict[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tt_torch.errors import ResultsFileError
+from tt_torch.records.lines import lines
 from tt_torch.reports.unique_ops import unique_ops
-from tt_torch.sweep.results import lines
 
 _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
 

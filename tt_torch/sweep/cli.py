@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from tt_torch.tools.cli_errors import one_line_errors
+from tt_torch.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
-    from tt_torch.sweep.engine import Item
+    from tt_torch.workers.engine import Item
 
 
 class _OrFile(typer.core.TyperGroup):
@@ -137,13 +137,13 @@ def docs(
 @app.command()
 def summary(files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False)]) -> None:
     """Counts the records of sweeps."""
-    from tt_torch.sweep.summary import print_summary
+    from tt_torch.records.summary import print_summary
 
     print_summary(_records(files))
 
 
 def _records(files: Sequence[Path]) -> list[dict[str, Any]]:
-    from tt_torch.sweep.results import read
+    from tt_torch.records.lines import read
 
     records = [record for file in files for record in read(file)]
     if not records:
@@ -177,8 +177,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
     """Runs what the output does not have yet, shows all of it; exit status 1 when something is not right."""
-    from tt_torch.sweep.results import Results, provenance, read, stamp
-    from tt_torch.sweep.summary import good, print_summary
+    from tt_torch.records.lines import Results, provenance, read, stamp
+    from tt_torch.records.summary import good, print_summary
 
     results = Results(plan.output)
     done = results.done()
@@ -208,8 +208,8 @@ def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[s
         database = Database(plan.db)
         yield lambda record: database.add([record, *_ops_of(record)])
     if plan.junit:
+        from tt_torch.records.lines import provenance
         from tt_torch.sweep.junit import JUnitFile
-        from tt_torch.sweep.results import provenance
 
         junit = JUnitFile(plan.junit, f"sweep {kind}s", {"commit": provenance()["commit"]})
         stack.callback(junit.close)
@@ -225,12 +225,12 @@ def _ops_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str, Any]]]:
-    from tt_torch.sweep import engine
+    from tt_torch.workers import engine
 
     limits = engine.Limits(plan.timeout, int(plan.memory * 2**30))
     if not plan.ray:
         return engine.run(todo, plan.jobs, limits)
-    from tt_torch.sweep import cluster
+    from tt_torch.workers import cluster
 
     return cluster.run(todo, plan.ray, limits)
 

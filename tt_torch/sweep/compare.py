@@ -29,17 +29,17 @@ from torch._subclasses.fake_tensor import (
 from torch.testing._comparison import default_tolerances
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
+from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.dynamo.backend import Observer, compile_captured
-from tt_torch.dynamo.partition import HostFallbackWarning, computing
-from tt_torch.executor import Executor
-from tt_torch.flatbuffer.binary import op_histogram
-from tt_torch.flatbuffer.decode import decode
-from tt_torch.sweep import engine
+from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.partition import HostFallbackWarning, computing
+from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
-from tt_torch.sweep.summary import GOOD
 from tt_torch.sweep.ties import same_but_for_ties
-from tt_torch.tools.verify import calculate_atol, calculate_pcc
+from tt_torch.wire.binary import op_histogram
+from tt_torch.wire.decode import decode
+from tt_torch.workers import engine
 
 Arguments = tuple[tuple, dict[str, Any]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tt_torch.sweep.summary import GOOD
+from tt_torch.records.summary import GOOD
 
 # What CI dashboards of the field call it when a program has come so far and no further.
 _STATUS = {

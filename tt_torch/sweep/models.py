@@ -1,4 +1,4 @@
-"""The sweep of models: each row of the registry compiled and compared with eager, as a whole or op by op."""
+"""The sweep of models: each row of the catalogue compiled and compared with eager, as a whole or op by op."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ import torch
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.reports.unique_ops import unique_ops
-from tt_torch.sweep import registry
+from tt_torch.sweep.catalogue import load
 from tt_torch.sweep.compare import check_model
-from tt_torch.sweep.engine import Item
+from tt_torch.sweep.registry import randomize
+from tt_torch.workers.engine import Item
 
 _MESSAGE = 2000  # characters
 
 
 def items(source: str = "") -> Iterator[Item]:
-    """One item per model of the registry, or of the Python file `source`."""
-    for model in registry.load(source):
+    """One item per model of the catalogue, or of the Python file `source`."""
+    for model in load(source):
         yield Item(model.name, f"{__name__}:run_model", {"model": model.name, "source": source})
 
 
 def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
     """As `items`; the ops of each model go to `<model>_unique_ops.json` in the folder."""
-    for model in registry.load(source):
+    for model in load(source):
         arguments = {"model": model.name, "source": source, "folder": str(folder)}
         yield Item(f"{model.name} op by op", f"{__name__}:run_op_by_op", arguments)
 
@@ -67,9 +68,9 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
 
 def _made(name: str, source: str) -> tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]:
     """A row's module and inputs, and what its records say of it."""
-    (row,) = (row for row in registry.load(source) if row.name == name)
+    (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)
     module, inputs = row.make()
-    registry.randomize(module)
+    randomize(module)
     parameters = sum(p.numel() for p in module.parameters())
     return module, inputs, {"group": row.group, "config": row.config, "parameters": parameters}

@@ -13,7 +13,7 @@ from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
 from tt_torch.sweep.compare import Arguments, check_sample
-from tt_torch.sweep.engine import Item
+from tt_torch.workers.engine import Item
 
 DTYPES = ("float32", "bfloat16", "int64", "bool")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tt_torch.sweep.summary import alone, device_only, good, notes
+from tt_torch.records.markdown import brief, table
+from tt_torch.records.summary import alone, device_only, good, notes
 
 Record = dict[str, Any]
-
-_FOLDERS = re.compile(r"/[^\s\"]*/(?=tt_torch/)|/[^\s\"]*/site-packages/")  # where a machine has its files
 
 
 def ops_page(records: Sequence[Record]) -> str:
@@ -107,20 +105,3 @@ def _by_op(records: Iterable[Record], dtypes: Sequence[str]) -> Iterator[Sequenc
             cells[record["key"].split("/")[0]][record["dtype"]].append(alone(record))
     for op, by_dtype in sorted(cells.items()):
         yield op, *[f"{sum(by_dtype[d])} of {len(by_dtype[d])}" if d in by_dtype else "" for d in dtypes]
-
-
-def brief(text: str) -> str:
-    """In a cell of a table: one line, no more than a glance takes."""
-    line = _FOLDERS.sub("", " ".join(text.split()))
-    return line if len(line) <= 100 else line[:97] + "..."
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    cells = [[str(cell).replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
-    if not cells:
-        return ["None."]
-    return [_row(head), _row(["---"] * len(head)), *map(_row, cells)]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

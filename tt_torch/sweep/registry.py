@@ -1,18 +1,13 @@
-"""The models that `tt-torch sweep models` runs: each is a row, small, with random weights from a seed."""
+"""What a row of `tt-torch sweep models` is: a small model with random weights from a seed."""
 
 from __future__ import annotations
 
-import importlib.util
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-
-from tt_torch.errors import ModelsFileError
 
 
 @dataclass(frozen=True)
@@ -23,32 +18,6 @@ class Model:
     make: Callable[[], tuple[nn.Module, dict[str, Any]]]
     group: str = "other"
     config: dict[str, Any] = field(default_factory=dict)  # what sets it apart from its family, for the records
-
-
-def load(source: str = "") -> Sequence[Model]:
-    """The rows of this package, or the list MODELS of a Python file."""
-    if source:
-        return _from_file(Path(source))
-    from tt_torch.sweep import diffusers_models, plain_models, transformers_models
-
-    return [*transformers_models.MODELS, *diffusers_models.MODELS, *plain_models.MODELS]
-
-
-def _from_file(path: Path) -> Sequence[Model]:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ModelsFileError(str(path), "it is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # it is the user's program: whatever it raises is for them to see
-        line = next(
-            (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0
-        )
-        raise ModelsFileError(str(path), f"line {line}: {type(error).__name__}: {error}") from error
-    if not hasattr(module, "MODELS"):
-        raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
-    return module.MODELS
 
 
 def randomize(module: nn.Module) -> None:

@@ -8,16 +8,22 @@ from typing import Annotated
 
 import typer
 
-from tt_torch.bringup import cli as bringup
+from tt_torch.bringup.cli import verify
+from tt_torch.cli_errors import one_line_errors
+from tt_torch.explore.cli import explore
+from tt_torch.profiling.cli import profile
 from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
-from tt_torch.tools.cli_errors import one_line_errors
+from tt_torch.tools.doctor import doctor
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(sweep, name="sweep")
 app.add_typer(report, name="report")
-bringup.add_to(app)
+app.command()(verify)
+app.command()(doctor)
+app.command(context_settings={"allow_interspersed_args": False})(profile)
+app.command()(explore)
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
@@ -51,8 +57,8 @@ def inspect(
     ] = False,
 ) -> None:
     """Shows a binary's programs, inputs, outputs, memory and device ops, and the system that it is for."""
-    from tt_torch.flatbuffer.decode import decode
     from tt_torch.tools import inspection
+    from tt_torch.wire.decode import decode
 
     with one_line_errors():
         data = file.read_bytes()
@@ -69,10 +75,10 @@ def link(
 ) -> None:
     """Compiles host functions that a binary of tt-mlir's calls without having their machine code."""
     from tt_torch import files
-    from tt_torch.mlir import host_code
+    from tt_torch.tools import link as linker
 
     with one_line_errors():
-        files.write(output or file, host_code.link(file.read_bytes()))
+        files.write(output or file, linker.link(file.read_bytes()))
 
 
 @app.command()
@@ -87,9 +93,9 @@ def run(
     import torch
 
     import tt_torch
+    from tt_torch.accuracy import random_inputs
+    from tt_torch.driver.loading import host_dtype
     from tt_torch.runtime import Device
-    from tt_torch.runtime.loading import host_dtype
-    from tt_torch.tools.verify import random_inputs
 
     with one_line_errors():
         program = tt_torch.load(file, Device(allow_host_code=True) if allow_host_code else None)

@@ -24,14 +24,14 @@ class _Mesh:
 
 
 def _open(mesh_shape: Sequence[int], **options: Any) -> Any:
-    from tt_torch.devices import open_device
+    from tt_torch.driver.devices import open_device
 
     given = {name: value for name, value in options.items() if value is not None}
     return open_device(CompilerConfig.from_env(), list(mesh_shape), **given)
 
 
 def _chips() -> int:
-    from tt_torch.devices import available_chips
+    from tt_torch.driver.devices import available_chips
 
     return available_chips(CompilerConfig.from_env())
 

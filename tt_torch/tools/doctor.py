@@ -119,7 +119,7 @@ TRIALS = {
     "torch": ("import torch; print(torch.__version__)", REINSTALL.format("torch==2.13.0")),
     "runtime": ("import tt_torch.runtime; print('imported')", REBUILD),
     "compiler": (
-        "import tt_torch.dynamo.backend as b; print('imported')",
+        "import tt_torch.driver.backend as b; print('imported')",
         REINSTALL.format("torch-mlir==20261001"),
     ),
     "emulated devices": (

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tt_torch.errors import ConfigError
-from tt_torch.flatbuffer.as_json import as_json
-from tt_torch.flatbuffer.binary import cost, op_histogram, operands_and_results, peak_bytes, physical_bytes, place
-from tt_torch.flatbuffer.schema import load
+from tt_torch.wire.as_json import as_json
+from tt_torch.wire.binary import cost, op_histogram, operands_and_results, peak_bytes, physical_bytes, place
+from tt_torch.wire.schema import load
 
 
 def text(name: str, size: int, message: dict) -> Iterator[str]:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
+from tt_torch.dynamo.buckets.registry import Tags, rule_of
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import BucketError
 
-Tags = tuple[dict[sympy.Symbol, int], ...]  # per dimension
-Rule = Callable[["Padding", Node, dict[str, Any]], tuple[Any, Any]]  # the result, and its tags
 # What dimensions of several sizes are made of, by their size; None where two have the same size and differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
 SIZES = ("end", "length")  # of a sequence: numbers by their type, but the sizes of the result
@@ -58,14 +57,12 @@ class Padding(Interpreter):
         return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
 
     def _run_rule(self, n: Node) -> Any:
-        from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  # which need this class
-
         if n.target is operator.getitem:
             self.tags[n] = self.tags[n.args[0]][n.args[1]]
             return super().run_node(n)
         if not isinstance(n.target, torch._ops.OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
             return super().run_node(n)  # arithmetic on sizes
-        rule = rules.rule_of(n.target)
+        rule = rule_of(n.target)
         if rule is None:
             raise self.refused(n, "it has no rule that keeps padding out")
         nodes = arguments(n)

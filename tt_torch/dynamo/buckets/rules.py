@@ -10,24 +10,11 @@ import sympy
 import torch
 from torch.fx import Node
 
-from tt_torch.dynamo.buckets.padding import Padding, Rule, Tags
+from tt_torch.dynamo.buckets.padding import Padding
+from tt_torch.dynamo.buckets.registry import POINTWISE, RULES, Tags, rule
 from tt_torch.dynamo.passes.rewriting import arguments
 
 aten, prims = torch.ops.aten, torch.ops.prims
-RULES: dict[str, Rule] = {}
-
-
-def rule(names: str) -> Any:
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names.split(), function))
-        return function
-
-    return register
-
-
-def rule_of(target: Any) -> Rule | None:
-    known = RULES.get(target._schema.name.split("::")[1])
-    return known or (pointwise if torch.Tag.pointwise in target.tags else None)
 
 
 def run(node: Node, a: dict[str, Any]) -> Any:
@@ -58,6 +45,9 @@ def _source(node: Node) -> Node:
 def pointwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     result = run(node, a)
     return result, _broadcast(p, node, _operands(node), result.dim())
+
+
+RULES[POINTWISE] = pointwise
 
 
 def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> Tags:

@@ -8,7 +8,8 @@ import torch
 from torch.fx import Node
 
 from tt_torch.dynamo.buckets.padding import Padding
-from tt_torch.dynamo.buckets.rules import plain, rule, run
+from tt_torch.dynamo.buckets.registry import rule
+from tt_torch.dynamo.buckets.rules import plain, run
 
 
 @rule("flip")

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.fits import Fit, horner, special
+from tt_torch.dynamo.decompositions.chebyshev import Fit, horner, special
 
 aten = torch.ops.aten
 Function = Callable[[Tensor], Tensor]

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_opmath
 
-from tt_torch.dynamo.decompositions.products import NARROW
-from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
 
 aten = torch.ops.aten
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
 from torch._inductor import inductor_prims
 
-from tt_torch.dynamo.decompositions.products import NARROW
-from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.fits import Fit, horner, series, special
+from tt_torch.dynamo.decompositions.chebyshev import Fit, horner, series, special
 
 aten = torch.ops.aten
 

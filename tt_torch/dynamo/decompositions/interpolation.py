@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tt_torch.dynamo.decompositions.per_dimension import apply, apply_transposed, one_hot
 from tt_torch.dynamo.decompositions.registry import decomposes
-from tt_torch.dynamo.decompositions.separable import apply, apply_transposed, one_hot
 
 aten = torch.ops.aten
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.fits import special
+from tt_torch.dynamo.decompositions.chebyshev import special
 
 aten = torch.ops.aten
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tt_torch.dynamo.decompositions.per_dimension import apply, apply_transposed
 from tt_torch.dynamo.decompositions.registry import decomposes
-from tt_torch.dynamo.decompositions.separable import apply, apply_transposed
 
 aten = torch.ops.aten
 

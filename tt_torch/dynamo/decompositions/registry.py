@@ -13,6 +13,7 @@ from torch._decomp import get_decompositions
 from torch.utils._pytree import tree_leaves
 
 aten = torch.ops.aten
+NARROW = (torch.bfloat16, torch.float16)  # computed in float32, and rounded once
 
 # PyTorch's own.
 TAKEN = [

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.fits import Fit, special
+from tt_torch.dynamo.decompositions.chebyshev import Fit, special
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten

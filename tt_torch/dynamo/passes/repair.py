@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.decompositions.products import NARROW
+from tt_torch.dynamo.decompositions.matmul import NARROW
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.errors import UnsupportedOpError
 

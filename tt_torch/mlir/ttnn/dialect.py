@@ -2,7 +2,7 @@
 the attributes' kinds come from the table itself, so that printing, encoding and verifying need no more.
 
 Fields of placement and type (`memcfg`, `dtype`, `layout`, `device`, ...) are not attributes: they follow from
-the result's `#ttnn.layout` when the program is written (see `flatbuffer.from_ttnn`).
+the result's `#ttnn.layout` when the program is written (see `to_binary.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import ext
 
-from tt_torch.flatbuffer import schema
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.wire import schema
 
 
 @emitted_once

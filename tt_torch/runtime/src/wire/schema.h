@@ -1,5 +1,5 @@
 // The wire tables as constant data: which fields a table has, at which slot, of which type.
-// One Schema per schema hash; the arrays are generated from tt_torch/flatbuffer/schemas/*.json.
+// One Schema per schema hash; the arrays are generated from tt_torch/wire/schemas/*.json.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,77 @@
+"""What crosses between device subgraphs and the host is moved once, and what stays on the device is not moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.partition import HostFallbackWarning
+
+X = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+
+
+def past_the_host(x: torch.Tensor) -> torch.Tensor:
+    y = x @ x.T
+    return torch.linalg.eigvalsh(y) + y * 2
+
+
+def past_the_host_as_a_view(x: torch.Tensor) -> torch.Tensor:
+    y = (x @ x.T).exp()
+    return torch.linalg.eigvalsh(y)[:, None] + y.t()
+
+
+def returned_too(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x @ x.T
+    return torch.linalg.eigvalsh(y) @ y, y
+
+
+def twice_from_the_host(x: torch.Tensor) -> torch.Tensor:
+    values = torch.linalg.eigvalsh(x @ x.T)
+    again = torch.linalg.eigvalsh((values + 1).diag_embed())
+    return again * 2 - values
+
+
+@pytest.mark.parametrize(
+    ("function", "to_host", "to_device"),
+    [
+        # Results on the host and copies of kept ones; arguments from the host. The input itself is one of those.
+        (past_the_host, 2, 2),
+        (past_the_host_as_a_view, 2, 2),
+        (returned_too, 2, 2),
+        (twice_from_the_host, 3, 3),
+    ],
+)
+def test_moved_once(
+    function: Callable[[torch.Tensor], object], to_host: int, to_device: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = {"host": 0, "device": 0}
+    call, cpu, to = Executor.__call__, torch.Tensor.cpu, torch.Tensor.to
+
+    def counting(self: Executor, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        results = call(self, inputs)
+        kinds = self.compiled.kinds[: len(inputs)]
+        moved["device"] += sum(x.is_cpu and kind == "input" for x, kind in zip(inputs, kinds, strict=True))
+        moved["host"] += sum(x.is_cpu for x in results)
+        return results
+
+    def to_cpu(x: torch.Tensor) -> torch.Tensor:
+        moved["host"] += 1
+        return cpu(x)
+
+    def to_other(x: torch.Tensor, *arguments: object, **options: object) -> torch.Tensor:
+        moved["device"] += arguments == ("tt",)
+        return to(x, *arguments, **options)
+
+    with pytest.warns(HostFallbackWarning):
+        run = torch.compile(function, backend=tt_torch.backend)
+        torch.testing.assert_close(run(X), function(X), rtol=1e-4, atol=1e-4)
+    expected = function(X)
+    monkeypatch.setattr(Executor, "__call__", counting)
+    monkeypatch.setattr(torch.Tensor, "cpu", to_cpu)
+    monkeypatch.setattr(torch.Tensor, "to", to_other)
+    torch.testing.assert_close(run(X), expected, rtol=1e-4, atol=1e-4)
+    assert (moved["host"], moved["device"]) == (to_host, to_device)

@@ -1,0 +1,184 @@
+"""The host partition: results, what is warned of, which subgraphs stay on the device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver import partition
+from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.errors import UnsupportedOpError
+
+X = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+
+
+def run(function: Callable[..., Any], *inputs: torch.Tensor, **config: Any) -> tuple[Any, list[HostFallbackWarning]]:
+    torch._dynamo.reset()
+    options = BackendOptions(compiler_config=CompilerConfig(**config))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = torch.compile(function, backend=tt_torch.backend, options=options)(*inputs)
+    return got, [w.message for w in caught if isinstance(w.message, HostFallbackWarning)]
+
+
+def in_the_middle(x: torch.Tensor) -> torch.Tensor:
+    y = torch.relu(x) + 1
+    return torch.linalg.eigvalsh(y @ y.T) * 2
+
+
+def first(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.eigvalsh(x).diag() @ x
+
+
+def last(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x @ x
+    return torch.linalg.eigvalsh(y + y.T), y
+
+
+def read_by_both(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return torch.linalg.eigvalsh(y @ y.T).sum() + (y * 2)
+
+
+def of_a_view(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.eigvalsh((x @ x.T).t()).unsqueeze(0).expand(3, 4) + x[:3]
+
+
+def complex_all_over(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(torch.view_as_complex(x.reshape(4, 2, 2)).cumprod(0) * 2j)
+
+
+def inputs_after_a_constant(x: torch.Tensor) -> torch.Tensor:
+    y = torch.linalg.eigvalsh(x)
+    return torch.cat([x[4:], x]) + y
+
+
+def alone(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.eigvalsh(x @ x.T)
+
+
+@pytest.mark.parametrize(
+    "function", [in_the_middle, first, last, read_by_both, of_a_view, complex_all_over, inputs_after_a_constant, alone]
+)
+def test_the_answer_is_that_of_eager(function: Callable[..., Any]) -> None:
+    got, warned = run(function, X)
+    torch.testing.assert_close(got, function(X), rtol=1e-4, atol=1e-4)
+    assert len(warned) == 1, "one warning per compile"
+
+
+def test_the_warning_names_op_line_reason_and_bytes() -> None:
+    _, (warning,) = run(in_the_middle, X)
+    (op,) = warning.ops
+    line = in_the_middle.__code__.co_firstlineno + 2
+    assert (op.op, op.count, op.location) == ("aten._linalg_eigh.default", 1, f"{Path(__file__)}:{line}")
+    assert op.bytes == 4 * 4 * 4 + 4 * 4  # a matrix goes out, its eigenvalues come in
+    assert str(op) in str(warning)
+
+
+def test_equal_ops_of_a_line_are_counted() -> None:
+    _, (warning,) = run(lambda x: [torch.linalg.eigvalsh(x * i) for i in (1, 2, 3)][2], X)
+    assert [op.count for op in warning.ops] == [1]  # dead ones do not run
+    _, (warning,) = run(lambda x: torch.stack([torch.linalg.eigvalsh(x * i) for i in (1, 2, 3)]), X)
+    assert [op.count for op in warning.ops] == [3]
+
+
+def test_device_subgraphs_are_as_large_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = []
+    split = partition.split
+    monkeypatch.setattr(partition, "split", lambda gm, host: pieces.append(split(gm, host)) or pieces[-1])
+    run(read_by_both, X)
+    _, found = pieces[-1]
+    after = ["aten.add.Tensor", "aten.mul.Tensor", "aten.sum.default"]
+    ops = [sorted(str(n.target) for n in p.graph.nodes if n.op == "call_function") for p in found.values()]
+    assert ops == [["aten.add.Tensor", "aten.mm.default", "aten.permute.default"], after]
+
+
+def test_errors_instead() -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+        run(in_the_middle, X, fallback="error")
+    assert isinstance(caught.value.inner_exception, UnsupportedOpError)
+    assert caught.value.inner_exception.op == "aten._linalg_eigh.default"
+
+
+def test_what_is_computed_from_constants_alone_is_no_host_op() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.linalg.eigvalsh(torch.eye(4))
+
+    got, warned = run(function, X)
+    torch.testing.assert_close(got, function(X))
+    assert not warned
+
+
+def test_weights_stay_resident_in_a_subgraph() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.eigvalsh(self.linear(x)) + 1
+
+    model = Model().eval()
+    with torch.no_grad():
+        compiled = torch.compile(model, backend=tt_torch.backend)
+        with pytest.warns(HostFallbackWarning):
+            torch.testing.assert_close(compiled(X), model(X))
+        model.linear.weight.mul_(2)  # resident weights follow their tensor
+        torch.testing.assert_close(compiled(X), model(X))
+
+
+def test_a_bug_of_ours_in_one_op_is_told_and_the_answer_is_right(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tt_torch.mlir import pipeline
+
+    def broken(module: Any, config: CompilerConfig) -> None:
+        if "aten.cos" in module.operation.get_asm(enable_debug_info=True):
+            raise IndexError("no such thing")
+
+    monkeypatch.setattr(pipeline, "LEVELS", pipeline.LEVELS | {"TTIR": [*pipeline.TO_TTIR, ("broken", broken)]})
+    got, (warning,) = run(lambda x: torch.cos(x + 1) @ x, X, repro_dir=str(tmp_path))
+    torch.testing.assert_close(got, torch.cos(X + 1) @ X)
+    assert [op.op for op in warning.ops] == ["aten.cos.default"]
+    assert "step broken failed: IndexError: no such thing" in warning.ops[0].reason
+    assert "tt_torch.tools.opt --step broken" in warning.ops[0].reason
+
+
+def test_a_graph_that_cannot_be_captured_runs_in_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.config.capture_dynamic_output_shape_ops, before = True, False
+    try:
+        got, (warning,) = run(lambda x: x[x > 0] * 2, X)
+    finally:
+        torch._dynamo.config.capture_dynamic_output_shape_ops = before
+    assert torch.equal(got, X[X > 0] * 2)
+    assert warning.ops[0].op == "the whole graph"
+
+
+def test_views_of_views_at_the_border() -> None:
+    """All of them are in the subgraph that reads the first and the last one, or none."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first = x[:, :3]
+        return torch.linalg.svdvals(x), x + 1, first.exp(), first[:, :2][:1].abs()
+
+    got, _ = run(function, X)
+    torch.testing.assert_close(got, function(X))
+
+
+def test_results_have_the_strides_of_eager() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x + 1
+        return y.t(), y.permute(1, 0).contiguous(), y[:, ::2]
+
+    got, _ = run(function, X)
+    for g, e in zip(got, function(X), strict=True):
+        assert torch.equal(g, e)
+    assert got[0].stride() == (1, 4)
+    assert got[1].stride() == (4, 1)

@@ -1,0 +1,105 @@
+"""The layers of docs/map.md: every import of the package points up in that list, and there is no circle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tt_torch"
+
+
+def layers() -> dict[str, int]:
+    """The number of its line for each package or module of the list."""
+    page = (ROOT / "docs" / "map.md").read_text()
+    (rows,) = re.findall(r"<!-- layers -->(.*)<!-- layers end -->", page, re.DOTALL)
+    found = {}
+    for number, row in enumerate(re.findall(r"^\| (`tt_torch.*?) \|", rows, re.MULTILINE)):
+        found |= dict.fromkeys(re.findall(r"`([\w.]+)`", row), number)
+    return found
+
+
+def modules() -> dict[str, Path]:
+    paths = {path: path.relative_to(ROOT).with_suffix("") for path in PACKAGE.rglob("*.py")}
+    return {".".join(p.parts).removesuffix(".__init__"): path for path, p in paths.items()}
+
+
+MODULES = modules()
+KNOWN = {*MODULES, "tt_torch.device._device", "tt_torch.runtime._runtime"}  # the last ones are C++
+
+
+def imported(source: str, package: str, known: set[str]) -> Iterator[tuple[str, int]]:
+    """The modules of ours that a file of `package` imports anywhere in it, in functions too, and the lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            names = [".".join([*parents, *filter(None, [node.module]), alias.name]) for alias in node.names]
+        else:
+            continue
+        for name in names:
+            while name and name not in known:
+                name = name.rpartition(".")[0]
+            if name:
+                yield name, node.lineno
+
+
+def wrong_arrows(name: str, source: str, known: set[str], order: dict[str, int]) -> list[str]:
+    """Imports of the module `name` that point down."""
+    return [
+        f"{name}, line {line}, imports {target}"
+        for target, line in imported(source, name.rpartition(".")[0], known)
+        if layer(target, order) > layer(name, order)
+    ]
+
+
+def layer(module: str, order: dict[str, int]) -> int:
+    """The line of the longest name in the list that the module begins with."""
+    parts = module.split(".")
+    for length in range(len(parts), 1, -1):
+        if (name := ".".join(parts[:length])) in order:
+            return order[name]
+    assert module == "tt_torch", f"docs/map.md has no layer for {module}"
+    return order["tt_torch"]
+
+
+def test_every_import_points_up():
+    order = layers()
+    found = [
+        w
+        for name, path in MODULES.items()
+        if name != "tt_torch"
+        for w in wrong_arrows(name, path.read_text(), KNOWN, order)
+    ]
+    assert not found, "\n".join(found)
+
+
+def arrows(name: str, source: str) -> set[str]:
+    return {target for target, _ in imported(source, name.rpartition(".")[0], KNOWN)} - {name, "tt_torch"}
+
+
+def test_no_module_imports_itself_through_others():
+    graph = {name: arrows(name, path.read_text()) for name, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1][::-1]))
+
+
+def test_the_list_has_no_name_without_a_module():
+    assert set(layers()) <= set(MODULES)
+
+
+@pytest.mark.parametrize(
+    "line", ["from tt_torch.high import x", "import tt_torch.high", "def f():\n    from tt_torch import high"]
+)
+def test_an_arrow_down_is_found(line: str):
+    order = {"tt_torch": 0, "tt_torch.low": 1, "tt_torch.high": 2}
+    assert wrong_arrows("tt_torch.low", line, {*order}, order)
+    assert not wrong_arrows("tt_torch.high", line.replace("high", "low"), {*order}, order)

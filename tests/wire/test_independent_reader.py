@@ -1,0 +1,34 @@
+"""A reader that knows nothing but the wire description agrees with us on every file."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
+from tt_torch.wire.schema import DEFAULT
+from wire.messages import REFERENCES, random_binary
+from wire.wire_reader import check
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
+def test_binaries_of_tt_mlir(path):
+    data = path.read_bytes()
+    message = decode(data)
+    again = encode(message)
+    assert check(data) == message == decode(again) == check(again)
+    assert len(again) <= len(data)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.floats(0.3, 0.8))
+def test_random_binaries(seed, density):
+    data = encode(random_binary(DEFAULT, seed, density))
+    assert check(data) == decode(data)
+
+
+def test_it_notices_damage():
+    data = encode({"programs": [{"operations": [{"type": {"CopyOp": {}}, "loc_info": "here"}]}]})
+    for damaged in (data[:-4], data.replace(b"here\0", b"here1"), data.replace(bytes([131]), bytes([132]))):
+        with pytest.raises((AssertionError, ValueError)):
+            check(damaged)

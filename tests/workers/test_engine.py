@@ -1,0 +1,91 @@
+"""Items that crash, hang or eat memory cost themselves only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from tt_torch.workers.engine import Item, Limits, note, run
+
+
+def double(value):
+    return {"verdict": "match", "value": 2 * value}
+
+
+def misbehave(how):
+    if how == "hang":
+        time.sleep(600)
+    if how == "exit":
+        os._exit(3)
+    if how == "signal":
+        note(depth="TTIR")
+        note(depth="TTNN_IR")
+        print("last words", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return {"value": len(bytes(10 << 30))}  # more than the limit
+
+
+def killed(who, log):
+    """Is killed, or its fork server is, as long as the log has no line."""
+    with Path(log).open("a+") as file:
+        file.write("run\n")
+        if file.tell() == len("run\n") or who == "always":
+            file.flush()
+            os.kill(os.getppid() if who == "server" else os.getpid(), signal.SIGKILL)
+            time.sleep(600)
+    return {"verdict": "match"}
+
+
+def meet(mine, other):
+    Path(mine).touch()
+    while not Path(other).exists():
+        time.sleep(0.01)
+    return {"verdict": "match"}
+
+
+def sweep(items, seconds=60.0):
+    return {item.key: record for item, record in run(items, 1, Limits(seconds=seconds))}
+
+
+def item(key, function, **arguments):
+    return Item(key, f"{__name__}:{function.__name__}", arguments)
+
+
+def test_each_item_has_its_record():
+    records = sweep([item(str(i), double, value=i) for i in range(5)])
+    assert {key: record["value"] for key, record in records.items()} == {str(i): 2 * i for i in range(5)}
+
+
+def test_a_dead_worker_is_replaced_and_its_stderr_kept():
+    records = sweep([item("a", misbehave, how="signal"), item("b", misbehave, how="exit"), item("c", double, value=1)])
+    assert records["a"] == {"depth": "TTNN_IR", "verdict": "crash", "error": "SIGSEGV", "message": "last words"}
+    assert records["b"]["error"] == "exit status 3"
+    assert records["c"]["value"] == 2
+
+
+def test_a_killed_item_is_run_again_once(tmp_path):
+    whose = ("worker", "server", "always")
+    records = sweep([item(who, killed, who=who, log=str(tmp_path / who)) for who in whose])
+    assert records["worker"] == records["server"] == {"verdict": "match"}
+    assert (records["always"]["verdict"], records["always"]["error"]) == ("crash", "SIGKILL")
+    assert {who: (tmp_path / who).read_text().count("run") for who in whose} == dict.fromkeys(whose, 2)
+
+
+def test_a_hanging_item_is_ended():
+    records = sweep([item("a", misbehave, how="hang"), item("b", double, value=1)], seconds=1.0)
+    assert records["a"]["verdict"] == "timeout"
+    assert records["b"]["value"] == 2
+
+
+def test_memory_is_limited():
+    records = sweep([item("a", misbehave, how="memory"), item("b", double, value=1)])
+    assert (records["a"]["verdict"], records["a"]["error"]) == ("error", "MemoryError")
+    assert records["b"]["value"] == 2
+
+
+def test_jobs_run_at_the_same_time(tmp_path):
+    pair = [item(mine, meet, mine=str(tmp_path / mine), other=str(tmp_path / other)) for mine, other in ("ab", "ba")]
+    records = {i.key: record for i, record in run(pair, 2, Limits(seconds=60.0))}
+    assert [record["verdict"] for record in records.values()] == ["match", "match"]

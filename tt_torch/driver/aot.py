@@ -1,0 +1,81 @@
+"""Ahead of time: a model compiled for given inputs, and its binary."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._dynamo.exc import BackendCompilerFailed, Unsupported
+
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.executor import Executor
+from tt_torch.errors import CompileError, TTTorchError
+from tt_torch.files import write
+
+
+class CompiledModel:
+    """A callable like the model, whose program is one binary.
+
+    `binary` is the .ttnn file's content; `executor` has the program's inputs and their roles.
+    """
+
+    def __init__(self, function: Any, executors: list[Executor]) -> None:
+        self._function, self._executors = function, executors
+
+    @property
+    def executor(self) -> Executor:
+        return self._executors[0]
+
+    @property
+    def binary(self) -> bytes:
+        return self.executor.binary
+
+    def save(self, path: str | Path) -> None:
+        """Writes the binary; an existing file is replaced only once the new one is complete."""
+        write(path, self.binary)
+
+    def arguments(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+        """The program's inputs, weights included, for a call with these arguments:
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does."""
+        self.executor.keep_arguments = True
+        try:
+            self(*args, **kwargs)
+            return self.executor.last_arguments or []
+        finally:
+            self.executor.keep_arguments, self.executor.last_arguments = False, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with torch.no_grad():
+            return self._function(*args, **kwargs)
+
+
+def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerConfig | None = None) -> CompiledModel:
+    """Compiles a module or function for inputs of the shapes and dtypes of `example_inputs`, for inference.
+
+    The example inputs are run once. Raises CompileError when the model cannot be captured as one graph, and
+    UnsupportedOpError when the graph has an op that the device does not run.
+    """
+    executors: list[Executor] = []
+    config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # one binary or none
+    options = BackendOptions(compiler_config=config)
+
+    def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_captured(gm, inputs, options, Observer(executors.append, flag=False))
+
+    function = torch.compile(model, backend=record, fullgraph=True, dynamic=False)
+    try:
+        with torch.no_grad():
+            function(*example_inputs)
+    except BackendCompilerFailed as failure:
+        if isinstance(failure.inner_exception, TTTorchError):
+            raise failure.inner_exception from None
+        raise
+    except Unsupported as failure:
+        raise CompileError(f"the model cannot be captured as one graph: {failure}") from failure
+    if not executors:
+        raise CompileError("nothing was compiled: the depth is below EXECUTE, or the model computes nothing")
+    return CompiledModel(function, executors)

@@ -1,0 +1,300 @@
+"""The torch.compile backend: capture comes in, stages run in order, a callable goes out."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RestartAnalysis
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from tt_torch import runtime
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.driver.compile import compile_graph
+from tt_torch.driver.devices import default_device
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
+from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
+from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
+from tt_torch.dynamo.checks import defer_checks, passed
+from tt_torch.dynamo.control_flow import write_out
+from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
+from tt_torch.dynamo.exactness import ExactRunner, make_exact
+from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
+from tt_torch.dynamo.shared_memory import share_strided
+from tt_torch.dynamo.tracing import partition, without_mkldnn
+from tt_torch.errors import ConfigError, DeviceError, TTTorchError
+
+__all__ = ["BackendOptions", "CompilerConfig", "backend"]
+
+# Programs that a graph of changing sizes keeps.
+MOST_SHAPES = 64
+MANY_SHAPES = (
+    f"a program was compiled for more than {MOST_SHAPES} shapes, and one is forgotten for each new one; "
+    "CompilerConfig(buckets=...) pads a dimension up to a few sizes"
+)
+
+
+def backend(
+    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None
+) -> Any:
+    """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
+
+    `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
+    does not run are left to eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError, as
+    `CompilerConfig.fallback` says.
+    """
+    return compile_captured(gm, example_inputs, _options(options))
+
+
+def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
+    if isinstance(options, Mapping):
+        options = BackendOptions(**options)
+    elif options is not None and not isinstance(options, BackendOptions):
+        raise ConfigError("options", options, "a BackendOptions or a dict of its fields")
+    options = options or BackendOptions()
+    return dataclasses.replace(options, compiler_config=options.compiler_config.with_env())
+
+
+def compile_captured(
+    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, observer: Observer = NOBODY
+) -> Callable[..., Any]:
+    """The backend with its options resolved."""
+    config = options.compiler_config
+    observer = asked_for(config, observer)
+    if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
+        return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+    return share_strided(gm, _aot(gm, example_inputs, config, options, observer))
+
+
+def _aot(
+    gm: GraphModule,
+    example_inputs: Sequence[Any],
+    config: CompilerConfig,
+    options: BackendOptions,
+    observer: Observer,
+) -> Callable[..., Any]:
+    """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
+    ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
+    compile_one = partial(_compile, config=config, options=options, observer=observer)
+    try:
+        with without_mkldnn():
+            return _capture(gm, config, compile_one, ours)(gm, example_inputs)
+    except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
+        raise
+    except Exception as error:  # a shape that depends on values, a custom op without a fake form
+        numbers = _numbers(gm, example_inputs)
+        if numbers and isinstance(error, DataDependentOutputException):
+            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+        if config.fallback == "error" or error in ours:
+            raise
+        return _wholly_on_host(gm, error)
+
+
+def _capture(
+    gm: GraphModule, config: CompilerConfig, compile_one: Callable[..., Any], errors: list[Exception]
+) -> Callable[..., Any]:
+    """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted."""
+    sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
+    register_late_ops()
+    buckets: dict[Any, tuple[int, ...]] = {}
+    layouts: Layouts = {}
+
+    def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        name_inputs(graph, sources)
+        roles = _roles(len(inputs))
+        if not _is_symbolic(graph):
+            return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)
+        buckets.update(symbols_of(graph, config.buckets))
+        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
+
+    def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        roles = ["input"] * len(inputs)
+        if not _is_symbolic(graph):
+            return compile_one(graph, roles)
+        return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
+
+    return aot_autograd(
+        fw_compiler=lambda *args: _noting(errors, compile_forward, *args),
+        bw_compiler=lambda *args: _noting(errors, compile_backward, *args),
+        partition_fn=partition,
+        decompositions=DECOMPOSITIONS,
+    )
+
+
+def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any) -> Any:
+    """A call; its errors are kept in `errors`, but for a graph whose sizes depend on values."""
+    try:
+        return function(*args)
+    except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+        raise
+    except Exception as error:
+        errors.append(error)
+        raise
+
+
+def _is_symbolic(gm: GraphModule) -> bool:
+    return any(
+        isinstance(size, torch.SymInt)
+        for node in gm.graph.find_nodes(op="placeholder")
+        for value in [node.meta.get("val")]
+        for size in (value.shape if isinstance(value, torch.Tensor) else [value])
+    )
+
+
+def _wholly_on_host(gm: GraphModule, error: Exception) -> Callable[..., Any]:
+    whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
+    warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
+    return gm.forward
+
+
+def _specialized(
+    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """A program with symbolic sizes is compiled for each concrete set of them at its first call, and one that makes
+    Python numbers of its inputs `numbers` (a position, a padding) for each of their values.
+
+    Of more than MOST_SHAPES sets, those used longest ago are forgotten, and compiled again when they come back.
+    """
+    programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+
+    def run(*inputs: Any) -> Any:
+        values = {i: inputs[i].item() for i in numbers}
+        shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
+        key = (*shapes, *values.values())
+        if key not in programs:
+            with tracing(TracingContext(FakeTensorMode())):
+                programs[key] = compile_for(_with_values(gm, values), inputs)
+        programs.move_to_end(key)
+        if len(programs) > MOST_SHAPES:
+            programs.popitem(last=False)
+            warnings.warn(MANY_SHAPES, stacklevel=2)
+        return programs[key](*inputs)
+
+    return run
+
+
+def _numbers(gm: GraphModule, inputs: Sequence[Any]) -> list[int]:
+    """Positions of the scalars among the inputs that are tensors and that the graph may make Python numbers of: all
+    integers that it reads, and the floats that Dynamo has passed as tensors."""
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    scalars = [isinstance(v, torch.Tensor) and not (v.dim() or v.is_complex()) for v in inputs]
+    return [
+        i
+        for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True))
+        if scalars[i] and node.users and (not v.is_floating_point() or any(u.target == "item" for u in node.users))
+    ]
+
+
+def _with_values(gm: GraphModule, values: Mapping[int, Any]) -> GraphModule:
+    """The graph with constants in the place of some inputs, which stay inputs that nobody reads."""
+    if not values:
+        return gm
+    gm = copy.copy(gm)
+    gm.graph = copy.deepcopy(gm.graph)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    with gm.graph.inserting_after(placeholders[-1]):
+        for i, v in values.items():
+            dtype = placeholders[i].meta["example_value"].dtype
+            constant = gm.graph.call_function(torch.tensor, (v,), {"dtype": dtype})
+            placeholders[i].replace_all_uses_with(constant)
+    gm.recompile()
+    return gm
+
+
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Tells AOTAutograd that the function takes its inputs in a list, which it empties."""
+
+    def call(inputs: list[Any]) -> Any:
+        return run(inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def _roles(count: int) -> list[str]:
+    """Roles of a forward graph's inputs: parameters and buffers stay on the device unless the graph writes them."""
+    metadata = TracingContext.get().fw_metadata
+    static = set(metadata.static_input_indices) - set(metadata.mutated_inp_runtime_indices)
+    return ["parameter" if i in static else "input" for i in range(count)]
+
+
+def _compile(
+    gm: GraphModule,
+    roles: list[str],
+    config: CompilerConfig,
+    options: BackendOptions,
+    observer: Observer,
+    seen: int = 0,
+) -> Callable[..., Any]:
+    """A graph as a function of its inputs; views of one memory among its first `seen` outputs stay that."""
+    gm, checks = defer_checks(write_out(gm, DECOMPOSITIONS))
+    program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
+    if ... not in interface.outputs:
+        return make_boxed_func(gm.forward)  # nothing is computed
+    runner = _runner(program, interface.roles(roles), config, options, observer)
+
+    def run(inputs: list[Any]) -> list[Any]:
+        arguments = interface.arguments(inputs)
+        inputs.clear()  # the boxed convention: the caller's references are ours to drop
+        return passed(interface.results(runner(arguments)), checks)
+
+    return boxed(run)
+
+
+def _runner(
+    program: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, observer: Observer
+) -> Runner:
+    if observer.take_graph:
+        return observer.take_graph(program, roles, config)
+    observer.graph(program)
+    device = _device(program, options)
+
+    def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
+        if observer.make_executor:
+            return observer.make_executor(piece, roles, config, device)
+        compiled = compile_graph(piece, roles, config, observer.reached)
+        if config.compile_depth != CompileDepth.EXECUTE:
+            piece.recompile()
+            return lambda inputs: piece(*inputs)
+        return Executor(compiled, device)
+
+    compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
+    exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
+    device_runner = compile_whole(exact, roles)
+    for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
+        if isinstance(runner, Executor):
+            observer.executor(runner)
+    resident = [i for i, role in enumerate(roles) if role != "input"]
+    check = compile_whole(plan.check, [roles[i] for i in plan.checked]) if plan.check else None
+    return ExactRunner(device_runner, program.forward, plan, resident, check)
+
+
+def _device(program: GraphModule, options: BackendOptions) -> Any:
+    """The device that the options name, else the chip that the program's tensors are on."""
+    (output,) = (n for n in program.graph.nodes if n.op == "output")
+    border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
+    places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
+    names = " and ".join(sorted(map(str, places)))
+    if len(places) > 1:
+        raise DeviceError(f"a program runs on one chip, the tensors of this one are on {names}")
+    chip = next((place.index for place in places), 0)
+    device = options.devices[0] if options.devices else None
+    if device is None:
+        return default_device(options.compiler_config, chip)
+    if places and isinstance(device, runtime.Device) and chip not in device.device_ids:
+        raise DeviceError(f"the program's tensors are on {names}, but `devices` has chips {device.device_ids}")
+    return device

@@ -1,0 +1,131 @@
+"""From an ATen graph to a binary: stages 2 to 6 in order, with the dumps and stop points that options ask for."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
+from torch_mlir import ir
+
+from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.dynamo.passes import run_passes
+from tt_torch.files import write
+from tt_torch.mlir import pipeline, toolchain
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.stablehlo.importer import import_graph
+from tt_torch.mlir.ttnn.to_binary import translate
+
+_graphs = itertools.count()  # numbers the dumps of a process
+Watch = Callable[[str, Any], None]  # is told of each form of the program as it is reached: its name, the form
+
+
+@dataclass
+class CompiledGraph:
+    """The result of a compilation, as far as the configured depth went."""
+
+    binary: bytes  # empty when the depth stops before it
+    constants: list[torch.Tensor]  # the program's last inputs
+    kinds: list[str]  # role of each input: input, parameter or constant
+    output_dtypes: list[torch.dtype]
+    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous ones, and when all are
+    output_devices: list[torch.device] | None = None  # None when all are on the CPU
+    timings: pipeline.Timings = field(default_factory=pipeline.Timings)
+
+
+def compile_graph(
+    gm: torch.fx.GraphModule, kinds: Sequence[str], config: CompilerConfig, watch: Watch | None = None
+) -> CompiledGraph:
+    """Compiles a functional ATen graph with `val` metadata; `kinds` are the roles of its placeholders.
+
+    `watch` sees the graph ("FX"), the module as imported ("TORCH") and at each level, and the bytes ("BINARY").
+    Raises UnsupportedOpError for an op without a rule and StageError when a step breaks. `gm` is not changed.
+    """
+    timings = pipeline.Timings()
+    gm = copy.copy(gm)  # the passes change the graph, which still has to run on the CPU below depth EXECUTE
+    gm.graph = copy.deepcopy(gm.graph)
+    forms = _forms(gm)
+    constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
+    compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
+    compiled.timings = timings
+    dump = Dump(config, watch)
+    dump("FX", gm.graph)
+    if config.compile_depth == CompileDepth.TORCH_FX:
+        return compiled
+    context = timings.measure("context", make_context)
+    module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds))
+    dump("TORCH", module)
+    _lower(module, ["STABLEHLO"], config, timings, dump)
+    if config.compile_depth != CompileDepth.STABLEHLO:
+        compiled.binary = _finish(module, config, timings, dump)
+    return compiled
+
+
+def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
+    """The binary of a StableHLO module, which changes on the way; errors and `watch` as for compile_graph."""
+    timings, dump = pipeline.Timings(), Dump(config, watch)
+    return _finish(module, config, timings, dump)
+
+
+def _lower(
+    module: ir.Module, levels: Iterable[str], config: CompilerConfig, timings: pipeline.Timings, dump: Dump
+) -> None:
+    for level in levels:
+        pipeline.run_steps(module, pipeline.LEVELS[level], config, timings)
+        dump(level, module)
+
+
+def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
+    """From StableHLO to the binary, by our own stages or by tt-mlir's tools."""
+    if config.compiler == "tt-mlir":
+        binary = timings.measure("tt-mlir", lambda: toolchain.compile_stablehlo(module, config, dump))
+    else:
+        _, *later = pipeline.LEVELS
+        _lower(module, later, config, timings, dump)
+        binary = timings.measure("flatbuffer", lambda: translate(module, config))
+    dump("BINARY", binary)
+    return binary
+
+
+def _forms(
+    gm: torch.fx.GraphModule,
+) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None, list[torch.device] | None]:
+    """Dtypes of the results; the strides that eager PyTorch gives them, which a later `view` may rely on; devices."""
+    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+    values = [n.meta["val"] for n in output.args[0]]
+    dense = [not v.is_contiguous() and is_non_overlapping_and_dense_or_false(v) for v in values]
+    strides = [v.stride() if own else None for v, own in zip(values, dense, strict=True)]
+    devices = [v.device for v in values]
+    elsewhere = any(device.type != "cpu" for device in devices)
+    return [v.dtype for v in values], strides if any(dense) else None, devices if elsewhere else None
+
+
+class Dump:
+    """Shows the forms of a program: to stderr and in files, as `ir_log_level`, `save_mlir` and `save_binary` say, and
+    to a watcher."""
+
+    def __init__(self, config: CompilerConfig, watch: Watch | None) -> None:
+        self.config, self.watch = config, watch
+        self.stem = f"{config.file_stem or 'graph'}_{next(_graphs)}"
+
+    def __call__(self, name: str, form: Any) -> None:
+        if self.watch:
+            self.watch(name, form)
+        if isinstance(form, bytes):
+            if self.config.save_binary:
+                write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", form)
+            return
+        saved = name in self.config.save_mlir
+        if not (saved or self.config.dump_info):
+            return
+        text = form.operation.get_asm(enable_debug_info=True) if isinstance(form, ir.Module) else str(form)
+        if self.config.dump_info:
+            print(f"// --- {name} ---\n{text}", file=sys.stderr)
+        if saved:
+            write(Path(self.config.output_mlir_dir) / f"{self.stem}_{name.lower()}.mlir", text.encode())

@@ -1,0 +1,68 @@
+"""Between host and device, in a graph that has both: what crosses is moved once, and what does not cross stays put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch.fx import GraphModule, Node
+
+from tt_torch.driver.executor import Executor
+
+
+def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Callable[[Node], bool]) -> None:
+    """Rewrites the calls of a partitioned graph, whose device subgraphs are submodules with these executors.
+
+    A result that another device subgraph reads stays on the device, also through views, which `is_view` knows; host
+    ops read one copy of it. What the host hands to several device subgraphs goes to the device once.
+    """
+    calls = [n for n in outer.graph.nodes if n.op == "call_module"]
+    kept = {n for call in calls for n in call.users if _read_by(n, calls, is_view)}
+    for result in kept:
+        _return_on_device(executors[result.args[0].target], result.args[1])
+    kept |= _copy_to_host(outer.graph, kept, calls, is_view)
+    kinds = {call: executors[call.target].compiled.kinds for call in calls}
+    resident = {n for call in calls for n, kind in zip(call.args, kinds[call], strict=False) if kind != "input"}
+    _copy_to_device(outer.graph, kept, calls, resident)
+    outer.recompile()
+
+
+def _read_by(node: Node, calls: list[Node], is_view: Callable[[Node], bool]) -> bool:
+    return any(user in calls or (is_view(user) and _read_by(user, calls, is_view)) for user in node.users)
+
+
+def _return_on_device(executor: Executor, position: int) -> None:
+    import tt_torch.device  # noqa: F401  # the device "tt", which PyTorch may have been told not to load
+
+    compiled = executor.compiled
+    devices = compiled.output_devices or [torch.device("cpu")] * len(compiled.output_dtypes)
+    compiled.output_devices = [*devices[:position], torch.device("tt"), *devices[position + 1 :]]
+
+
+def _copy_to_host(
+    graph: torch.fx.Graph, kept: set[Node], calls: list[Node], is_view: Callable[[Node], bool]
+) -> set[Node]:
+    """Host ops read a copy of a kept result; a view that leads to a device subgraph is made there, and returned."""
+    there = set(kept)
+    for node in list(graph.nodes):
+        if is_view(node) and there & set(node.all_input_nodes) and _read_by(node, calls, is_view):
+            there.add(node)
+    for node in [n for n in graph.nodes if n in there]:
+        readers = [user for user in node.users if user not in calls and user not in there]
+        if readers:
+            with graph.inserting_after(node):
+                copied = graph.call_method("cpu", (node,))
+            for reader in readers:
+                reader.replace_input_with(node, copied)
+    return there
+
+
+def _copy_to_device(graph: torch.fx.Graph, kept: set[Node], calls: list[Node], resident: set[Node]) -> None:
+    for node in list(graph.nodes):
+        readers = [user for user in node.users if user in calls]
+        if len(readers) < 2 or node in kept or node in resident:
+            continue
+        with graph.inserting_after(node):
+            moved = graph.call_method("to", (node, "tt"))
+        for reader in readers:
+            reader.replace_input_with(node, moved)

@@ -1,0 +1,60 @@
+"""Runs a compiled graph on a device, with weights resident and PyTorch's own output types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from tt_torch.driver.compile import CompiledGraph
+from tt_torch.driver.devices import Device
+
+# Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
+LARGEST_WATCHED = 1 << 14
+
+
+def _count_fused_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    """The fused optimizers' CPU kernels change parameters without a new version."""
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            torch.autograd.graph.increment_version(group["params"])
+
+
+register_optimizer_step_post_hook(_count_fused_step)
+
+
+class Executor:
+    """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
+
+    def __init__(self, compiled: CompiledGraph, device: Device) -> None:
+        self.compiled = compiled
+        self.executable = device.load(compiled.binary)
+        self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
+        self.keep_arguments = False
+        self._seen: dict[int, torch.Tensor] = {}
+        self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
+
+    @property
+    def binary(self) -> bytes:
+        return self.compiled.binary
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        self._watch(inputs)
+        arguments = [*inputs, *self.compiled.constants]
+        if self.keep_arguments:
+            self.last_arguments = arguments
+        compiled = self.compiled
+        forms = compiled.output_dtypes, compiled.output_strides, compiled.output_devices
+        return self.executable(arguments, self.resident, *forms)
+
+    def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Sees buffers that were changed without a new version: eager batch norm writes its statistics like that."""
+        for i in self.resident:
+            if i >= len(inputs) or isinstance(inputs[i], torch.nn.Parameter) or inputs[i].numel() > LARGEST_WATCHED:
+                continue
+            buffer, seen = inputs[i], self._seen.get(i)
+            if seen is not None and not torch.equal(seen, buffer):
+                torch.autograd.graph.increment_version(buffer)
+            if seen is None or not torch.equal(seen, buffer):
+                self._seen[i] = buffer.detach().clone()

@@ -1,0 +1,43 @@
+"""Running a saved binary: neither torch-mlir nor the compiler is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.devices import Device, default_device
+from tt_torch.runtime import _RESULT_TYPES, TensorSpec
+
+
+class LoadedProgram:
+    """A saved program as a callable: takes its inputs in order as tensors, weights included, returns a tuple.
+
+    `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program keeps in host
+    memory are weights: they are prepared on the device once and again only when such a tensor changes.
+    """
+
+    def __init__(self, path: str | Path, device: Device | None = None) -> None:
+        self._executable = (device or default_device(CompilerConfig.from_env())).load(Path(path).read_bytes())
+        self.inputs: list[TensorSpec] = self._executable.inputs
+        self.outputs: list[TensorSpec] = self._executable.outputs
+        self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self._executable(inputs, self._resident))
+
+
+def host_dtype(spec: TensorSpec) -> torch.dtype:
+    """The PyTorch dtype of a tensor of this spec outside of the device."""
+    return _RESULT_TYPES[spec.dtype]
+
+
+def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
+    """Loads a .ttnn file for a device: unless given, the shared one that the environment's TT_TORCH_DEVICE and
+    TT_TORCH_ARCH say.
+
+    Raises BinaryFormatError for a damaged or foreign file, SchemaError for an unknown version of the format,
+    UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.
+    """
+    return LoadedProgram(path, device)

@@ -1,0 +1,61 @@
+"""The one hook through which others see, or take over, how graphs are compiled and run.
+
+The driver imports none of them. A package that offers an observer names a function of `(observer, config)` as an entry
+point of the group `tt_torch.observers`; the function returns the observer with its own fields filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.compile import Watch
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import Executor
+from tt_torch.errors import EnvironmentMissingError
+
+Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
+GROUP = "tt_torch.observers"
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Functions that the driver calls, and what they may replace."""
+
+    executor: Callable[[Executor], Any] = lambda executor: None  # each binary of the program, in its order
+    graph: Callable[[GraphModule], Any] = lambda gm: None  # each graph, before it is known what runs on the host
+    reached: Watch | None = None  # each form of each graph and of its parts, trials included
+    flag: bool = True  # whether an output of the program may tell that its integers are exact, or a program of its own
+    # Runs a whole graph with inputs of these roles; the driver then compiles nothing of it.
+    take_graph: Callable[[GraphModule, Sequence[str], CompilerConfig], Runner] | None = None
+    # Compiles a part of a graph that belongs on the device.
+    make_executor: Callable[[GraphModule, Sequence[str], CompilerConfig, Device], Executor] | None = None
+
+
+NOBODY = Observer()
+
+# Which options ask for which entry point of the group.
+_ASKED: dict[str, Callable[[CompilerConfig], bool]] = {
+    "op-by-op": lambda c: c.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP),
+    "profiling": lambda c: bool(c.profile) and c.compile_depth == CompileDepth.EXECUTE,
+    "verification": lambda c: c.enable_intermediate_verification or c.bisect,  # wins over profiling
+}
+
+
+def asked_for(config: CompilerConfig, observer: Observer) -> Observer:
+    """`observer` with what the options ask for. Raises EnvironmentMissingError when no installed package offers it."""
+    for name, asks in _ASKED.items():
+        if asks(config):
+            found = entry_points(group=GROUP, name=name)
+            if not found:
+                raise EnvironmentMissingError(
+                    f"no installed package has the entry point {name!r} of the group {GROUP!r}: install tt-torch again"
+                )
+            observer = next(iter(found)).load()(observer, config)
+    return observer

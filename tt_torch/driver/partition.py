@@ -1,0 +1,301 @@
+"""The host partition: what has no form on the device runs in eager PyTorch, everything around it stays on the device.
+
+A graph is first tried whole. If that fails, each form of op in it is compiled alone; those that cannot be go to the
+host, and PyTorch's partitioner makes the largest possible device subgraphs of the others.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import create_op_support
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+from tt_torch.driver.crossing import move_once
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Runner
+from tt_torch.dynamo.passes.constant_fold import constant_fold
+from tt_torch.dynamo.passes.repair import refusal
+from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.errors import CompileError, UnsupportedOpError
+
+CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
+aten = torch.ops.aten
+
+# They move no data: at the border of a device subgraph they belong to the host, and alone they are no subgraph.
+VIEWS = [
+    f"torch.ops.aten.{name}"
+    for name in """view.default _unsafe_view.default reshape.default permute.default transpose.int t.default
+    unsqueeze.default squeeze.default squeeze.dim squeeze.dims expand.default slice.Tensor select.int alias.default
+    clone.default detach.default""".split()
+]
+
+
+@dataclass(frozen=True)
+class HostOp:
+    """An op that runs on the host, `count` times per call, first at `location`; `bytes` is what crosses between
+    host and device for it per call."""
+
+    op: str
+    count: int
+    location: str
+    reason: str
+    bytes: int
+
+    def __str__(self) -> str:
+        times = f", {self.count} times" if self.count > 1 else ""
+        place = f" at {self.location}" if self.location else ""
+        return f"{self.op}{times}{place} ({self.reason}); moves {self.bytes:,} bytes per call"
+
+
+class HostFallbackWarning(UserWarning):
+    """Ops of a compiled graph run on the host, in eager PyTorch; `ops` says which and why."""
+
+    def __init__(self, ops: Sequence[HostOp]) -> None:
+        super().__init__("\n  ".join(["on the host, in eager PyTorch:", *map(str, ops)]))
+        self.ops = tuple(ops)
+
+
+class HostProgram:
+    """A graph in eager PyTorch with device subgraphs in it, whose runners are `pieces`."""
+
+    def __init__(self, outer: GraphModule, pieces: Sequence[Runner], constants: Sequence[torch.Tensor]) -> None:
+        self.outer, self.pieces, self.constants = outer, pieces, constants
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        return self.outer(*inputs, *self.constants)
+
+
+def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str]) -> Runner:
+    """A runner for the graph; warns with HostFallbackWarning if not all of it is on the device.
+
+    `gm` is functional, has only tensors at its border, and is not changed; `roles` are those of its placeholders.
+    """
+    reason, named = "", ""
+    if not refused(computing(gm.graph)):
+        try:
+            return compile_piece(gm, roles)
+        except CompileError as error:
+            reason, named = brief(error), getattr(error, "op", "")
+    gm = _copied(gm)
+    constants = constant_fold(gm, fold=True)
+    gm.graph.eliminate_dead_code()
+    roles = [*roles, *["constant"] * len(constants)]
+    host = refused(computing(gm.graph))
+    if reason and not host:
+        nodes = computing(gm.graph)
+        suspects = [n for n in nodes if str(n.target) == named]  # most often there is no other
+        host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
+    outer, pieces = _partition(gm, roles, host, compile_piece)
+    if host:
+        warnings.warn(HostFallbackWarning(report(gm.graph, host, pieces)), stacklevel=2)
+    runners = [outer.get_submodule(name).runner for name in pieces]
+    return HostProgram(outer, runners, list(constants.values()))
+
+
+def _partition(
+    gm: GraphModule, roles: Sequence[str], host: dict[Node, str], compile_piece: CompilePiece
+) -> tuple[GraphModule, dict[str, GraphModule]]:
+    """Splits the graph and compiles its device subgraphs; `host` grows by what turns out not to compile."""
+    probed = False
+    while True:
+        outer, pieces = split(gm, host)
+        try:
+            runners: dict[str, Runner] = {}
+            for name, piece in pieces.items():
+                runners[name] = compile_piece(piece, _roles(outer, name, roles))
+                outer.set_submodule(name, DevicePiece(runners[name]))
+            executors = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)}
+            if len(executors) == len(runners) > 1 and _from_host(gm):
+                move_once(outer, executors, _is_view)
+            return outer, pieces
+        except CompileError as error:
+            inside = {n.name for n in piece.graph.nodes}
+            found = {} if probed else probe(computing(gm.graph), compile_piece)
+            fresh = {n: why for n, why in found.items() if n not in host}
+            host |= fresh or {n: brief(error) for n in computing(gm.graph) if n.name in inside}
+            probed = True
+
+
+class DevicePiece(torch.nn.Module):
+    """A compiled subgraph in the place of the graph module that it was."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__()
+        self.runner = runner
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self.runner(inputs))
+
+
+def refused(nodes: Sequence[Node]) -> dict[Node, str]:
+    """Ops that are known to have no form on the device, with the reason, without compiling anything."""
+    reasons = {node: refusal(node) for node in nodes}
+    return {node: why for node, why in reasons.items() if why}
+
+
+def probe(nodes: Sequence[Node], compile_piece: CompilePiece) -> dict[Node, str]:
+    """Compiles each form of op (target, arguments, shapes and dtypes) by itself; those that fail, with the reason."""
+    verdicts: dict[str, str] = {}
+    host = refused(nodes)
+    for node in nodes:
+        if node in host:
+            continue
+        key = form(node)
+        if key not in verdicts:
+            verdicts[key] = _verdict(_alone(node), compile_piece)
+        if verdicts[key]:
+            host[node] = verdicts[key]
+    return host
+
+
+def form(node: Node) -> str:
+    """What nodes have in common that compile to the same program: target, arguments, shapes and dtypes."""
+    return "{} {} {}".format(node.target, *map_arg((node.args, node.kwargs), _signature))
+
+
+def _verdict(alone: GraphModule, compile_piece: CompilePiece) -> str:
+    try:
+        compile_piece(alone, ["input"] * sum(n.op == "placeholder" for n in alone.graph.nodes))
+    except CompileError as error:
+        return brief(error)
+    return ""
+
+
+def brief(error: CompileError) -> str:
+    """The reason in a few words, for a list of many."""
+    if isinstance(error, UnsupportedOpError):
+        return error.detail or f"not supported in stage {error.stage}"
+    return " ".join(str(error).split())
+
+
+def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str, GraphModule]]:
+    """A copy of `gm` whose largest device subgraphs are submodules, and those by name."""
+    copied = _copied(gm)
+    names = {n.name for n in host}
+    device = {n for n in computing(copied.graph) if n.name not in names and tensors(n)}
+    device |= {n for n in copied.graph.nodes if n.target is operator.getitem and n.args[0] in device}
+    support = create_op_support(lambda modules, node: node in device)
+    partitioner = CapabilityBasedPartitioner(copied, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
+    partitions = partitioner.propose_partitions()
+    proposed = [set(p.nodes) for p in partitions]
+    partitioner.remove_bookend_non_compute_ops(partitions)
+    nodes = [{**p.nodes, **_second_readings(p.nodes, all_)} for p, all_ in zip(partitions, proposed, strict=True)]
+    nodes = [chosen for chosen in nodes if chosen]
+    outer = fuse_by_partitions(copied, nodes, prefix="device_", always_return_tuple=True)
+    pieces = {n.target: getattr(outer, n.target) for n in outer.graph.nodes if n.op == "call_module"}
+    for piece in pieces.values():
+        _inputs_first(piece.graph)
+    outer.recompile()
+    return outer, pieces
+
+
+def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict[Node, None]:
+    """Views at the border of what the subgraph reads anyway, which would cross a second time; views of these, too."""
+    read = {n for node in nodes for n in node.all_input_nodes}
+    here, leading = {*nodes, *read}, dict[Node, None]()
+    views = [n for n in next(iter(nodes)).graph.nodes if n in proposed and n not in nodes] if nodes else []
+    for view in views:
+        if here.issuperset(view.all_input_nodes):
+            here.add(view)
+            leading[view] = None
+    for view in reversed(views):
+        if view not in read and not any(user in leading for user in view.users):
+            leading.pop(view, None)
+    return leading
+
+
+def _inputs_first(graph: Graph) -> None:
+    """The fuser makes a placeholder where its first reader is."""
+    first = next(n for n in graph.nodes if n.op != "placeholder")
+    for node in [n for n in graph.nodes if n.op == "placeholder"]:
+        first.prepend(node)
+
+
+def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule]) -> list[HostOp]:
+    """One entry per op, user's line and reason, in the order of the graph."""
+    device = {n.name for piece in pieces.values() for n in piece.graph.nodes if n.op == "call_function"}
+    groups: dict[tuple[str, str, str], list[Node]] = {}
+    for node in graph.nodes:
+        if node in host:
+            groups.setdefault((str(node.target), user_line(node), host[node]), []).append(node)
+    return [
+        HostOp(op, len(nodes), line, why, sum(_crossing(n, device) for n in nodes))
+        for (op, line, why), nodes in groups.items()
+    ]
+
+
+def _crossing(node: Node, device: set[str]) -> int:
+    """Bytes that a host op reads from device subgraphs and that these read of it, views between them included."""
+    read = {n for source in node.all_input_nodes for n in _through(source, device, lambda n: n.all_input_nodes)}
+    results = [n for n in node.users if n.target is operator.getitem] or [node]
+    written = {r for r in results if any(n.name in device for u in r.users for n in _through(u, device, _users))}
+    crossing = {n for n in read if n.name in device} | written
+    return sum(v.numel() * v.element_size() for n in crossing for v in tensors(n))
+
+
+def _users(node: Node) -> list[Node]:
+    return list(node.users)
+
+
+def _is_view(node: Node) -> bool:
+    return f"torch.ops.{node.target}" in VIEWS
+
+
+def _from_host(gm: GraphModule) -> bool:
+    return all(v.device.type == "cpu" for n in gm.graph.find_nodes(op="placeholder") for v in tensors(n))
+
+
+def _through(node: Node, device: set[str], following: Callable[[Node], list[Node]]) -> list[Node]:
+    """The node, or the nodes behind it when it is a view that stays on the host."""
+    if node.name in device or not _is_view(node):
+        return [node]
+    return [found for n in following(node) for found in _through(n, device, following)]
+
+
+def _roles(outer: GraphModule, name: str, roles: Sequence[str]) -> list[str]:
+    """Roles of a subgraph's inputs: those that come from outside the graph keep theirs."""
+    placeholders = dict(zip((n for n in outer.graph.nodes if n.op == "placeholder"), roles, strict=True))
+    (caller,) = (n for n in outer.graph.nodes if n.op == "call_module" and n.target == name)
+    return [placeholders.get(argument, "input") for argument in caller.args]
+
+
+def computing(graph: Graph) -> list[Node]:
+    """The nodes that are ops."""
+    return [n for n in graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
+
+
+def tensors(node: Node) -> list[torch.Tensor]:
+    """The fake tensors that a node results in."""
+    found = node.meta.get("val")
+    values = found if isinstance(found, (list, tuple)) else [found]
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def _signature(node: Node) -> str:
+    return str([(v.dtype, tuple(v.shape)) for v in tensors(node)])
+
+
+def _copied(gm: GraphModule) -> GraphModule:
+    return GraphModule(gm, copy.deepcopy(gm.graph))
+
+
+def _alone(node: Node) -> GraphModule:
+    """A graph of one op that returns those of its results that are read."""
+    graph = Graph()
+    inputs = {n: graph.placeholder(f"x{i}") for i, n in enumerate(node.all_input_nodes)}
+    for original, placeholder in inputs.items():
+        placeholder.meta = dict(original.meta)
+    new = graph.node_copy(node, lambda n: inputs[n])
+    results = [n for n in node.users if n.target is operator.getitem]
+    outputs = [graph.node_copy(n, lambda n: new) for n in results if n.users] or [new]
+    graph.output(tuple(outputs))
+    return GraphModule(torch.nn.Module(), graph)

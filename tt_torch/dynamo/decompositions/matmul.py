@@ -1,0 +1,50 @@
+"""Matrix products with a sum: of integers, and of narrow floats, which are rounded once, at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
+
+aten = torch.ops.aten
+
+
+def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    """With beta 0 not even NaN of `x` counts. Factors of integers are cut to integers."""
+    if not product.is_floating_point() and not product.is_complex():
+        beta, alpha = int(beta), int(alpha)
+    product = product if alpha == 1 else product * alpha
+    return (x if beta == 1 else x * beta) + product if beta else product
+
+
+@decomposes(aten.addmm.default)
+def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+    return NotImplemented if x.is_floating_point() or x.is_complex() else _sum(x, a @ b, beta, alpha)
+
+
+@decomposes(aten.baddbmm.default)
+def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+    if x.dtype in NARROW:
+        wide = (v.to(torch.float32) for v in (x, a, b))
+        return aten.baddbmm(*wide, beta=beta, alpha=alpha).to(x.dtype)
+    return NotImplemented if x.is_floating_point() or x.is_complex() else _sum(x, torch.bmm(a, b), beta, alpha)
+
+
+@decomposes(aten.addbmm.default)
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The sum over the batch is a part of one longer product."""
+    dtype = x.dtype
+    if dtype in NARROW:
+        x, a, b = (v.to(torch.float32) for v in (x, a, b))
+    rows = a.transpose(0, 1).flatten(1)
+    return _sum(x, rows @ b.flatten(0, 1), beta, alpha).to(dtype)
+
+
+@decomposes(aten._trilinear.default)
+def trilinear(a: Tensor, b: Tensor, c: Tensor, *how: Any) -> Any:
+    if a.dtype not in NARROW:
+        return NotImplemented
+    return aten._trilinear(*(v.to(torch.float32) for v in (a, b, c)), *how).to(a.dtype)

@@ -1,0 +1,49 @@
+"""A message in the JSON form that FlatBuffers' own tools write, and so tt-mlir's (`ttrt read`).
+
+It differs from a message in three points: a union's member is named in a field of its own (`type_type` beside
+`type`, "NONE" without a value), an optional scalar that the file lacks is null, and bytes are lists of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tt_torch.wire.schema import FORMATS, Field, Schema, load
+
+Form = Callable[[bytes], Any]
+
+
+def as_json(message: dict, form: Form = list) -> dict[str, Any]:
+    """A whole file's message (`decode`) as `json.dumps` takes it; `form` gives what bytes become."""
+    schema = load(message["schema_hash"])
+    return _table(schema, schema.root, message, form)
+
+
+def _table(schema: Schema, table: str, message: dict, form: Form) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for field in schema.fields(table):
+        if "utype" in (field.type, field.element):
+            continue
+        if field.name in message:
+            out |= _field(schema, field, message[field.name], form)
+        elif field.type == "union":
+            out[field.name + "_type"] = "NONE"
+        elif field.type in FORMATS:
+            out[field.name] = None
+    return out
+
+
+def _field(schema: Schema, field: Field, value: Any, form: Form) -> dict[str, Any]:
+    if isinstance(value, bytes):
+        return {field.name: form(value)}
+    vector = field.type == "vector"
+    forms = {field.name: list(value) if vector else [value]}
+    if "union" in (field.type, field.element):
+        members = [next(iter(item.items())) for item in forms[field.name]]
+        tables = schema.enum(field.ref).refs
+        forms[field.name + "_type"] = [name for name, _ in members]
+        forms[field.name] = [_table(schema, tables[name], table, form) for name, table in members]
+    elif "obj" in (field.type, field.element) and not schema.is_struct(field.ref):
+        forms[field.name] = [_table(schema, field.ref, item, form) for item in forms[field.name]]
+    return forms if vector else {name: items[0] for name, items in forms.items()}

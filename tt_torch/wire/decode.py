@@ -1,0 +1,333 @@
+"""Bytes of a `.ttnn` or `.ttsys` file to a message, for any schema that we have a table for.
+
+A message is nested plain Python: a table is a dict from field to value, an enum its member's name, a
+union a dict `{member: table}`, a struct a dict, a vector a list (of ubyte: bytes). Plain scalars are
+always there (their default stands for absence); every other field only if the file has it. A table
+that several others refer to comes back as one dict object: treat messages as read-only.
+
+Bytes are not trusted. Every read is inside the file, and since honest objects do not overlap, the sum
+of their sizes is bounded by the file's: that keeps crafted files from taking unbounded time or memory.
+The schemas have no recursive tables, so depth is bounded by the schema.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from tt_torch.errors import BinaryFormatError, SchemaError
+from tt_torch.wire.schema import FORMATS, Field, Schema, load
+
+_IDENTIFIERS = (b"TTNN", b"TTSY")
+_HASH_SLOT, _COMMIT_SLOT = 1, 2  # of the root table, in both formats and in every version of them so far
+_MAX_TABLES = 1_000_000  # as the FlatBuffers C++ verifier has it
+_I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
+
+
+def decode(data: bytes | bytearray | memoryview) -> dict:
+    """The message in the bytes of a file; `BinaryFormatError` says what is wrong with them and where."""
+    data = bytes(data)
+    root = _check_container(data)
+    reader = _Reader(data)
+    schema_hash = _root_text(reader, root, _HASH_SLOT)
+    if not schema_hash:
+        raise BinaryFormatError("the root table has no schema hash")
+    try:
+        schema = load(schema_hash)
+    except SchemaError as error:
+        commit = _root_text(reader, root, _COMMIT_SLOT) or "unknown"
+        raise SchemaError(f"{error}; the file was written by tt-mlir of commit {commit}") from None
+    if schema.file_ident.encode() != data[8:12]:
+        raise BinaryFormatError(f"identifier {data[8:12]!r} does not go with schema {schema.hash[:8]}")
+    return _Reader(data).table(_plan(schema, schema.root), root)
+
+
+def _check_container(data: bytes) -> int:
+    """Position of the root table."""
+    if len(data) < 16:
+        raise BinaryFormatError(f"not a TTNN binary: {len(data)} bytes are too few")
+    if data[8:12] not in _IDENTIFIERS:
+        raise BinaryFormatError(f"not a TTNN binary: byte 8 has identifier {data[8:12]!r}, not b'TTNN' or b'TTSY'")
+    size = _U32.unpack_from(data)[0] + 4
+    if size != len(data):
+        raise BinaryFormatError(f"damaged: the size prefix says {size} bytes, there are {len(data)}")
+    return 4 + _U32.unpack_from(data, 4)[0]
+
+
+def _root_text(reader: _Reader, root: int, slot: int) -> str:
+    """A text of the root table, read without its schema; "" if there is none."""
+    _, offsets = reader.vtable(root, "root table")
+    if len(offsets) <= slot or not offsets[slot]:
+        return ""
+    return reader.string(reader.follow(root + offsets[slot], "root text"), "root text")
+
+
+class _Reader:
+    """The bytes, with what has been read from them so far."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._seen: dict[tuple[int, object], Any] = {}  # (position, what is read there) -> value
+        # Twice, because a frugal writer may let equal vectors of different types share their bytes.
+        self._bytes_left = 2 * len(data)
+        self._tables_left = _MAX_TABLES
+
+    def check(self, pos: int, size: int, what: str) -> None:
+        if pos < 0 or pos + size > len(self.data):
+            raise BinaryFormatError(f"{what}: bytes {pos} to {pos + size} are not inside the {len(self.data)} bytes")
+
+    def charge(self, pos: int, size: int, what: str) -> None:
+        self.check(pos, size, what)
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise BinaryFormatError(f"{what} at byte {pos}: objects overlap")
+
+    def follow(self, pos: int, what: str) -> int:
+        self.check(pos, 4, what)
+        return pos + _U32.unpack_from(self.data, pos)[0]
+
+    def once(self, key: object, read: Callable[[int, str], Any], pos: int, what: str) -> Any:
+        """What `read` finds at `pos`; the same object for the same position and `key`."""
+        found = self._seen.get((pos, key))
+        if found is None:
+            found = self._seen[pos, key] = read(pos, what)
+        return found
+
+    def vtable(self, pos: int, what: str) -> tuple[int, tuple[int, ...]]:
+        """Inline size of the table at `pos`, and for each slot its offset in there (0 = absent)."""
+        self.check(pos, 4, what)
+        vtable = pos - _I32.unpack_from(self.data, pos)[0]
+        self.check(vtable, 4, f"vtable of {what}")
+        vtable_size, size = _U16x2.unpack_from(self.data, vtable)
+        if vtable_size < 4 or vtable_size % 2 or size < 4:
+            raise BinaryFormatError(f"vtable of {what} at byte {vtable} has sizes {vtable_size} and {size}")
+        self.check(vtable, vtable_size, f"vtable of {what}")
+        self.check(pos, size, what)
+        return size, struct.unpack_from(f"<{vtable_size // 2 - 2}H", self.data, vtable + 4)
+
+    def table(self, plan: _TablePlan, pos: int) -> dict:
+        found = self._seen.get((pos, plan.name))
+        if found is None:
+            found = self._seen[pos, plan.name] = self._table(plan, pos)
+        return found
+
+    def _table(self, plan: _TablePlan, pos: int) -> dict:
+        size, offsets = self.vtable(pos, plan.name)
+        self.charge(pos, size, plan.name)
+        self._tables_left -= 1
+        if self._tables_left < 0:
+            raise BinaryFormatError(f"more than {_MAX_TABLES} tables")
+        if len(offsets) > plan.slots:
+            raise BinaryFormatError(f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema {plan.slots}")
+        offsets += (0,) * (plan.slots - len(offsets))
+        for offset, width in zip(offsets, plan.widths, strict=True):
+            if offset and not 4 <= offset <= size - width:
+                raise BinaryFormatError(f"{plan.name} at byte {pos}: a field is not inside its {size} bytes")
+        message = {}
+        for field in plan.fields:
+            offset = offsets[field.id]
+            if offset:
+                message[field.name] = field.read(self, pos + offset)
+            elif field.default is not None:
+                message[field.name] = field.default
+        for union in plan.unions:
+            union(self, pos, offsets, message)
+        return message
+
+    def string(self, pos: int, what: str) -> str:
+        self.check(pos, 4, what)
+        size = _U32.unpack_from(self.data, pos)[0]
+        self.charge(pos, 4 + size + 1, what)
+        if self.data[pos + 4 + size]:
+            raise BinaryFormatError(f"{what}: the text at byte {pos} does not end in a zero")
+        try:
+            return self.data[pos + 4 : pos + 4 + size].decode()
+        except UnicodeDecodeError as error:
+            raise BinaryFormatError(f"{what}: the text at byte {pos} is not UTF-8: {error.reason}") from None
+
+    def vector(self, pos: int, width: int, what: str) -> tuple[int, int]:
+        """Position of the first element and how many there are."""
+        self.check(pos, 4, what)
+        count = _U32.unpack_from(self.data, pos)[0]
+        self.charge(pos, 4 + count * width, what)
+        return pos + 4, count
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldPlan:
+    name: str
+    id: int
+    read: Callable[[_Reader, int], Any]
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _TablePlan:
+    name: str
+    slots: int
+    widths: tuple[int, ...]  # inline bytes per slot
+    fields: tuple[_FieldPlan, ...]
+    unions: tuple[Callable[[_Reader, int, tuple[int, ...], dict], None], ...]
+
+
+@cache
+def _plan(schema: Schema, table: str) -> _TablePlan:
+    name = table.rpartition(".")[2]
+    fields = schema.fields(table)
+    return _TablePlan(
+        name,
+        len(fields),
+        tuple(_inline_size(schema, field) for field in fields),
+        tuple(_field_plan(schema, name, f) for f in fields if not _of_union(f)),
+        tuple(_union_reader(schema, name, f) for f in fields if "union" in (f.type, f.element)),
+    )
+
+
+def _of_union(field: Field) -> bool:
+    return bool({field.type, field.element} & {"union", "utype"})
+
+
+def _inline_size(schema: Schema, field: Field) -> int:
+    if field.type == "obj" and schema.is_struct(field.ref):
+        return schema.struct(field.ref).size
+    return struct.calcsize("<" + FORMATS[field.type]) if field.type in FORMATS else 4
+
+
+def _field_plan(schema: Schema, table: str, field: Field) -> _FieldPlan:
+    what = f"{table}.{field.name}"
+    if field.type not in FORMATS:
+        return _FieldPlan(field.name, field.id, _object_reader(schema, field, what))
+    unpack = struct.Struct("<" + FORMATS[field.type]).unpack_from
+    name_of = _namer(schema, field, what)
+    default = None
+    if not field.optional:
+        default = unpack(struct.pack("<" + FORMATS[field.type], field.default))[0]
+        default = name_of(default, -1) if name_of else default
+    if name_of:
+        return _FieldPlan(field.name, field.id, lambda r, pos: name_of(unpack(r.data, pos)[0], pos), default)
+    return _FieldPlan(field.name, field.id, lambda r, pos: unpack(r.data, pos)[0], default)
+
+
+def _namer(schema: Schema, field: Field, what: str) -> Callable[[int, int], str | int] | None:
+    """Number at a position to enum member, if the field is of an enum."""
+    if not field.ref:
+        return None
+    enum = schema.enum(field.ref)
+
+    def name_of(value: int, pos: int) -> str | int:
+        name = enum.names.get(value)
+        if name is None and not enum.flags:
+            raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {value}")
+        return value if name is None else name
+
+    return name_of
+
+
+def _object_reader(schema: Schema, field: Field, what: str) -> Callable[[_Reader, int], Any]:
+    """Reader of a field that is not a scalar."""
+    if field.type == "string":
+        return lambda r, pos: r.once("string", r.string, r.follow(pos, what), what)
+    if field.type == "vector":
+        elements = _vector_reader(schema, field)
+        return lambda r, pos: r.once((field.element, field.ref), partial(elements, r), r.follow(pos, what), what)
+    if schema.is_struct(field.ref):
+        return partial(_read_struct, _struct_plan(schema, field.ref), what)
+    return lambda r, pos: r.table(_plan(schema, field.ref), r.follow(pos, what))
+
+
+def _vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, int, str], Any]:
+    if field.element in FORMATS:
+        return _number_vector_reader(schema, field)
+    if field.element == "obj" and schema.is_struct(field.ref):
+        plan, size = _struct_plan(schema, field.ref), schema.struct(field.ref).size
+
+        def read_structs(r: _Reader, pos: int, what: str) -> list:
+            first, count = r.vector(pos, size, what)
+            return [_read_struct(plan, what, r, first + i * size) for i in range(count)]
+
+        return read_structs
+
+    def read_objects(r: _Reader, pos: int, what: str) -> list:
+        first, count = r.vector(pos, 4, what)
+        at = [r.follow(first + 4 * i, what) for i in range(count)]
+        if field.element == "string":
+            return [r.once("string", r.string, p, what) for p in at]
+        plan = _plan(schema, field.ref)
+        return [r.table(plan, p) for p in at]
+
+    return read_objects
+
+
+def _number_vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, int, str], Any]:
+    letter = FORMATS[field.element]
+    width = struct.calcsize("<" + letter)
+
+    def read_numbers(r: _Reader, pos: int, what: str) -> bytes | list:
+        first, count = r.vector(pos, width, what)
+        if letter == "B" and not field.ref:
+            return r.data[first : first + count]
+        numbers = struct.unpack_from(f"<{count}{letter}", r.data, first)
+        name_of = _namer(schema, field, what)
+        return [name_of(n, first) for n in numbers] if name_of else list(numbers)
+
+    return read_numbers
+
+
+def _union_reader(schema: Schema, table: str, field: Field) -> Callable[..., None]:
+    """Adds the union to the table's message. Its tags are in the slot before its value."""
+    enum, what = schema.enum(field.ref), f"{table}.{field.name}"
+
+    def member(r: _Reader, tag: int, pos: int) -> dict:
+        name = enum.names.get(tag)
+        if not tag or name is None:
+            raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {tag}")
+        return {name: r.table(_plan(schema, enum.refs[name]), r.follow(pos, what))}
+
+    def read_one(r: _Reader, pos: int, offsets: tuple[int, ...], message: dict) -> None:
+        tag = r.data[pos + offsets[field.id - 1]] if offsets[field.id - 1] else 0
+        if bool(tag) != bool(offsets[field.id]):
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} and value do not go together")
+        if tag:
+            message[field.name] = member(r, tag, pos + offsets[field.id])
+
+    def read_vector(r: _Reader, pos: int, offsets: tuple[int, ...], message: dict) -> None:
+        if not offsets[field.id] and not offsets[field.id - 1]:
+            return
+        if not offsets[field.id] or not offsets[field.id - 1]:
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: tags and values do not go together")
+        tags, tag_count = r.vector(r.follow(pos + offsets[field.id - 1], what), 1, what)
+        first, count = r.vector(r.follow(pos + offsets[field.id], what), 4, what)
+        if tag_count != count:
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: {tag_count} tags for {count} values")
+        message[field.name] = [member(r, r.data[tags + i], first + 4 * i) for i in range(count)]
+
+    return read_one if field.type == "union" else read_vector
+
+
+def _struct_plan(schema: Schema, name: str) -> tuple[tuple[str, int, Any, Any], ...]:
+    """(name, offset, unpack or plan of a nested struct, enum namer) per field."""
+    return tuple(
+        (f.name, f.offset, _struct_plan(schema, f.ref), None)
+        if f.type == "obj"
+        else (
+            f.name,
+            f.offset,
+            struct.Struct("<" + FORMATS[f.type]).unpack_from,
+            _namer(schema, f, f"{name}.{f.name}"),
+        )
+        for f in schema.struct(name).fields
+    )
+
+
+def _read_struct(plan: tuple, what: str, r: _Reader, pos: int) -> dict:
+    out = {}
+    for name, offset, read, name_of in plan:
+        if isinstance(read, tuple):
+            out[name] = _read_struct(read, what, r, pos + offset)
+            continue
+        value = read(r.data, pos + offset)[0]
+        out[name] = name_of(value, pos + offset) if name_of else value
+    return out
