@@ -116,7 +116,7 @@ def _searched(op: ir.Operation) -> str:
     if layout.tiled:
         return "" if layout.dtype in PLAIN else f"tiles of {layout.dtype}"
     last = ods.attr(op, "dim") is None or ods.attr(op, "dim") % rank == rank - 1
-    return "" if last or layout.dtype in PLAIN else "rows are searched along the last dimension"
+    return "" if last or layout.dtype in PLAIN else f"rows of {layout.dtype} along another dimension than the last"
 
 
 def _no_tiles_of_bytes(op: ir.Operation) -> str:
@@ -160,7 +160,7 @@ def _unchanged(op: ir.Operation) -> bool:
 
 def _scattered(op: ir.Operation) -> str:
     if ods.attr(op, "scatter_reduce_type") not in SCATTERED:
-        return f"reduces by {ods.attr(op, 'scatter_reduce_type')}"
+        return f"a reduction by {ods.attr(op, 'scatter_reduce_type')}"
     x = layout_of(op.operands[0])
     return "tiles of Float32" if x.tiled and x.dtype == "Float32" else _no_tiles_of_bytes(op)
 
