@@ -116,8 +116,3 @@ def test_wrong_calls(block, call, error, message):
 )
 def test_broadcast_shapes(shapes, result):
     assert infer.broadcast_shapes(*shapes) == result
-
-
-def test_every_op_is_declared_with_its_documentation():
-    assert {"ttir.conv2d", "ttnn.conv2d", "ttnn.deallocate"} <= ods.OPS.keys()
-    assert ods.OPS["ttir.linear"].doc == "activation(a @ b + bias)"

@@ -1,5 +1,5 @@
-"""Declaring ops: one `OpDef` per op, from which its IRDL definition, builder, readers, verifier,
-serialization and documentation are derived.
+"""Declaring ops: one `OpDef` per op, from which its IRDL definition, builder, readers, verifier and
+serialization are derived.
 
 A declaration is a row, `declare(Dialect, "conv2d", operands="input weight bias?", attrs={...}, infer=rule)`:
 operands are names, `?` marks an optional one and `*` a variadic one; attributes map a name to its kind, or to
@@ -94,7 +94,6 @@ class OpDef:
     attrs: dict[str, tuple[str, Any]]
     results: tuple[str, ...]
     infer: Callable[..., Any] | None
-    doc: str
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -151,14 +150,13 @@ def declare(
     attrs: dict[str, Any] | None = None,
     results: str = "result",
     infer: Callable[..., Any] | None = None,
-    doc: str = "",
     pure: bool = True,
     **facts: Any,
 ) -> OpDef:
     """Declares `<dialect>.<name>`: registers its `OpDef` and its IRDL class."""
     kinds = {k: v if isinstance(v, tuple) else (v, REQUIRED) for k, v in (attrs or {}).items()}
     full = f"{dialect.DIALECT_NAMESPACE}.{name}"
-    op = OpDef(full, tuple(map(_operand, operands.split())), kinds, tuple(results.split()), infer, doc, facts)
+    op = OpDef(full, tuple(map(_operand, operands.split())), kinds, tuple(results.split()), infer, facts)
     fields = _operand_fields(op)
     # An attribute that may be absent is not declared to IRDL, which has no optional attributes.
     fields |= {a: Any for a, (_, default) in kinds.items() if default is not None}

@@ -49,8 +49,10 @@ for name in REDUCTIONS:
 op("leaky_relu", "input", {"parameter": "f32"}, infer=infer.same)
 op("clamp_scalar", "input", {"min": "f32", "max": "f32"}, infer=infer.same)
 op("where", "condition true false", infer=infer.where)
-op("typecast", "input", {"dtype": "type"}, infer=infer.typecast, doc="Converts values: 1 becomes 1.0.")
-op("bitcast_convert", "input", {"dtype": "type"}, infer=infer.typecast, doc="Keeps the bits.")
+# Converts values: 1 becomes 1.0.
+op("typecast", "input", {"dtype": "type"}, infer=infer.typecast)
+# Keeps the bits.
+op("bitcast_convert", "input", {"dtype": "type"}, infer=infer.typecast)
 op("argmax", "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.argmax)
 op("cumsum", "input", {"dim": "i64"}, infer=infer.same)
 op("cumprod", "input", {"dim": "i64"}, infer=infer.same)
@@ -70,15 +72,16 @@ op(
 )
 
 op("matmul", "a b", {"transpose_a": ("bool", False), "transpose_b": ("bool", False)}, infer=infer.matmul)
+# activation(a @ b + bias).
 op(
     "linear",
     "a b bias?",
     {"transpose_a": ("bool", False), "transpose_b": ("bool", False), "activation": ("str", None)},
     infer=infer.matmul,
-    doc="activation(a @ b + bias)",
 )
 
 SLIDING = {"batch_size": "i64", "input_height": "i64", "input_width": "i64"}
+# Padding is top, bottom, left, right.
 op(
     "conv2d",
     "input weight bias?",
@@ -94,33 +97,32 @@ op(
         "activation": ("str", None),
     },
     infer=infer.conv2d,
-    doc="Padding is top, bottom, left, right.",
 )
 WINDOW = ("kernel_size", "stride", "padding", "output_padding", "dilation")
+# The weight is (C, O / groups, KH, KW); padding is the height's, then the width's.
 op(
     "conv_transpose2d",
     "input weight bias?",
     {**SLIDING, "in_channels": "i64", "out_channels": "i64", **dict.fromkeys(WINDOW, "i64s"), "groups": "i64"},
     infer=infer.conv_transpose2d,
-    doc="The weight is (C, O / groups, KH, KW); padding is that of the height and that of the width.",
 )
 VOLUME = ("batch_size", "input_depth", "input_height", "input_width", "in_channels", "out_channels", "groups")
+# NDHWC, not flattened; the weight is (KD * KH * KW * C / groups, O).
 op(
     "conv3d",
     "input weight bias?",
     {**dict.fromkeys(VOLUME, "i64"), **dict.fromkeys(("kernel_size", "stride", "padding"), "i64s")},
     infer=infer.conv3d,
-    doc="NDHWC, not flattened; the weight is (KD * KH * KW * C / groups, O).",
 )
 POOL = {"channels": "i64", "kernel_size": "i64s", "stride": "i64s", "padding": "i64s", "dilation": "i64s"}
 op("max_pool2d", "input", {**SLIDING, **POOL}, infer=infer.pool2d)
+# An index counts the elements of its image.
 op(
     "max_pool2d_with_indices",
     "input",
     {**SLIDING, **POOL},
     results="result result_indices",
     infer=infer.pool2d_with_indices,
-    doc="An index counts the elements of its image.",
 )
 op(
     "avg_pool2d",
@@ -136,41 +138,46 @@ op("slice_static", "input", {"begins": "i64s", "ends": "i64s", "step": "i64s"}, 
 op("concat", "inputs*", {"dim": "i64"}, infer=infer.concat)
 op("pad", "input", {"padding": "i64s", "value": "f32"}, infer=infer.pad)
 op("embedding", "input weight", infer=infer.embedding)
-op("gather", "input index", {"dim": "i64"}, infer=infer.gather, doc="torch.gather")
+# What torch.gather does.
+op("gather", "input index", {"dim": "i64"}, infer=infer.gather)
+# What torch.scatter does; "Invalid" overwrites.
 op(
     "scatter",
     "input index source",
     {"dim": "i64", "scatter_reduce_type": ("str", "Invalid")},
     infer=infer.same,
-    doc="torch.scatter; Invalid overwrites.",
 )
 
-op("full", "", {"shape": "i64s", "fill_value": "any"}, doc="One value everywhere.")
-op("constant", "", {"value": "any"}, doc="Elements of the result's type, held by the op.")
+# One value everywhere.
+op("full", "", {"shape": "i64s", "fill_value": "any"})
+# Elements of the result's type, held by the op.
+op("constant", "", {"value": "any"})
+# Equally distributed from `low` to below `high`, others at each run.
 op(
     "rand",
     "",
     {"size": "i64s", "low": "f32", "high": "f32"},
-    doc="Equally distributed from `low` to below `high`, others at each run.",
     pure=False,
 )
 op("arange", "", {"start": "i64", "end": "i64", "step": "i64", "arange_dimension": "i64"})
 
 op("softmax", "input", {"dimension": "i64", "numeric_stable": ("bool", True)}, infer=infer.same)
-op("layer_norm", "input weight? bias?", {"epsilon": "f32"}, infer=infer.same, doc="Over the last dimension.")
-op("rms_norm", "input weight?", {"epsilon": "f32"}, infer=infer.same, doc="Over the last dimension.")
+# Over the last dimension.
+op("layer_norm", "input weight? bias?", {"epsilon": "f32"}, infer=infer.same)
+# Over the last dimension.
+op("rms_norm", "input weight?", {"epsilon": "f32"}, infer=infer.same)
 op(
     "batch_norm_inference",
     "input scale offset mean variance",
     {"dimension": "i64", "epsilon": "f32"},
     infer=infer.same,
 )
+# The mask is added to the scaled scores.
 op(
     "scaled_dot_product_attention",
     "query key value attention_mask?",
     {"is_causal": ("bool", False), "scale": "f32"},
     infer=infer.attention,
-    doc="The mask is added to the scaled scores.",
 )
 op(
     "split_query_key_value_and_split_heads",
