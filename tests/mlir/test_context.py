@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch_mlir import ir
 
-from tt_torch.mlir.context import describe, make_context, node_of
+from tt_torch.mlir.context import brief, describe, make_context, node_of
 
 TORCH = '"/venv/lib/python3.11/site-packages/torch/nn/functional.py":99:0'
 TRANSFORMERS = '"/venv/lib/python3.11/site-packages/transformers/model.py":7:0'
@@ -33,6 +33,23 @@ def location(text: str) -> ir.Location:
 def test_describe_names_the_users_line(text, line):
     with make_context():
         assert describe(location(text)) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"loc(callsite({TORCH} at callsite({TRANSFORMERS} at callsite({USER} at {USER}))))", f"loc({USER})"),
+        (f"loc(callsite(callsite({TORCH} at {TRANSFORMERS}) at {TORCH}))", f"loc({TRANSFORMERS})"),
+        (f"loc(callsite({TORCH} at {TORCH}))", f"loc({TORCH})"),
+        (f'loc("a: b"(callsite({TORCH} at {USER})))', f'loc("a: b"({USER}))'),
+        (f'loc(fused["a", callsite({TORCH} at {USER})])', f'loc(fused["a", {USER}])'),
+        ("loc(unknown)", "loc(unknown)"),
+    ],
+)
+def test_a_brief_location_has_the_users_frame_alone(text, expected):
+    with make_context():
+        whole = location(text)
+    assert str(brief(whole)) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
+from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.wire.decode import decode
 
@@ -69,3 +73,70 @@ def test_the_text_of_each_op_is_its_own():
         name = op["debug_info"].split('"ttnn.')[-1].split('"')[0]
         if '"ttnn.' in op["debug_info"]:
             assert name.replace("_", "") in next(iter(op["type"])).lower() or "Eltwise" in next(iter(op["type"]))
+
+
+LAYOUTS = [
+    f'#ttnn.layout<"{dtype}", "{pages}", "{buffer}", "{memory}", array<i64: {grid}>>'
+    for dtype, pages, buffer, (memory, grid) in itertools.product(
+        ("BFloat16", "BFP_BFloat8"),
+        ("Tile", "RowMajor"),
+        ("DRAM", "L1", "SystemMemory"),
+        (("Interleaved", "1, 1"), ("Interleaved", "1, 11"), ("HeightSharded", "1, 1"), ("BlockSharded", "11, 1")),
+    )
+]
+
+
+def all_layouts() -> ir.Module:
+    """A function with an argument of each layout, a constant of 17 elements and locations."""
+    arguments = ", ".join(f"%a{i}: tensor<2xbf16, {layout}>" for i, layout in enumerate(LAYOUTS))
+    constant = f'"ttnn.constant"() {{input = dense<{list(range(17))}> : tensor<17xi32>}}'
+    body = f'%0 = {constant} : () -> tensor<17xi32, {LAYOUTS[0]}> loc("n: aten.n"("a \\22b.py":1:2))\n    return'
+    return ir.Module.parse(f"func.func @main({arguments}) {{\n    {body}\n  }}")
+
+
+def test_the_text_of_a_module_is_the_module():
+    with make_context():
+        module = all_layouts()
+        again = ir.Module.parse(text.of_module(module))
+        shown = {"enable_debug_info": True, "large_elements_limit": 16}
+        assert again.operation.get_asm(**shown) == module.operation.get_asm(**shown)
+
+
+def test_layouts_have_a_name_each_and_stand_in_full_once():
+    with make_context():
+        source = text.of_module(all_layouts())
+    assert source.count("#ttnn.layout<") == len(LAYOUTS)
+    assert "%arg0: tensor<2xbf16, #BFloat16_Tile_DRAM>" in source
+    assert "tensor<2xbf16, #BFP_BFloat8_RowMajor_L1_BlockSharded_11_1>" in source
+
+
+def test_constants_are_left_out_of_the_text():
+    with make_context():
+        source = text.of_module(all_layouts())
+        ((line, end),) = text.by_function(source, list(all_layouts().body.operations)).values()
+    assert line.startswith('%0 = "ttnn.constant"() {input = dense_resource<__elided__>') and end == "return"
+
+
+TORCH, LIBRARY = ('"/v/site-packages/torch/f.py":9:0', '"/v/site-packages/transformers/m.py":7:0')
+
+
+@pytest.mark.parametrize(
+    ("frames", "kept"),
+    [
+        ([TORCH, LIBRARY, '"run.py":5:0', '"main.py":8:0'], '"run.py":5:0'),
+        ([TORCH, LIBRARY, '"/v/site-packages/transformers/m.py":8:0'], LIBRARY),
+        ([TORCH, '"/v/site-packages/torch/f.py":10:0'], TORCH),
+    ],
+)
+def test_the_location_of_an_op_has_the_users_frame_and_the_module_has_all(frames, kept):
+    chain = frames[-1]
+    for frame in reversed(frames[:-1]):
+        chain = f"callsite({frame} at {chain})"
+    tensor = f"tensor<2x3xbf16, {LAYOUTS[0]}>"
+    line = f'%0 = "ttnn.relu"(%x) : ({tensor}) -> {tensor} loc("relu_1: aten.relu"({chain}))'
+    with make_context():
+        module = ir.Module.parse(f"func.func @main(%x: {tensor}) -> {tensor} {{ {line}\n return %0 : {tensor} }}")
+        message = decode(translate(module, CompilerConfig()))
+    relu = message["programs"][0]["operations"][1]
+    assert relu["loc_info"] == f'loc("relu_1: aten.relu"({kept}))'
+    assert all(frame in message["mlir"]["source"] for frame in frames)

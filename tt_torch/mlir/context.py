@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from torch_mlir import ir
@@ -47,21 +48,39 @@ def run_native(module: ir.Module, *passes: str) -> None:
 
 _FILE = re.compile(r'"([^"]+\.py)":(\d+)')
 _NODE = re.compile(r'^loc\("([\w.]+): ([\w.]+)"')
+_INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
 def describe(location: ir.Location) -> str:
-    """The user's source line of a location, as `file.py:12`, or the location's text when it names no file.
-
-    A location lists frames from the innermost out: the first one outside of installed packages is the user's,
-    and if all are inside, the first one outside of torch itself.
-    """
+    """The user's source line of a location, as `file.py:12`, or the location's text when it names no file."""
     text = str(location)
-    frames = _FILE.findall(text)
-    for inside in ("/site-packages/", "/site-packages/torch/"):
-        for path, line in frames:
-            if inside not in path:
-                return f"{path}:{line}"
-    return text
+    return _users([f"{path}:{line}" for path, line in _FILE.findall(text)]) or text
+
+
+def brief(location: ir.Location) -> ir.Location:
+    """The location with the user's frame in place of each chain of calls."""
+    match location:
+        case ir.NameLoc():
+            return ir.Location.name(location.name_str, brief(location.child_loc), location.context)
+        case ir.FusedLoc():
+            return ir.Location.fused([brief(part) for part in location.locations], context=location.context)
+        case ir.CallSiteLoc():
+            frames = {str(frame): frame for frame in _frames(location)}
+            return frames[_users(list(frames)) or next(iter(frames))]
+    return location
+
+
+def _frames(location: ir.Location) -> list[ir.Location]:
+    """The frames of a chain of calls, from the innermost out."""
+    if isinstance(location, ir.CallSiteLoc):
+        return _frames(location.callee) + _frames(location.caller)
+    return [location]
+
+
+def _users(frames: Sequence[str]) -> str:
+    """The user's frame of a chain from the innermost out: the first one outside of installed packages, and if all are
+    inside, the first one outside of torch itself; "" if there is none."""
+    return next((frame for inside in _INSTALLED for frame in frames if inside not in frame), "")
 
 
 def node_of(location: ir.Location) -> tuple[str, str]:

@@ -212,7 +212,9 @@ def attr(op: Any, name: str) -> Any:
 
 def attrs_of(op: Any) -> dict[str, Any]:
     """All declared attributes of an op as Python values; absent ones are None."""
-    return {name: attr(op, name) for name in OPS[op.operation.name].attrs}
+    operation = op.operation
+    attributes = operation.attributes
+    return {n: from_attr(attributes[n]) if n in attributes else None for n in OPS[operation.name].attrs}
 
 
 def operands_of(op: Any) -> dict[str, Any]:

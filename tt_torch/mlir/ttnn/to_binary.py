@@ -4,7 +4,8 @@ declaration, how a value is written from the wire table."""
 from __future__ import annotations
 
 import hashlib
-import itertools
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import shape
+from tt_torch.mlir.context import brief
 from tt_torch.mlir.stablehlo.attrs import elements
+from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
 from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of
 from tt_torch.wire import binary
@@ -45,61 +47,99 @@ class _Translator:
     """One module's translation: tensor ids are unique in the binary, programs are known by name."""
 
     def __init__(self, module: ir.Module, config: CompilerConfig) -> None:
-        self.module, self.config = module, config
+        self.config = config
+        self.source = text.of_module(module)
         self.functions = list(module.body.operations)
+        self.texts = text.by_function(self.source, self.functions)
         self.functions.sort(key=_is_private)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
-        self.text = _text_by_function(module)
-        self.refs: dict[Any, Message] = {}
-        self.next_id = 1  # 0 is null
+        self.refs: dict[ir.Value, Message] = {}
+        # Many values have one type, and many ops one location: each is read once.
+        self.tensors: dict[ir.Type, _Tensor] = {}
+        self.locations: dict[ir.Attribute, str] = {}
 
     def message(self) -> Message:
-        source = self.module.operation.get_asm(enable_debug_info=True)
         return binary.header(self.config.schema) | {
             "system_desc": binary.system(self.config.arch, self.config.system_desc),
-            "mlir": {"name": "ttnn", "source": source},
+            "mlir": {"name": "ttnn", "source": self.source},
             "programs": [self._program(f) for f in self.functions],
         }
 
     def _program(self, function: Any) -> Message:
         *body, terminator = (op.operation for op in function.regions[0].blocks[0].operations)
         inputs = [self._ref(a) for a in function.arguments]
+        lines = self.texts[function.name.value][: len(body)]
         return {
             "name": function.name.value,
             "inputs": inputs,
-            "operations": [GET_DEVICE, *map(self._operation, body, self.text[function.name.value][1:])],
+            "operations": [GET_DEVICE, *map(self._operation, body, lines)],
             "outputs": [self._ref(v) for v in terminator.operands],
             "debug_info": {"golden_info": {"golden_map": []}},
             "private": _is_private(function),
             "mesh_shape": {"y": 1, "x": 1},
         }
 
-    def _ref(self, value: Any) -> Message:
-        if value not in self.refs:
-            self.refs[value] = {"global_id": self.next_id, "desc": _desc(value)}
-            self.next_id += 1
-        return self.refs[value]
+    def _tensor(self, value: ir.Value) -> _Tensor:
+        kind = value.type
+        found = self.tensors.get(kind)
+        if found is None:
+            found = self.tensors[kind] = _tensor(kind)
+        return found
 
-    def _operation(self, op: ir.Operation, text: str) -> Message:
+    def _ref(self, value: ir.Value) -> Message:
+        ref = self.refs.get(value)
+        if ref is None:
+            ref = self.refs[value] = {"global_id": len(self.refs) + 1, "desc": self._tensor(value).desc}  # 0 is null
+        return ref
+
+    def _operation(self, op: ir.Operation, line: str) -> Message:
         record = self._load_cached(op) if op.name == "func.call" else self._record(op)
-        return {"type": record, "debug_info": text, "loc_info": str(op.location)}
+        return {"type": record, "debug_info": line, "loc_info": self._location(op.location)}
+
+    def _location(self, location: ir.Location) -> str:
+        key = location.attr  # a location is hashed by its Python object, its attribute by what it is
+        found = self.locations.get(key)
+        if found is None:
+            found = self.locations[key] = str(brief(location))
+        return found
 
     def _record(self, op: ir.Operation) -> Message:
         declared = ods.OPS[op.name]
-        table = declared.facts["table"]
         record: Message = dict(declared.facts["fixed"])
         for name, value in ods.operands_of(op).items():
             record[name] = [self._ref(v) for v in value] if isinstance(value, list) else value and self._ref(value)
         refs = list(map(self._ref, op.results))
         listed = declared.facts.get("vector")
-        record |= _attributes(op) | ({listed: refs} if listed else dict(zip(declared.results, refs, strict=True)))
-        for field in wire_fields(table):
-            derived = field in MEMORY_CONFIGS or field in declared.facts.get("derived", ())
-            if derived and field not in record:
-                record[field] = _derive(field, op)
-            elif field in SETTINGS:
-                record[field] = SETTINGS[field] | record.get(field, {})
-        return {table: record}
+        record |= self._attributes(op) | ({listed: refs} if listed else dict(zip(declared.results, refs, strict=True)))
+        derived, settings = _open_fields(op.name)
+        for field in derived:
+            if field not in record:
+                record[field] = self._derive(field, op)
+        for field in settings:
+            record[field] = SETTINGS[field] | record.get(field, {})
+        return {declared.facts["table"]: record}
+
+    def _attributes(self, op: ir.Operation) -> Message:
+        values = {k: v for k, v in ods.attrs_of(op).items() if v is not None}
+        if op.name == "ttnn.constant":
+            values["input"] = _constant_bytes(op.attributes["input"], self._tensor(op.results[0]).layout)
+        return values
+
+    def _derive(self, field: str, op: ir.Operation) -> Any:
+        """A field of placement or type, from the layout of the op's result."""
+        result = self._tensor(op.results[0])
+        layout = result.layout
+        if (
+            op.name == "ttnn.to_layout"
+            and field == "dtype"
+            and self._tensor(op.operands[0]).layout.dtype == layout.dtype
+        ):
+            return None  # it converts nothing
+        if field in MEMORY_CONFIGS:
+            return _memory_config(layout)
+        if field == "device":
+            return DEVICE if layout.on_device else None
+        return {"layout": layout.page_layout, "shape": result.desc["shape"]}.get(field, layout.dtype)
 
     def _load_cached(self, op: ir.Operation) -> Message:
         name = op.attributes["callee"].value
@@ -114,9 +154,10 @@ class _Translator:
         return {"LoadCachedOp": record}
 
     def _hash(self, function: Any) -> str:
-        """Equal hashes must mean equal functions: the text without the symbol, and what the text leaves out."""
-        name = function.name.value
-        digest = hashlib.sha256("\n".join(self.text[name]).replace(f"@{name}(", "@(", 1).encode())
+        """Equal hashes must mean equal functions: hashed are all attributes but the name, the ops' text, and the
+        constants, which the text leaves out."""
+        attributes = (f"{k} = {v}" for k, v in function.attributes.items() if k != "sym_name")
+        digest = hashlib.sha256("\n".join([*attributes, *self.texts[function.name.value]]).encode())
         for op in function.regions[0].blocks[0].operations:
             if op.operation.name == "ttnn.constant":
                 digest.update(elements(op.operation.attributes["input"]).tobytes())
@@ -127,38 +168,39 @@ def _is_private(function: Any) -> bool:
     return "sym_visibility" in function.attributes
 
 
-def _text_by_function(module: ir.Module) -> dict[str, list[str]]:
-    """Each function's text: its first line, then a line per op. The module is printed once, for to print a part
-    costs as much; constants are abbreviated."""
-    lines = iter(module.operation.get_asm(large_elements_limit=16).splitlines()[1:])
-    return {
-        f.name.value: [line.strip() for line in itertools.takewhile(lambda t: t != "  }", lines)]
-        for f in module.body.operations
-    }
+@cache
+def _open_fields(op: str) -> tuple[list[str], list[str]]:
+    """Fields of an op's wire table that are derived from its result unless given, and those that settings complete."""
+    facts = ods.OPS[op].facts
+    fields = wire_fields(facts["table"])
+    derived = [f for f in fields if f in MEMORY_CONFIGS or f in facts.get("derived", ())]
+    return derived, [f for f in fields if f in SETTINGS and f not in derived]
 
 
-def _attributes(op: ir.Operation) -> Message:
-    values = {k: v for k, v in ods.attrs_of(op).items() if v is not None}
-    if op.name == "ttnn.constant":
-        values["input"] = _constant_bytes(op.attributes["input"], layout_of(op.results[0]))
-    return values
-
-
-def _constant_bytes(value: Any, layout: Layout) -> np.ndarray:
+def _constant_bytes(value: Any, layout: Layout) -> bytes:
     data = elements(value)
     if layout.dtype == "BFloat16":  # the upper half of a float32, exact for what was bf16 before
         data = (np.ascontiguousarray(data, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    return np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    return data.tobytes()
 
 
+@cache
 def _memory_config(layout: Layout) -> Message | None:
     if not layout.on_device:
         return None
     return {"tensor_memory_layout": layout.memory_layout, "buffer_type": layout.buffer}
 
 
-def _desc(value: Any) -> Message:
-    layout, dims = layout_of(value), shape(value)
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """What a tensor type says: its layout, and the TensorDesc of it."""
+
+    layout: Layout
+    desc: Message
+
+
+def _tensor(kind: ir.Type) -> _Tensor:
+    layout, dims = layout_of(kind), list(kind.shape)
     side = TILE if layout.tiled else 1
     memory = {
         "storage_type": "Device" if layout.on_device else "Host",
@@ -166,23 +208,11 @@ def _desc(value: Any) -> Message:
         "data_type": layout.dtype,
         "memory_config": _memory_config(layout),
     }
-    return {
+    desc = {
         "shape": dims,
         "mesh_shape": [1, 1],
         "layout": {"oob_val": "Undef", "memory_desc": memory},
         "shard_status": "Unsharded",
         "local_shape": dims,
     }
-
-
-def _derive(field: str, op: ir.Operation) -> Any:
-    """A field of placement or type, from the layout of the op's result."""
-    result = op.results[0]
-    layout = layout_of(result)
-    if op.name == "ttnn.to_layout" and field == "dtype" and layout_of(op.operands[0]).dtype == layout.dtype:
-        return None  # it converts nothing
-    if field in MEMORY_CONFIGS:
-        return _memory_config(layout)
-    if field == "device":
-        return DEVICE if layout.on_device else None
-    return {"layout": layout.page_layout, "shape": shape(result)}.get(field, layout.dtype)
+    return _Tensor(layout, desc)
