@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import warnings
 from collections import OrderedDict
@@ -33,7 +32,8 @@ from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
-from tt_torch.dynamo.interface import name_inputs, real_tensors_only, source
+from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
+from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.tracing import partition, without_mkldnn
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
@@ -203,8 +203,7 @@ def _with_values(gm: GraphModule, values: Mapping[int, Any]) -> GraphModule:
     """The graph with constants in the place of some inputs, which stay inputs that nobody reads."""
     if not values:
         return gm
-    gm = copy.copy(gm)
-    gm.graph = copy.deepcopy(gm.graph)
+    gm = copied(gm)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     with gm.graph.inserting_after(placeholders[-1]):
         for i, v in values.items():
@@ -240,11 +239,14 @@ def _compile(
     observer: Observer,
     seen: int = 0,
 ) -> Callable[..., Any]:
-    """A graph as a function of its inputs; views of one memory among its first `seen` outputs stay that."""
-    gm, checks = defer_checks(write_out(gm, DECOMPOSITIONS))
-    program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
-    if ... not in interface.outputs:
+    """A graph, which is changed on the way, as a function of its inputs; views of one memory among its first `seen`
+    outputs stay that."""
+    (output,) = gm.graph.find_nodes(op="output")
+    if not any(is_tensor(value) for value in output.args[0]):
         return make_boxed_func(gm.forward)  # nothing is computed
+    gm = write_out(gm, DECOMPOSITIONS)
+    checks = defer_checks(gm)
+    program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     runner = _runner(program, interface.roles(roles), config, options, observer)
 
     def run(inputs: list[Any]) -> list[Any]:
@@ -273,14 +275,15 @@ def _runner(
         return Executor(compiled, device)
 
     compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
-    exact, plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
-    device_runner = compile_whole(exact, roles)
+    eager = as_function(program)
+    plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
+    device_runner = compile_whole(program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
         if isinstance(runner, Executor):
             observer.executor(runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
     check = compile_whole(plan.check, [roles[i] for i in plan.checked]) if plan.check else None
-    return ExactRunner(device_runner, program.forward, plan, resident, check)
+    return ExactRunner(device_runner, eager, plan, resident, check)
 
 
 def _device(program: GraphModule, options: BackendOptions) -> Any:

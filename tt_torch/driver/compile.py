@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.dynamo.passes import run_passes
+from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.files import write
 from tt_torch.mlir import pipeline, toolchain
 from tt_torch.mlir.context import make_context
@@ -48,8 +48,7 @@ def compile_graph(
     Raises UnsupportedOpError for an op without a rule and StageError when a step breaks. `gm` is not changed.
     """
     timings = pipeline.Timings()
-    gm = copy.copy(gm)  # the passes change the graph, which still has to run on the CPU below depth EXECUTE
-    gm.graph = copy.deepcopy(gm.graph)
+    gm = copied(gm)  # if this fails, the caller takes its graph apart, and below depth EXECUTE runs it on the CPU
     forms = _forms(gm)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)

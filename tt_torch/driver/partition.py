@@ -6,7 +6,6 @@ host, and PyTorch's partitioner makes the largest possible device subgraphs of t
 
 from __future__ import annotations
 
-import copy
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Runner
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
-from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.errors import CompileError, UnsupportedOpError
 
 CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
@@ -77,7 +76,7 @@ class HostProgram:
 def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str]) -> Runner:
     """A runner for the graph; warns with HostFallbackWarning if not all of it is on the device.
 
-    `gm` is functional, has only tensors at its border, and is not changed; `roles` are those of its placeholders.
+    `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
     """
     reason, named = "", ""
     if not refused(computing(gm.graph)):
@@ -85,7 +84,6 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
             return compile_piece(gm, roles)
         except CompileError as error:
             reason, named = brief(error), getattr(error, "op", "")
-    gm = _copied(gm)
     constants = constant_fold(gm, fold=True)
     gm.graph.eliminate_dead_code()
     roles = [*roles, *["constant"] * len(constants)]
@@ -179,18 +177,18 @@ def brief(error: CompileError) -> str:
 
 def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str, GraphModule]]:
     """A copy of `gm` whose largest device subgraphs are submodules, and those by name."""
-    copied = _copied(gm)
+    own = copied(gm)
     names = {n.name for n in host}
-    device = {n for n in computing(copied.graph) if n.name not in names and tensors(n)}
-    device |= {n for n in copied.graph.nodes if n.target is operator.getitem and n.args[0] in device}
+    device = {n for n in computing(own.graph) if n.name not in names and tensors(n)}
+    device |= {n for n in own.graph.nodes if n.target is operator.getitem and n.args[0] in device}
     support = create_op_support(lambda modules, node: node in device)
-    partitioner = CapabilityBasedPartitioner(copied, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
+    partitioner = CapabilityBasedPartitioner(own, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
     partitions = partitioner.propose_partitions()
     proposed = [set(p.nodes) for p in partitions]
     partitioner.remove_bookend_non_compute_ops(partitions)
     nodes = [{**p.nodes, **_second_readings(p.nodes, all_)} for p, all_ in zip(partitions, proposed, strict=True)]
     nodes = [chosen for chosen in nodes if chosen]
-    outer = fuse_by_partitions(copied, nodes, prefix="device_", always_return_tuple=True)
+    outer = fuse_by_partitions(own, nodes, prefix="device_", always_return_tuple=True)
     pieces = {n.target: getattr(outer, n.target) for n in outer.graph.nodes if n.op == "call_module"}
     for piece in pieces.values():
         _inputs_first(piece.graph)
@@ -282,10 +280,6 @@ def tensors(node: Node) -> list[torch.Tensor]:
 
 def _signature(node: Node) -> str:
     return str([(v.dtype, tuple(v.shape)) for v in tensors(node)])
-
-
-def _copied(gm: GraphModule) -> GraphModule:
-    return GraphModule(gm, copy.deepcopy(gm.graph))
 
 
 def _alone(node: Node) -> GraphModule:

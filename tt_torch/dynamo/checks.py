@@ -6,7 +6,6 @@ before its caller sees anything of it.
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,14 +20,12 @@ Check = Callable[[Tensor], None]
 CHECKS = {torch.ops.aten._linalg_check_errors.default}
 
 
-def defer_checks(gm: GraphModule) -> tuple[GraphModule, list[Check]]:
-    """The graph without its checks, whose arguments are its last results, and the checks. `gm` is not changed."""
-    if not any(_is_check(n) for n in gm.graph.nodes):
-        return gm, []
-    gm = GraphModule(gm, copy.deepcopy(gm.graph))
+def defer_checks(gm: GraphModule) -> list[Check]:
+    """Takes the checks out of the graph and returns them; what each of them reads becomes one more result."""
+    nodes = [n for n in gm.graph.nodes if _is_check(n)]
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     checks: list[Check] = []
-    for node in [n for n in gm.graph.nodes if _is_check(n)]:
+    for node in nodes:
         token, op, read, *rest = node.args
         checks.append(partial(_check, op, rest, node.kwargs))
         output.args = ((*output.args[0], read),)
@@ -40,8 +37,9 @@ def defer_checks(gm: GraphModule) -> tuple[GraphModule, list[Check]]:
         if token.op == "placeholder" and set(token.users) <= {output}:  # its value is None
             token.replace_all_uses_with(None)
             token.meta["val"] = None
-    gm.recompile()
-    return gm, checks
+    if nodes:
+        gm.recompile()
+    return checks
 
 
 def passed(results: Sequence[Any], checks: Sequence[Check]) -> list[Any]:

@@ -3,7 +3,6 @@ numbers."""
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,12 +53,12 @@ class Interface:
 def real_tensors_only(
     gm: GraphModule, decompositions: dict[Any, Callable[..., Any]], seen: int
 ) -> tuple[GraphModule, Interface]:
-    """The graph with nothing but real tensors, and how to call it; `gm` itself is not changed.
+    """The graph with nothing but real tensors, and how to call it; `gm` is changed on the way.
 
     The user gets the first `seen` outputs; among those, views of one memory stay views of one memory.
     """
-    program, interface = _tensors_only(gm)
-    program, interface.places = return_once(program, sum(value is ... for value in interface.outputs[:seen]))
+    program, interface = gm, _tensors_only(gm)
+    interface.places = return_once(program, sum(value is ... for value in interface.outputs[:seen]))
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in output.args[0]]
     scattered = [i for i, v in enumerate(values) if v.numel() and not is_non_overlapping_and_dense_or_false(v)]
@@ -73,31 +72,27 @@ def real_tensors_only(
     return program, interface
 
 
-def _tensors_only(gm: GraphModule) -> tuple[GraphModule, Interface]:
-    """The graph with nothing but tensors at its border.
+def _tensors_only(gm: GraphModule) -> Interface:
+    """Leaves nothing but tensors at the border of the graph.
 
     Sizes are known by now: the graph is traced for given ones, so that their placeholders have no readers.
     """
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
-    given = [i for i, n in enumerate(placeholders) if _is_tensor(n)]
-    returned = [... if _is_tensor(v) else v for v in output.args[0]]
+    given = [i for i, n in enumerate(placeholders) if is_tensor(n)]
+    returned = [... if is_tensor(v) else v for v in output.args[0]]
     seeds = len(gm.graph.find_nodes(op="call_function", target=SEED))
     if seeds or len(given) < len(placeholders) or any(v is not ... for v in returned):
-        gm = copy.copy(gm)
-        gm.graph = copy.deepcopy(gm.graph)
-        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-        (output,) = (n for n in gm.graph.nodes if n.op == "output")
-        output.args = (tuple(v for v in output.args[0] if _is_tensor(v)),)
+        output.args = (tuple(v for v in output.args[0] if is_tensor(v)),)
         gm.graph.eliminate_dead_code()
         for i in set(range(len(placeholders))) - set(given):
             _replace_by_value(gm.graph, placeholders[i])
         seeds = _seeds_to_input(gm.graph)
         gm.recompile()
-    return gm, Interface(given, [_constant(v) for v in returned], seeds, [], [], {}, [])
+    return Interface(given, [_constant(v) for v in returned], seeds, [], [], {}, [])
 
 
-def _is_tensor(value: Any) -> bool:
+def is_tensor(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 

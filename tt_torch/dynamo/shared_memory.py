@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,16 +26,16 @@ class View:
         return results[self.result].as_strided(self.shape, self.strides, self.offset)
 
 
-def return_once(gm: GraphModule, seen: int) -> tuple[GraphModule, list[int | View]]:
-    """The graph with the memory of outputs that share some returned once, and where each of its outputs is then.
+def return_once(gm: GraphModule, seen: int) -> list[int | View]:
+    """Makes the graph return the memory of outputs that share some once; says where each output is then.
 
     Only the first `seen` outputs are handed to the user; the others are kept for the backward pass, whose check of
-    versions must not see what the user does to an output. `gm` itself is not changed.
+    versions must not see what the user does to an output.
     """
     (output,) = gm.graph.find_nodes(op="output")
     bases = _bases(gm, output.args[0][:seen])
     if not bases:
-        return gm, list(range(len(output.args[0])))
+        return list(range(len(output.args[0])))
     kept: list[Node] = []
     places: list[int | View] = []
     at: dict[Node, int] = {}
@@ -46,14 +45,10 @@ def return_once(gm: GraphModule, seen: int) -> tuple[GraphModule, list[int | Vie
             kept.append(node if base is None else base)
             at[kept[-1]] = len(kept) - 1
         places.append(_place(node, base, at))
-    gm = copy.copy(gm)
-    before = gm.graph
-    gm.graph = copy.deepcopy(before)
-    copies = dict(zip(before.nodes, gm.graph.nodes, strict=True))
-    copies[output].args = (tuple(copies[node] for node in kept),)
+    output.args = (tuple(kept),)
     gm.graph.eliminate_dead_code()
     gm.recompile()
-    return gm, places
+    return places
 
 
 def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,6 @@ A program is exact on the device while its integer inputs lie within limits, whi
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
-from tt_torch.dynamo.passes.rewriting import call, user_line, value
+from tt_torch.dynamo.passes.rewriting import call, copied, user_line, value
 from tt_torch.errors import KernelError
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -46,14 +45,13 @@ class Float64Warning(UserWarning):
     """A program computes in float64, which the device does in float32."""
 
 
-def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphModule, Plan]:
-    """A copy of a functional graph whose integers are exact wherever the plan says so.
+def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
+    """Changes a functional graph so that its integers are exact wherever the plan, which is returned, says so.
 
     Nodes that the device cannot compute exactly are marked, with `strict` those of other floats too, narrow integers
     wrapped. What only the device sees must be in range, too: floats that become integers, indices. If need be, one
     more output tells so with `flag`, otherwise a graph of its own.
     """
-    gm = GraphModule(gm, copy.deepcopy(gm.graph))
     doubles = _varying(gm.graph, torch.float64)
     for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
         node.meta["inexact"] = "the device computes float64 and float16 in float32"
@@ -72,19 +70,18 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> tuple[GraphM
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     plan = Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
     if flagged and not flag:
-        plan.flagged, plan.check = False, _with_outputs(gm, slice(-1, None))
+        plan.flagged, plan.check = False, copied(gm)
+        _keep_outputs(plan.check.graph, slice(-1, None))
         plan.checked = _drop_unused_inputs(plan.check.graph)
-        gm = _with_outputs(gm, slice(-1))
-    return gm, plan
+        _keep_outputs(gm.graph, slice(-1))
+    return plan
 
 
-def _with_outputs(gm: GraphModule, kept: slice) -> GraphModule:
-    """A copy that returns some of the outputs, and has only the ops that these need."""
-    gm = GraphModule(gm, copy.deepcopy(gm.graph))
-    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+def _keep_outputs(graph: Graph, kept: slice) -> None:
+    """Makes the graph return some of its outputs only, and have only the ops that these need."""
+    (output,) = graph.find_nodes(op="output")
     output.args = (tuple(output.args[0][kept]),)
-    gm.graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # what could drop out, too
-    return gm
+    graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # what could drop out, too
 
 
 def _drop_unused_inputs(graph: Graph) -> list[int]:

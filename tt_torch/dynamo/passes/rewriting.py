@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -67,6 +68,16 @@ def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
     whole = len(op._schema.returns) > 1
     new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": node.meta["val"] if whole else value(node)}
     return new
+
+
+def copied(gm: GraphModule) -> GraphModule:
+    """The same graph in nodes of its own, with copies of their `meta` dictionaries and the same attributes."""
+    return GraphModule(gm, copy.deepcopy(gm.graph))
+
+
+def as_function(gm: GraphModule) -> Callable[..., Any]:
+    """What the graph computes now; later changes of the graph do not reach it, since it is Python code already."""
+    return GraphModule(gm, gm.graph).forward  # type: ignore[return-value]
 
 
 def arguments(node: Node) -> dict[str, Any]:
