@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +55,50 @@ class CompiledModel:
             return self._function(*args, **kwargs)
 
 
+def _by_itself(model: Any) -> Callable[..., Any]:
+    """The model as a function that shares nothing with other compilations, of the user's or of ours.
+
+    Dynamo keeps what it compiles, and counts it, per code object, and all instances of a class have the same ones. So
+    the function that Dynamo sees gets a copy of its code, and the model is traced as a part of it.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return model(*args, **kwargs)
+
+    call.__code__ = call.__code__.replace()  # a copy, even with nothing replaced
+    return call
+
+
+def _named_as_in(model: Any) -> Callable[[str], str]:
+    """Translates the name of an argument, `args[0]` or what is inside of it, to the one that the model has for it."""
+    try:
+        parameters = list(inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters)
+    except ValueError:  # a function that is not written in Python
+        parameters = []
+
+    def translate(name: str) -> str:
+        found = re.match(r"args\[(\d+)\](.*)", name)
+        return parameters[int(found[1])] + found[2] if found and int(found[1]) < len(parameters) else name
+
+    return translate
+
+
 def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerConfig | None = None) -> CompiledModel:
     """Compiles a module or function for inputs of the shapes and dtypes of `example_inputs`, for inference.
 
-    The example inputs are run once. Raises CompileError when the model cannot be captured as one graph, and
-    UnsupportedOpError when the graph has an op that the device does not run.
+    The example inputs are run once. Each call is independent of all others and of the user's own compilations.
+    Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
+    that the device does not run.
     """
     executors: list[Executor] = []
     config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # one binary or none
     options = BackendOptions(compiler_config=config)
+    observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 
     def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return compile_captured(gm, inputs, options, Observer(executors.append, flag=False))
+        return compile_captured(gm, inputs, options, observer)
 
-    function = torch.compile(model, backend=record, fullgraph=True, dynamic=False)
+    function = torch.compile(_by_itself(model), backend=record, fullgraph=True, dynamic=False)
     try:
         with torch.no_grad():
             function(*example_inputs)

@@ -92,7 +92,8 @@ def _aot(
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
         with without_mkldnn():
-            return _capture(gm, config, compile_one, ours)(gm, example_inputs)
+            names = [observer.input_name(source(node)) for node in gm.graph.find_nodes(op="placeholder")]
+            return _capture(names, config, compile_one, ours)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     except Exception as error:  # a shape that depends on values, a custom op without a fake form
@@ -105,16 +106,15 @@ def _aot(
 
 
 def _capture(
-    gm: GraphModule, config: CompilerConfig, compile_one: Callable[..., Any], errors: list[Exception]
+    names: Sequence[str], config: CompilerConfig, compile_one: Callable[..., Any], errors: list[Exception]
 ) -> Callable[..., Any]:
-    """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted."""
-    sources = [source(node) for node in gm.graph.nodes if node.op == "placeholder"]
+    """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted; inputs have `names`."""
     register_late_ops()
     buckets: dict[Any, tuple[int, ...]] = {}
     layouts: Layouts = {}
 
     def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        name_inputs(graph, sources)
+        name_inputs(graph, names)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):
             return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)

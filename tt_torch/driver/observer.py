@@ -31,6 +31,7 @@ class Observer:
     executor: Callable[[Executor], Any] = lambda executor: None  # each binary of the program, in its order
     graph: Callable[[GraphModule], Any] = lambda gm: None  # each graph, before it is known what runs on the host
     reached: Watch | None = None  # each form of each graph and of its parts, trials included
+    input_name: Callable[[str], str] = lambda name: name  # what messages call an input, from Dynamo's name of it
     flag: bool = True  # whether an output of the program may tell that its integers are exact, or a program of its own
     # Runs a whole graph with inputs of these roles; the driver then compiles nothing of it.
     take_graph: Callable[[GraphModule, Sequence[str], CompilerConfig], Runner] | None = None

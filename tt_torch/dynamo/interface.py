@@ -113,11 +113,11 @@ def source(placeholder: Node) -> str:
     return re.sub(r"^L\['(?:kwargs'\]\[')?(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
 
 
-def name_inputs(graph: GraphModule, sources: Sequence[str]) -> None:
+def name_inputs(graph: GraphModule, names: Sequence[str]) -> None:
     """Notes the names in the `source` of placeholders, for messages."""
     for node in graph.graph.nodes:
         if node.op == "placeholder" and isinstance(descriptor := node.meta.get("desc"), PlainAOTInput):
-            node.meta["source"] = sources[descriptor.idx]
+            node.meta["source"] = names[descriptor.idx]
 
 
 def _seeds_to_input(graph: torch.fx.Graph) -> int:

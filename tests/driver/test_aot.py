@@ -1,0 +1,73 @@
+"""compile_model: calls of it are independent, and arguments keep the names that the model has for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import tt_torch
+
+MANY = 12  # Dynamo gives up after eight compilations of one function
+
+
+class Scaled(nn.Module):
+    def __init__(self, size: int = 4) -> None:
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+
+    def forward(self, x: Tensor, scale: float = 2.0, **more: Tensor) -> Tensor:
+        return self.linear(x) * scale + sum(more.values())
+
+
+def test_many_shapes_of_one_model() -> None:
+    model = Scaled()
+    for n in range(1, MANY):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x))
+
+
+def test_many_instances_of_one_class() -> None:
+    x = torch.randn(2, 4)
+    models = [nn.Sequential(nn.Linear(4, n)) for n in range(1, MANY)]
+    compiled = [tt_torch.compile_model(model, (x,)) for model in models]
+    for model, program in zip(models, compiled, strict=True):
+        torch.testing.assert_close(program(x), model(x))
+
+
+def test_after_the_users_own_compilations_have_reached_the_limit() -> None:
+    model, x = Scaled(), torch.randn(3, 4)
+    own = torch.compile(model, backend="eager", dynamic=False)
+    for n in range(1, MANY):
+        own(torch.randn(n, 4))
+    torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x))
+    own(x)
+
+
+@pytest.mark.parametrize("args", [(), (3.0,)])
+@pytest.mark.parametrize("kwargs", [{}, {"more": torch.ones(4)}])
+def test_arguments_by_position_and_by_name(args: tuple, kwargs: dict[str, Any]) -> None:
+    model, x = Scaled(), torch.randn(3, 4)
+    program = tt_torch.compile_model(lambda x: model(x, *args, **kwargs), (x,))
+    torch.testing.assert_close(program(x), model(x, *args, **kwargs))
+
+
+def test_hooks_run() -> None:
+    model, x = Scaled(), torch.randn(3, 4)
+    model.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x))
+
+
+@pytest.mark.parametrize("function", [torch.neg, lambda *x: -x[0], lambda x, /: -x], ids=["C", "any", "positional"])
+def test_functions_whose_arguments_have_no_names(function: Any) -> None:
+    x = torch.randn(3)
+    torch.testing.assert_close(tt_torch.compile_model(function, (x,))(x), -x)
+
+
+def test_messages_have_the_models_names(recwarn: pytest.WarningsRecorder) -> None:
+    count = torch.tensor([3])
+    program = tt_torch.compile_model(lambda how_many: how_many * 2, (count,))
+    assert program(torch.tensor([2**40])) == 2**41
+    assert "how_many" in str(recwarn[-1].message)
