@@ -7,6 +7,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+import tt_torch.device._device  # noqa: F401 - defines the ops
+
 # Those that the kernel knows.
 ACTIVATIONS = {
     "": lambda x: x, "abs": torch.abs, "exp": torch.exp, "gelu": F.gelu, "hardsigmoid": F.hardsigmoid, "neg": torch.neg,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import torch
+from tt_torch.device.chips import index_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     from tt_torch.runtime import Device
 
     arch = CompilerConfig.from_env().arch
-    chip = Device.shared(arch, torch.accelerator._get_device_index(device, optional=True))
+    chip = Device.shared(arch, index_of(device))
     memory = chip.memory_stats()
     name = f"Tenstorrent {arch} (emulated)"
     return DeviceProperties(name, arch, memory["dram"]["total"], memory["l1"]["total"])

@@ -7,22 +7,19 @@ from typing import Any
 
 import torch
 
-from tt_torch.device import _device
-
-
-def _index(device: Any) -> int:
-    return torch.accelerator._get_device_index(device, optional=True)
+import tt_torch.device._device as native
+from tt_torch.device.chips import device_count, index_of
 
 
 def manual_seed(seed: int) -> None:
     """Seeds the generator of the current device."""
-    _device.manual_seed(-1, seed % 2**64)
+    native.manual_seed(-1, seed % 2**64)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seeds the generators of all devices; `torch.manual_seed` does this too."""
-    for index in range(_device.device_count()):
-        _device.manual_seed(index, seed % 2**64)
+    for index in range(device_count()):
+        native.manual_seed(index, seed % 2**64)
 
 
 def seed() -> int:
@@ -37,20 +34,20 @@ def seed_all() -> None:
 
 
 def initial_seed() -> int:
-    return _device.initial_seed(-1)
+    return native.initial_seed(-1)
 
 
 def get_rng_state(device: Any = "tt") -> torch.Tensor:
     """The generator's state, as a uint8 tensor on the CPU."""
-    return torch.frombuffer(bytearray(_device.rng_state(_index(device))), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(native.rng_state(index_of(device))), dtype=torch.uint8)
 
 
 def set_rng_state(new_state: torch.Tensor, device: Any = "tt") -> None:
-    _device.set_rng_state(_index(device), new_state.cpu().contiguous().numpy().tobytes())
+    native.set_rng_state(index_of(device), new_state.cpu().contiguous().numpy().tobytes())
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    return [get_rng_state(index) for index in range(_device.device_count())]
+    return [get_rng_state(index) for index in range(device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:

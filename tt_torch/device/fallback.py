@@ -1,0 +1,14 @@
+"""Ops that ran on the CPU because the device has no kernel for them."""
+
+from __future__ import annotations
+
+import tt_torch.device._device as native
+
+
+def fallback_counts() -> dict[str, int]:
+    """How often each op fell back since the counts were cleared: {"aten::linalg_qr.out": 2}."""
+    return native.fallback_counts()
+
+
+def clear_fallback_counts() -> None:
+    native.clear_fallback_counts()

@@ -1,0 +1,31 @@
+"""Streams and events of the device, which are PyTorch's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Event, Stream
+
+from tt_torch.device.chips import index_of
+
+__all__ = ["Event", "Stream", "current_stream", "set_stream", "stream", "synchronize"]
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits until the device has done all its work."""
+    torch.accelerator.synchronize(index_of(device))
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The current stream of a device; of the current device if none is given."""
+    return torch.accelerator.current_stream() if device is None else torch.accelerator.current_stream(index_of(device))
+
+
+def set_stream(stream: Stream) -> None:
+    torch.accelerator.set_stream(stream)
+
+
+def stream(stream: Stream) -> Stream:
+    """A context in which the stream is the current one."""
+    return stream
