@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -63,7 +66,7 @@ def test_moved_once(
         return cpu(x)
 
     def to_other(x: torch.Tensor, *arguments: object, **options: object) -> torch.Tensor:
-        moved["device"] += arguments == ("tt",)
+        moved["device"] += arguments == (torch.device("tt"),)
         return to(x, *arguments, **options)
 
     with pytest.warns(HostFallbackWarning):
@@ -75,3 +78,26 @@ def test_moved_once(
     monkeypatch.setattr(torch.Tensor, "to", to_other)
     torch.testing.assert_close(run(X), expected, rtol=1e-4, atol=1e-4)
     assert (moved["host"], moved["device"]) == (to_host, to_device)
+
+
+NOT_LOADED = """
+import sys, torch, tt_torch
+
+def compiled(function, x):
+    result = torch.compile(function, backend=tt_torch.backend)(x)
+    assert torch.allclose(result, function(x), atol=1e-4)
+    return "tt_torch.device" in sys.modules
+
+x = torch.eye(3) + 0.1
+print(compiled(lambda x: x + 1, x), compiled(lambda x: torch.linalg.eigvalsh(x + 1), x))
+print(compiled(lambda x: torch.linalg.eigvalsh(x + 1) @ (x * 2), x))
+print(compiled(lambda x: torch.linalg.eigvalsh((torch.linalg.eigvalsh(x) + 1).diag_embed()) * 2, x))
+"""
+
+
+def test_the_eager_device_is_loaded_where_something_stays_there() -> None:
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    run = [sys.executable, "-W", "ignore", "-c", NOT_LOADED]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "False", "True", "True"]

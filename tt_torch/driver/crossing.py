@@ -31,12 +31,17 @@ def _read_by(node: Node, calls: list[Node], is_view: Callable[[Node], bool]) -> 
     return any(user in calls or (is_view(user) and _read_by(user, calls, is_view)) for user in node.users)
 
 
-def _return_on_device(executor: Executor, position: int) -> None:
-    import tt_torch.device  # noqa: F401  # the device "tt", which PyTorch may have been told not to load
+def _eager_device() -> torch.device:
+    """The device "tt", whose name exists once the device is loaded; PyTorch may have been told not to load it."""
+    import tt_torch.device  # noqa: F401
 
+    return torch.device("tt")
+
+
+def _return_on_device(executor: Executor, position: int) -> None:
     compiled = executor.compiled
     devices = compiled.output_devices or [torch.device("cpu")] * len(compiled.output_dtypes)
-    compiled.output_devices = [*devices[:position], torch.device("tt"), *devices[position + 1 :]]
+    compiled.output_devices = [*devices[:position], _eager_device(), *devices[position + 1 :]]
 
 
 def _copy_to_host(
@@ -63,6 +68,6 @@ def _copy_to_device(graph: torch.fx.Graph, kept: set[Node], calls: list[Node], r
         if len(readers) < 2 or node in kept or node in resident:
             continue
         with graph.inserting_after(node):
-            moved = graph.call_method("to", (node, "tt"))
+            moved = graph.call_method("to", (node, _eager_device()))
         for reader in readers:
             reader.replace_input_with(node, moved)
