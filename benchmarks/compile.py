@@ -46,7 +46,8 @@ def _measure(name: str, side: str) -> dict:
     steps: dict[str, float] = {}
     if side == "tt":
         from tt_torch.config import BackendOptions
-        from tt_torch.driver.backend import Observer, compile_captured
+        from tt_torch.driver.backend import compile_captured
+        from tt_torch.driver.observer import Observer
 
         def backend(gm, example_inputs):
             observer = Observer(lambda executor: steps.update(executor.compiled.timings.steps))

@@ -169,7 +169,9 @@ def random_inputs(
     ]
 
 
-def _random_input(shape: Any, dtype: torch.dtype, floats: tuple, integers: tuple) -> torch.Tensor:
+def _random_input(
+    shape: Sequence[int], dtype: torch.dtype, floats: tuple[float, float], integers: tuple[int, int]
+) -> torch.Tensor:
     if dtype == torch.bool:
         return torch.randint(0, 2, tuple(shape), dtype=dtype)
     if not dtype.is_floating_point:

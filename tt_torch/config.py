@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from tt_torch.errors import ConfigError
 
@@ -46,7 +46,10 @@ class Kind:
     parse: Callable[[str], Any] = str
 
 
-def _require(condition: bool, value: Any) -> Any:
+T = TypeVar("T")
+
+
+def _require(condition: bool, value: T) -> T:
     if not condition:
         raise ValueError(value)
     return value
@@ -132,7 +135,7 @@ def _option(kind: Kind, default: Any, doc: str, env: str | None = None) -> Any:
     return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
 
 
-def _checked(field: dataclasses.Field, value: Any) -> Any:
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     """The normalised value of an option; ConfigError where its kind does not take it."""
     try:
         return field.metadata["kind"].check(value)
@@ -140,7 +143,7 @@ def _checked(field: dataclasses.Field, value: Any) -> Any:
         raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
 
 
-def _read(field: dataclasses.Field, text: str) -> Any:
+def _read(field: dataclasses.Field[Any], text: str) -> Any:
     """The value that an environment variable gives; the error names the variable."""
     kind = field.metadata["kind"]
     try:

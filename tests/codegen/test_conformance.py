@@ -18,7 +18,8 @@ from torch import nn
 import tt_torch
 from tt_torch.codegen import environment
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.backend import compile_captured
+from tt_torch.driver.observer import Observer
 
 pytestmark = [
     *(pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow),

@@ -12,8 +12,9 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
 from tt_torch.dynamo.buckets import round_up
 from tt_torch.errors import BucketError
 

@@ -11,8 +11,9 @@ from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 import tt_torch
 from tt_torch.config import BackendOptions
-from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
 
 
 def recording(function: Any, **options: Any) -> tuple[Any, list[Executor]]:

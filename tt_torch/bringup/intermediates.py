@@ -82,11 +82,11 @@ def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) ->
         names = [name for name in _NODE.findall(location) if name in nodes]
         seen.append((op, names[-1] if names else "", outputs))
 
-    executor.executable.set_callback(record)
+    executor.watched.set_callback(record)
     try:
         results = Executor.__call__(executor, inputs)
     finally:
-        executor.executable.set_callback(None)
+        executor.watched.set_callback(None)
     last = {name: i for i, (_, name, _) in enumerate(seen)}
     rows = [
         _row(op, nodes.get(name), outputs, golden.values.get(name) if last[name] == i else None)

@@ -13,8 +13,9 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
@@ -16,13 +17,13 @@ from torch._dynamo.exc import RestartAnalysis
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from tt_torch import runtime
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
-from tt_torch.driver.devices import default_device
+from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
@@ -40,6 +41,10 @@ from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
+# What Dynamo calls: tensors and numbers in, tensors and numbers out.
+Function = Callable[..., Any]
+# What AOTAutograd calls: it takes its inputs in a list, which it empties.
+Boxed = Callable[[list[Any]], Sequence[Any]]
 # Programs that a graph of changing sizes keeps.
 MOST_SHAPES = 64
 MANY_SHAPES = (
@@ -49,8 +54,8 @@ MANY_SHAPES = (
 
 
 def backend(
-    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions | Mapping[str, Any] | None = None
-) -> Any:
+    gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions | Mapping[str, Any] | None = None
+) -> Function:
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
@@ -70,8 +75,8 @@ def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptio
 
 
 def compile_captured(
-    gm: GraphModule, example_inputs: Sequence[Any], options: BackendOptions, observer: Observer = NOBODY
-) -> Callable[..., Any]:
+    gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions, observer: Observer = NOBODY
+) -> Function:
     """The backend with its options resolved."""
     config = options.compiler_config
     observer = asked_for(config, observer)
@@ -82,11 +87,11 @@ def compile_captured(
 
 def _aot(
     gm: GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     config: CompilerConfig,
     options: BackendOptions,
     observer: Observer,
-) -> Callable[..., Any]:
+) -> Function:
     """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
     ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
@@ -105,15 +110,13 @@ def _aot(
         return _wholly_on_host(gm, error)
 
 
-def _capture(
-    names: Sequence[str], config: CompilerConfig, compile_one: Callable[..., Any], errors: list[Exception]
-) -> Callable[..., Any]:
+def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function, errors: list[Exception]) -> Function:
     """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted; inputs have `names`."""
     register_late_ops()
-    buckets: dict[Any, tuple[int, ...]] = {}
+    buckets: dict[sympy.Symbol, tuple[int, ...]] = {}
     layouts: Layouts = {}
 
-    def compile_forward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         name_inputs(graph, names)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):
@@ -121,7 +124,7 @@ def _capture(
         buckets.update(symbols_of(graph, config.buckets))
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
-    def compile_backward(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def compile_backward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         roles = ["input"] * len(inputs)
         if not _is_symbolic(graph):
             return compile_one(graph, roles)
@@ -135,7 +138,7 @@ def _capture(
     )
 
 
-def _noting(errors: list[Exception], function: Callable[..., Any], *args: Any) -> Any:
+def _noting(errors: list[Exception], function: Callable[..., Function], *args: object) -> Function:
     """A call; its errors are kept in `errors`, but for a graph whose sizes depend on values."""
     try:
         return function(*args)
@@ -155,21 +158,21 @@ def _is_symbolic(gm: GraphModule) -> bool:
     )
 
 
-def _wholly_on_host(gm: GraphModule, error: Exception) -> Callable[..., Any]:
+def _wholly_on_host(gm: GraphModule, error: Exception) -> Function:
     whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
     warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
     return gm.forward
 
 
 def _specialized(
-    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
-) -> Callable[..., Any]:
+    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[object]], Function]
+) -> Function:
     """A program with symbolic sizes is compiled for each concrete set of them at its first call, and one that makes
     Python numbers of its inputs `numbers` (a position, a padding) for each of their values.
 
     Of more than MOST_SHAPES sets, those used longest ago are forgotten, and compiled again when they come back.
     """
-    programs: OrderedDict[Any, Callable[..., Any]] = OrderedDict()
+    programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
 
     def run(*inputs: Any) -> Any:
         values = {i: inputs[i].item() for i in numbers}
@@ -187,19 +190,20 @@ def _specialized(
     return run
 
 
-def _numbers(gm: GraphModule, inputs: Sequence[Any]) -> list[int]:
+def _numbers(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
     """Positions of the scalars among the inputs that are tensors and that the graph may make Python numbers of: all
     integers that it reads, and the floats that Dynamo has passed as tensors."""
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    scalars = [isinstance(v, torch.Tensor) and not (v.dim() or v.is_complex()) for v in inputs]
-    return [
-        i
-        for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True))
-        if scalars[i] and node.users and (not v.is_floating_point() or any(u.target == "item" for u in node.users))
-    ]
+    return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
 
 
-def _with_values(gm: GraphModule, values: Mapping[int, Any]) -> GraphModule:
+def _read(node: Node, value: object) -> bool:
+    if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
+        return False
+    return not value.is_floating_point() or any(user.target == "item" for user in node.users)
+
+
+def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:
     """The graph with constants in the place of some inputs, which stay inputs that nobody reads."""
     if not values:
         return gm
@@ -214,10 +218,10 @@ def _with_values(gm: GraphModule, values: Mapping[int, Any]) -> GraphModule:
     return gm
 
 
-def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def boxed(run: Boxed) -> Boxed:
     """Tells AOTAutograd that the function takes its inputs in a list, which it empties."""
 
-    def call(inputs: list[Any]) -> Any:
+    def call(inputs: list[Any]) -> Sequence[Any]:
         return run(inputs)
 
     call._boxed_call = True  # type: ignore[attr-defined]
@@ -238,7 +242,7 @@ def _compile(
     options: BackendOptions,
     observer: Observer,
     seen: int = 0,
-) -> Callable[..., Any]:
+) -> Function:
     """A graph, which is changed on the way, as a function of its inputs; views of one memory among its first `seen`
     outputs stay that."""
     (output,) = gm.graph.find_nodes(op="output")
@@ -286,7 +290,7 @@ def _runner(
     return ExactRunner(device_runner, eager, plan, resident, check)
 
 
-def _device(program: GraphModule, options: BackendOptions) -> Any:
+def _device(program: GraphModule, options: BackendOptions) -> Device:
     """The device that the options name, else the chip that the program's tensors are on."""
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]

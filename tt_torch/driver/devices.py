@@ -9,15 +9,33 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch
+
 from tt_torch import runtime
 from tt_torch.config import CompilerConfig
+
+
+class Program(Protocol):
+    """What an executor needs of a loaded program; `runtime.Executable` says what the arguments mean."""
+
+    inputs: list[runtime.TensorSpec]
+    outputs: list[runtime.TensorSpec]
+
+    def __call__(
+        self,
+        inputs: Sequence[torch.Tensor],
+        resident: frozenset[int] = ...,
+        output_dtypes: Sequence[torch.dtype | None] | None = ...,
+        output_strides: Sequence[tuple[int, ...] | None] | None = ...,
+        output_devices: Sequence[torch.device] | None = ...,
+    ) -> list[torch.Tensor]: ...
 
 
 class Device(Protocol):
     """What an executor needs of a device."""
 
-    def load(self, binary: bytes) -> Any:
-        """The first program of a binary, as runtime.Executable takes its inputs and returns its outputs."""
+    def load(self, binary: bytes) -> Program:
+        """The first program of a binary. Raises what `tt_torch.load` raises."""
 
     def close(self) -> None: ...
 

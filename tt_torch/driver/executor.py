@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from tt_torch import runtime
 from tt_torch.driver.compile import CompiledGraph
 from tt_torch.driver.devices import Device
+from tt_torch.errors import DeviceError
 
 # Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
 LARGEST_WATCHED = 1 << 14
@@ -34,6 +36,13 @@ class Executor:
         self.keep_arguments = False
         self._seen: dict[int, torch.Tensor] = {}
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
+
+    @property
+    def watched(self) -> runtime.Executable:
+        """The program, whose callback tells of each op. Raises DeviceError where a device has no such callback."""
+        if not isinstance(self.executable, runtime.Executable):
+            raise DeviceError("single ops can be watched on the emulated device only: leave out TT_TORCH_DEVICE")
+        return self.executable
 
     @property
     def binary(self) -> bytes:

@@ -68,12 +68,12 @@ class ProfiledExecutor(Executor):
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         watcher = _Watcher(self)
-        self.executable._impl.set_callback(watcher)  # the plain one: outputs are not copied
+        self.watched._impl.set_callback(watcher)  # the plain one: outputs are not copied
         try:
             with record_function(f"tt_torch graph {self.graph}"):
                 return super().__call__(inputs)
         finally:
-            self.executable.set_callback(None)
+            self.watched.set_callback(None)
             self.calls += 1
 
 

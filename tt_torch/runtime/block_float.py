@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tt_torch.runtime import DataType, _runtime
+import tt_torch.runtime._runtime as _runtime
+from tt_torch.runtime import DataType
 
 _TYPES = {"bfp8_b": DataType.BFP_BFloat8, "bfp4_b": DataType.BFP_BFloat4}
 

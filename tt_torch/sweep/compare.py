@@ -31,8 +31,9 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.backend import Observer, compile_captured
+from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, computing
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked

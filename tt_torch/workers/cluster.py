@@ -30,7 +30,8 @@ def run(items: Iterable[Item], address: str, limits: Limits) -> Iterator[tuple[I
     modules = sorted({item.call.partition(":")[0] for item in waiting})
     ray.init(address=address, log_to_driver=False)
     try:
-        lanes = min(len(waiting), int(ray.cluster_resources().get("CPU", 1)))
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        lanes = min(len(waiting), int(resources.get("CPU", 1)))
         remote = ray.remote(Lane).options(num_cpus=1, max_restarts=-1, max_task_retries=-1)
         pool = ActorPool([remote.remote(modules, limits) for _ in range(lanes)])
         yield from pool.map_unordered(lambda lane, item: lane.run.remote(item), waiting)
