@@ -21,7 +21,7 @@ import typer
 
 OTHERS = {"TT_TORCH_HOME", "TT_TORCH_DEVICE_COUNT", "TT_TORCH_LOG"}  # variables that are no options of the compiler
 SECONDS = 180  # for one process
-REBUILD = "run env/rebuild in a clone, or pip install . --force-reinstall --no-deps"
+REBUILD = "in a clone: rm env/venv/.build && source env/activate; else pip install --force-reinstall --no-deps tt-torch"
 REINSTALL = "in a clone: source env/activate; else pip install '{}'"
 
 
