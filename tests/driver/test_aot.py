@@ -66,6 +66,15 @@ def test_functions_whose_arguments_have_no_names(function: Any) -> None:
     torch.testing.assert_close(tt_torch.compile_model(function, (x,))(x), -x)
 
 
+def test_code_that_no_module_has() -> None:
+    """As in a program that runs by `exec`, for example a snippet of a page."""
+    defined: dict[str, Any] = {"__name__": "/no/module", "torch": torch, "shift": torch.ones(3)}
+    exec("def function(x): return torch.relu(x) + shift", defined)
+    exec("class Model(torch.nn.Module):\n  def forward(self, x): return function(x)", defined)
+    for model in (defined["function"], defined["Model"]()):
+        assert torch.equal(tt_torch.compile_model(model, (torch.ones(3),))(torch.ones(3)), torch.full((3,), 2.0))
+
+
 def test_messages_have_the_models_names(recwarn: pytest.WarningsRecorder) -> None:
     count = torch.tensor([3])
     program = tt_torch.compile_model(lambda how_many: how_many * 2, (count,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,14 +61,16 @@ def _by_itself(model: Any) -> Callable[..., Any]:
     """The model as a function that shares nothing with other compilations, of the user's or of ours.
 
     Dynamo keeps what it compiles, and counts it, per code object, and all instances of a class have the same ones. So
-    the function that Dynamo sees gets a copy of its code, and the model is traced as a part of it.
+    the function that Dynamo sees gets a copy of its code, and the model is traced as a part of it. The globals are
+    those of the model's code, because Dynamo imports other modules by name, and code from `exec` may have none.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return model(*args, **kwargs)
 
-    call.__code__ = call.__code__.replace()  # a copy, even with nothing replaced
-    return call
+    code = call.__code__.replace()  # a copy, even with nothing replaced
+    own = inspect.unwrap(model.forward if isinstance(model, torch.nn.Module) else model)
+    return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
 
 
 def _named_as_in(model: Any) -> Callable[[str], str]:

@@ -26,7 +26,7 @@ def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
 
 @decomposes(aten._pdist_forward.default)
 def pdist(x: Tensor, p: float = 2) -> Tensor:
-    """Of each row to the rows after it."""
+    """The p-norm of the difference of each row and every later row: shape (n * (n - 1) / 2,)."""
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1)
     return torch.linalg.vector_norm(x[first] - x[second], p, -1)
 
