@@ -1,20 +1,50 @@
-"""Interpolation in one to three dimensions, and its gradients: products with constant matrices."""
+"""Interpolation in one to three dimensions, and its gradients.
+
+Along a dimension, each new element is a weighted sum of a few old ones, its taps. On the device that is a product with
+a constant matrix. With it an infinity or a NaN reaches all elements of its row and column, also those whose weight for
+it is zero. Nearest neighbours are selected instead, which is exact, and so are the taps of a dimension so long that its
+matrix would take much memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 
-from tt_torch.dynamo.decompositions.per_dimension import apply, apply_transposed, one_hot
+from tt_torch.dynamo.decompositions.per_dimension import product
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
 
-# (old size, new size, whether the corners are aligned, scale factor or None) -> (new size, old size)
-MakeMatrix = Callable[[int, int, bool, float | None], Tensor]
+LARGEST = 1 << 22  # elements of a matrix: 16 MB
+
+
+@dataclass(frozen=True)
+class Taps:
+    """New element i is the sum over t of `weights[i, t]` times the old element at `places[i, t]`, of `size` old ones.
+
+    `places` (new, taps) are of int64, `weights` (new, taps) of float32.
+    """
+
+    size: int
+    places: Tensor
+    weights: Tensor
+
+    def matrix(self) -> Tensor | None:
+        """The taps as a matrix (new, size), None if that is too large. Many taps are never too many for a matrix."""
+        new, taps = self.places.shape
+        if taps <= 4 and new * self.size > LARGEST:
+            return None
+        return torch.zeros(new, self.size).scatter_add(1, self.places, self.weights)
+
+
+# (old size, new size, whether the corners are aligned, scale factor or None)
+MakeTaps = Callable[[int, int, bool, float | None], Taps]
 
 
 def _step(size: int, new: int, align: bool, factor: float | None) -> float:
@@ -25,27 +55,35 @@ def _step(size: int, new: int, align: bool, factor: float | None) -> float:
 
 
 def _centres(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    """Where new elements lie, counted in old ones."""
-    step, place = _step(size, new, align, factor), torch.arange(new, dtype=torch.float32)
-    return place * step if align else (place + 0.5) * step - 0.5
+    """Where new elements lie, counted in old ones. Eager multiplies and subtracts in float32 with one rounding, which
+    matters for long dimensions."""
+    step = torch.full((), _step(size, new, align, factor), dtype=torch.float32).to(torch.float64)
+    place = torch.arange(new, dtype=torch.float64)
+    return (place * step if align else (place + 0.5) * step - 0.5).to(torch.float32)
 
 
-def nearest_places(size: int, new: int, exact: bool, factor: float | None) -> Tensor:
-    place = torch.arange(new, dtype=torch.float32) + (0.5 if exact else 0.0)
-    return torch.floor(place * _step(size, new, False, factor)).to(torch.int64).clamp(max=size - 1)
+def _taps(size: int, places: Tensor, weights: Tensor) -> Taps:
+    """Neighbours beyond the border are the border."""
+    return Taps(size, places.to(torch.int64).clamp(0, size - 1), weights)
 
 
-def nearest(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    return one_hot(nearest_places(size, new, False, factor), size)
+def _nearest(exact: bool) -> MakeTaps:
+    def taps(size: int, new: int, align: bool, factor: float | None) -> Taps:
+        place = torch.arange(new, dtype=torch.float32) + (0.5 if exact else 0.0)
+        places = torch.floor(place * _step(size, new, False, factor)).unsqueeze(1)
+        return _taps(size, places, torch.ones(new, 1))
+
+    return taps
 
 
-def nearest_exact(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    return one_hot(nearest_places(size, new, True, factor), size)
+nearest, nearest_exact = _nearest(exact=False), _nearest(exact=True)
 
 
-def linear(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    centre = _centres(size, new, align, factor).clamp(0, size - 1)
-    return (1 - (centre.unsqueeze(1) - torch.arange(size)).abs()).clamp(min=0)
+def linear(size: int, new: int, align: bool, factor: float | None) -> Taps:
+    centre = _centres(size, new, align, factor).clamp(min=0)
+    first = torch.floor(centre)
+    share = centre - first
+    return _taps(size, torch.stack([first, first + 1], 1), torch.stack([1 - share, share], 1))
 
 
 def _cubic_weight(distance: Tensor, a: float) -> Tensor:
@@ -56,89 +94,163 @@ def _cubic_weight(distance: Tensor, a: float) -> Tensor:
     return torch.where(d <= 1, near, torch.where(d < 2, far, 0.0))
 
 
-def cubic(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    """Neighbours beyond the border are the border."""
+def cubic(size: int, new: int, align: bool, factor: float | None) -> Taps:
     centre = _centres(size, new, align, factor)
-    place = torch.floor(centre).unsqueeze(1) + torch.arange(-1, 3)
-    weight = _cubic_weight(centre.unsqueeze(1) - place, -0.75)
-    return (weight.unsqueeze(-1) * one_hot(place, size)).sum(1)
+    places = torch.floor(centre).unsqueeze(1) + torch.arange(-1, 3)
+    return _taps(size, places, _cubic_weight(centre.unsqueeze(1) - places, -0.75))
 
 
-def _antialiased(weight: Callable[[Tensor], Tensor], reach: float) -> MakeMatrix:
+def _antialiased(weight: Callable[[Tensor], Tensor], reach: float) -> MakeTaps:
     """A window as wide as the elements lie apart when the image gets smaller, its weights made to add up to one."""
 
-    def matrix(size: int, new: int, align: bool, factor: float | None) -> Tensor:
+    def taps(size: int, new: int, align: bool, factor: float | None) -> Taps:
         step = _step(size, new, align, factor)
         width = max(step, 1.0)
         centre = ((torch.arange(new, dtype=torch.float32) + 0.5) * step).unsqueeze(1)
         first = (centre - reach * width + 0.5).trunc().clamp(min=0)
         last = (centre + reach * width + 0.5).trunc().clamp(max=size)
-        place = torch.arange(size)
-        value = torch.where((place >= first) & (place < last), weight((place - centre + 0.5) / width), 0.0)
-        return value / value.sum(1, keepdim=True)
+        places = first + torch.arange(int(2 * reach * width) + 2)
+        weights = torch.where(places < last, weight((places - centre + 0.5) / width), 0.0)
+        return _taps(size, places, weights / weights.sum(1, keepdim=True))
 
-    return matrix
+    return taps
+
+
+def _lanczos_weight(distance: Tensor) -> Tensor:
+    """Source: C. Duchon, Lanczos Filtering in One and Two Dimensions, 1979."""
+    return torch.where(distance.abs() < 3, torch.sinc(distance) * torch.sinc(distance / 3), 0.0)
 
 
 linear_aa = _antialiased(lambda d: (1 - d.abs()).clamp(min=0), 1.0)
 cubic_aa = _antialiased(lambda d: _cubic_weight(d, -0.5), 2.0)
+lanczos_aa = _antialiased(_lanczos_weight, 3.0)
+
+# Whether eager goes by the sizes alone, whatever the factors that they were rounded from: given old and new sizes, and
+# the number of the dimension.
+Forgets = Callable[[Sequence[int], Sequence[int], int], bool]
 
 
-def _matrices(
-    make: MakeMatrix, sizes: Sequence[int], new: Sequence[int], align: bool, factors: Sequence[float | None]
-) -> list[Tensor]:
-    return [make(s, n, align, f) for s, n, f in zip(sizes, new, factors or [None] * len(new), strict=True)]
+def never(old: Sequence[int], new: Sequence[int], i: int) -> bool:
+    return False
 
 
-# Names of the ops, which `upsample_` and `_backward` belong to, and the matrix of each.
-SMOOTH = {
-    "upsample_linear1d": linear,
-    "upsample_bilinear2d": linear,
-    "upsample_trilinear3d": linear,
-    "upsample_bicubic2d": cubic,
-    "_upsample_bilinear2d_aa": linear_aa,
-    "_upsample_bicubic2d_aa": cubic_aa,
+def same(old: Sequence[int], new: Sequence[int], i: int) -> bool:
+    return new[i] == old[i]
+
+
+def all_same(old: Sequence[int], new: Sequence[int], i: int) -> bool:
+    return list(new) == list(old)
+
+
+def same_or_double(old: Sequence[int], new: Sequence[int], i: int) -> bool:
+    return new[i] in (old[i], 2 * old[i])
+
+
+# Names of the ops: their taps, and which factors eager forgets in them and in their `_backward`.
+SMOOTH: dict[str, tuple[MakeTaps, Forgets, Forgets]] = {
+    "upsample_linear1d": (linear, same, same),
+    "upsample_bilinear2d": (linear, same, same),
+    "upsample_trilinear3d": (linear, same, same),
+    "upsample_bicubic2d": (cubic, never, all_same),
+    "_upsample_bilinear2d_aa": (linear_aa, same, never),
+    "_upsample_bicubic2d_aa": (cubic_aa, same, never),
+    "_upsample_lanczos2d_aa": (lanczos_aa, same, never),
 }
-NEAREST = {f"upsample_nearest{n}d": nearest for n in (1, 2, 3)}
-NEAREST |= {f"_upsample_nearest_exact{n}d": nearest_exact for n in (1, 2, 3)}
+NEAREST: dict[str, tuple[MakeTaps, Forgets, Forgets]] = {
+    "upsample_nearest1d": (nearest, never, same_or_double),
+    "upsample_nearest2d": (nearest, same_or_double, same_or_double),
+    "upsample_nearest3d": (nearest, never, same_or_double),
+    "_upsample_nearest_exact1d": (nearest_exact, never, never),
+    "_upsample_nearest_exact2d": (nearest_exact, never, never),
+    "_upsample_nearest_exact3d": (nearest_exact, never, never),
+}
 
 
-def _smooth(make: MakeMatrix) -> Callable[..., Any]:
+def _every(
+    make: MakeTaps,
+    forgets: Forgets,
+    old: Sequence[int],
+    new: Sequence[int],
+    align: bool,
+    factors: Sequence[float | None],
+) -> list[Taps]:
+    """The taps of each dimension. Tracing leaves out the last factors when they are None."""
+    given = [*factors, *[None] * (len(new) - len(factors))]
+    known = [None if forgets(old, new, i) else factor for i, factor in enumerate(given)]
+    return [make(s, n, align, f) for s, n, f in zip(old, new, known, strict=True)]
+
+
+def _along(weights: Tensor, dim: int, rank: int) -> Tensor:
+    return weights.reshape([-1 if d == dim else 1 for d in range(rank)])
+
+
+def _chosen(x: Tensor, dim: int, taps: Taps) -> Tensor:
+    """Each element by its only tap."""
+    return x.index_select(dim, taps.places.squeeze(1))
+
+
+def _weighted(x: Tensor, dim: int, taps: Taps) -> Tensor:
+    if (matrix := taps.matrix()) is not None:
+        return product(x, dim, matrix)
+    pairs = zip(taps.places.unbind(1), taps.weights.unbind(1), strict=True)
+    parts = [x.index_select(dim, places) * _along(weights, dim, x.dim()) for places, weights in pairs]
+    return torch.stack(parts).sum(0)
+
+
+def _weighted_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
+    """The gradient of `_weighted` for its first operand."""
+    if (matrix := taps.matrix()) is not None:
+        return product(grad, dim, matrix.t())
+    result = grad.new_zeros([*grad.shape[:dim], taps.size, *grad.shape[dim + 1 :]])
+    for places, weights in zip(taps.places.unbind(1), taps.weights.unbind(1), strict=True):
+        result = result.index_add(dim, places, grad * _along(weights, dim, grad.dim()))
+    return result
+
+
+def _per_dimension(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
+    """One step per dimension behind the first two. The result lies in memory as eager's does: channels last if those
+    of `x` are."""
+    result = x
+    for dim, taps in enumerate(every, start=2):
+        result = step(result, dim, taps)
+    return result.contiguous(memory_format=suggest_memory_format(x))
+
+
+def _in_float32(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
+    return _per_dimension(x.to(torch.promote_types(x.dtype, torch.float32)), every, step).to(x.dtype)
+
+
+def _smooth(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
     def upsample(x: Tensor, new: Sequence[int], align: bool, *factors: float | None) -> Any:
         if not x.is_floating_point():
             return NotImplemented
-        return apply(x, _matrices(make, x.shape[2:], new, align, factors))
+        return _in_float32(x, _every(make, forgets, x.shape[2:], new, align, factors), _weighted)
 
     return upsample
 
 
-def _copied(exact: bool) -> Callable[..., Any]:
+def _selected(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
     def upsample(x: Tensor, new: Sequence[int], *factors: float | None) -> Tensor:
-        for i, (size, factor) in enumerate(zip(new, factors or [None] * len(new), strict=True)):
-            if size != x.shape[2 + i]:
-                x = x.index_select(2 + i, nearest_places(x.shape[2 + i], size, exact, factor))
-        return x
+        return _per_dimension(x, _every(make, forgets, x.shape[2:], new, False, factors), _chosen)
 
     return upsample
 
 
-def _smooth_backward(make: MakeMatrix) -> Callable[..., Any]:
+def _smooth_backward(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
     def backward(grad: Tensor, new: Sequence[int], old: Sequence[int], align: bool, *factors: float | None) -> Tensor:
-        return apply_transposed(grad, _matrices(make, old[2:], new, align, factors))
+        return _in_float32(grad, _every(make, forgets, old[2:], new, align, factors), _weighted_backward)
 
     return backward
 
 
-def _nearest_backward(make: MakeMatrix) -> Callable[..., Any]:
+def _selected_backward(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
     def backward(grad: Tensor, new: Sequence[int], old: Sequence[int], *factors: float | None) -> Tensor:
-        return apply_transposed(grad, _matrices(make, old[2:], new, False, factors))
+        return _in_float32(grad, _every(make, forgets, old[2:], new, False, factors), _weighted_backward)
 
     return backward
 
 
-for name, make in SMOOTH.items():
-    decomposes(getattr(aten, name).default)(_smooth(make))
-    decomposes(getattr(aten, f"{name}_backward").default)(_smooth_backward(make))
-for name, make in NEAREST.items():
-    decomposes(getattr(aten, name).default)(_copied(make is nearest_exact))
-    decomposes(getattr(aten, f"{name}_backward").default)(_nearest_backward(make))
+for table, forward, backward in ((SMOOTH, _smooth, _smooth_backward), (NEAREST, _selected, _selected_backward)):
+    for name, (make, forgets, forgets_backward) in table.items():
+        decomposes(getattr(aten, name).default)(forward(make, forgets))
+        decomposes(getattr(aten, f"{name}_backward").default)(backward(make, forgets_backward))

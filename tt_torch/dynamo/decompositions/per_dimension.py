@@ -10,24 +10,23 @@ import torch
 from torch import Tensor
 
 
+def product(x: Tensor, dim: int, matrix: Tensor) -> Tensor:
+    """`x` with dimension `dim` replaced, by a matrix of (new size, old size)."""
+    before, after = x.shape[:dim], x.shape[dim + 1 :]
+    rows = x.reshape(math.prod(before), x.shape[dim], math.prod(after))
+    matrix = matrix.to(x.dtype)
+    result = rows.squeeze(2) @ matrix.t() if math.prod(after) == 1 else torch.matmul(matrix, rows)
+    return result.reshape([*before, matrix.shape[0], *after])
+
+
 def apply(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
-    """`x` with its last dimensions replaced one by one, by a matrix of (new size, old size) each. Computes in float32,
-    gives the type of `x`."""
+    """`x` with its last dimensions replaced one by one. Computes in float32, gives the type of `x`."""
     first, result = x.dim() - len(matrices), x.to(torch.promote_types(x.dtype, torch.float32))
     for i, matrix in enumerate(matrices):
-        before, after = result.shape[: first + i], result.shape[first + i + 1 :]
-        rows = result.reshape(math.prod(before), result.shape[first + i], math.prod(after))
-        matrix = matrix.to(result.dtype)
-        product = rows.squeeze(2) @ matrix.t() if math.prod(after) == 1 else torch.matmul(matrix, rows)
-        result = product.reshape([*before, matrix.shape[0], *after])
+        result = product(result, first + i, matrix)
     return result.to(x.dtype)
 
 
 def apply_transposed(grad: Tensor, matrices: Sequence[Tensor]) -> Tensor:
     """The gradient of `apply` for its first operand."""
     return apply(grad, [m.t() for m in matrices])
-
-
-def one_hot(places: Tensor, size: int) -> Tensor:
-    """(..., size) with a one at each place; places outside count for the first or last."""
-    return (places.clamp(0, size - 1).unsqueeze(-1) == torch.arange(size)).to(torch.float32)
