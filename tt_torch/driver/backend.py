@@ -27,6 +27,7 @@ from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
+from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.control_flow import write_out
@@ -96,7 +97,7 @@ def _aot(
     ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
-        with without_mkldnn():
+        with without_mkldnn(), python_kernels.put_aside():
             names = [observer.input_name(source(node)) for node in gm.graph.find_nodes(op="placeholder")]
             return _capture(names, config, compile_one, ours)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
