@@ -19,7 +19,6 @@ from tt_torch.accuracy import calculate_pcc
 from tt_torch.errors import TTTorchError
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.link import link
-from tt_torch.wire.binary import tensor_refs
 from tt_torch.wire.decode import decode
 
 # Of the largest magnitude. tt-mlir sends some float32 ops through bf16, and no result is closer than that then.
@@ -56,9 +55,7 @@ def check_op(path: Path) -> tuple[bool, str]:
     )
     binary, executable = load(path)
     results = executable(inputs, output_dtypes=[want.dtype for want in wanted])
-    rounded = any(
-        ref["desc"]["layout"]["memory_desc"]["data_type"] == "BFloat16" for ref in tensor_refs(decode(binary))
-    )
+    rounded = any(tensor.dtype == "BFloat16" for tensor in tensors(decode(binary)))
     worst = max(error(got, want) for got, want in zip(results, wanted, strict=True))
     return worst <= (BFLOAT16 if rounded else FLOAT32), f"{worst:.1e} of the largest{', bf16' if rounded else ''}"
 

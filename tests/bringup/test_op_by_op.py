@@ -18,6 +18,7 @@ from tt_torch.bringup import op_by_op, worker
 from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.errors import OpByOpError
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 
@@ -159,9 +160,9 @@ def test_the_grid_of_a_sharded_tensor(field: str, ranges: list[tuple[int, int, i
     spec = {"core_range_set": {"core_ranges": cores}, "shape": [32, 64], "orientation": "RowMajor"}
     config = {"tensor_memory_layout": "BlockSharded", "buffer_type": "L1", field: spec}
     memory = {"data_type": "BFloat16", "tile_shape": {"y": 32, "x": 32}, "memory_config": config}
-    tensor = {"desc": {"shape": [192, 512], "layout": {"memory_desc": memory}}}
+    tensor = {"desc": {"shape": [192, 512], "layout": {"memory_desc": memory | {"storage_type": "Device"}}}}
     (program,) = decode(encode({"programs": [{"outputs": [tensor]}]}))["programs"]
-    assert worker.describe(program["outputs"][0]) == {
+    assert worker.describe(*facts.outputs(program)) == {
         "shape": [192, 512],
         "data_type": "BFloat16",
         "buffer_type": "L1",

@@ -21,7 +21,7 @@ import tt_torch
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.mlir.context import make_context
-from tt_torch.wire.binary import tensor_refs
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
 # Differences that are meant: field -> why. `*` as in file names.
@@ -93,14 +93,11 @@ def names(op: dict) -> dict[str, str]:
 
 
 def ops(message: dict) -> Iterator[Op]:
-    for program in message["programs"]:
-        for operation in program["operations"]:
-            ((name, op),) = operation["type"].items()
-            yield f"{name}.{op['type']}" if isinstance(op.get("type"), str) else name, op
+    yield from ((op.key, op.record) for program in message["programs"] for op in facts.ops(program))
 
 
-def signature(op: dict) -> list[tuple[list[int], str]]:
-    return [(r["desc"]["shape"], r["desc"]["layout"]["memory_desc"]["data_type"]) for r in tensor_refs(op)]
+def signature(op: dict) -> list[tuple[tuple[int, ...], str]]:
+    return [(tensor.shape, tensor.dtype) for tensor in facts.tensors(op)]
 
 
 def compare(theirs: dict, ours: dict) -> Iterator[tuple[str, Any, Any]]:

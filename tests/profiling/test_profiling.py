@@ -19,8 +19,8 @@ import tt_torch
 from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
-from tt_torch.wire.binary import device_ops
 from tt_torch.wire.decode import decode
+from tt_torch.wire.facts import device_ops
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 PROGRAM = """
@@ -42,12 +42,12 @@ def read(name: str) -> dict:
 
 
 def test_cost_of_a_linear_op() -> None:
-    (op,) = (op for name, op in device_ops(read("linear_relu.ttnn")) if name in ("LinearOp", "MatmulOp"))
-    cost = cost_of("MatmulOp", op, CHIPS["Wormhole_b0"])
+    (op,) = (op for op in device_ops(read("linear_relu.ttnn")) if op.name in ("LinearOp", "MatmulOp"))
+    cost = cost_of(op, CHIPS["Wormhole_b0"])
     passes = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}[cost.fidelity]
     assert cost.flops == 2 * 10 * 64 * 32
     assert cost.compute == pytest.approx(cost.flops * passes / 262.144e12)
-    tiles = {"read": 2 + 2 + ("bias" in op and op["bias"] is not None), "written": 1}  # 10x64, 64x32 (or 32x64), bias
+    tiles = {"read": 2 + 2 + (op.record.get("bias") is not None), "written": 1}  # 10x64, 64x32 (or 32x64), bias
     assert cost.dram_read == tiles["read"] * 4096 and cost.dram_written == tiles["written"] * 4096
     assert cost.seconds == cost.dram == pytest.approx((cost.dram_read + cost.dram_written) / 288e9)
 
@@ -60,7 +60,7 @@ def test_cost_of_a_linear_op() -> None:
     ],
 )
 def test_flops_of_known_models(name: str, flops: float) -> None:
-    assert sum(matrix_flops(*op) for op in device_ops(read(name))) == pytest.approx(flops, rel=0.02)
+    assert sum(matrix_flops(op) for op in device_ops(read(name))) == pytest.approx(flops, rel=0.02)
 
 
 def test_planned_memory_is_the_runtimes() -> None:

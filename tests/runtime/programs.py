@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tt_torch.wire.binary import header
 from tt_torch.wire.encode import encode
+from tt_torch.wire.facts import TILE
 from tt_torch.wire.schema import DEFAULT
 
 
@@ -11,7 +12,7 @@ def tensor_desc(shape, dtype="Float32", buffer="DRAM", tile=True):
     config = {"tensor_memory_layout": "Interleaved", "buffer_type": buffer}
     memory = {
         "storage_type": "Host" if buffer == "host" else "Device",
-        "tile_shape": {"y": 32, "x": 32} if tile else {"y": 1, "x": 1},
+        "tile_shape": {"y": TILE, "x": TILE} if tile else {"y": 1, "x": 1},
         "data_type": dtype,
     }
     if buffer != "host":

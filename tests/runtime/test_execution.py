@@ -8,7 +8,9 @@ import pytest
 import torch
 from programs import Maker, chain_of_adds
 
+from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.wire import facts
 
 
 def linear(dtype="Float32", weight_buffer="DRAM"):
@@ -78,19 +80,41 @@ def test_memory_statistics():
     assert executable.memory_stats()["l1_peak"] == 0
 
 
-@pytest.mark.parametrize(
-    "dtype, tile, page", [("Float32", True, 4096), ("BFloat16", True, 2048), ("BFP_BFloat8", True, 1088),
-                          ("BFP_BFloat4", True, 576), ("UInt8", True, 1024), ("Float32", False, 160)]
-)  # fmt: skip
-def test_physical_size(dtype, tile, page):
-    maker = Maker()
-    x = maker.input((1, 33), dtype, tile=tile)
-    device = Device()
+HELD = ["Float32", "BFloat16", "Int32", "UInt32", "UInt16", "UInt8", *facts.BLOCK_FLOATS.values()]
+
+
+def resident(dtype, shape, tile):
+    """A program's input as its binary describes it; its buffer (label, bytes), and all memory that it reserves."""
+    maker, device = Maker(), Device()
+    x = maker.input(shape, dtype, tile=tile)
     executable = Executable(Binary(maker.binary(x)), device=device)
-    value = torch.ones(1, 33, dtype=torch.uint8 if dtype == "UInt8" else torch.float32)
+    value = torch.ones(shape, dtype=torch.float32 if "Float" in dtype else torch.int32)
     assert torch.equal(executable([value], {0})[0], value.to(executable([value])[0].dtype))
-    assert device.memory_stats()["dram"]["allocated"] == 12 * page
-    assert device.memory_stats()["dram"]["live"][0][1] == page * (2 if tile else 1)
+    memory = device.memory_stats()["dram"]
+    return facts.tensor(x), memory["live"][0], memory["allocated"]
+
+
+@pytest.mark.parametrize("shape", [(64,), (33, 64), (2, 3, 33, 96)])
+@pytest.mark.parametrize(
+    ("dtype", "tile"), [*((d, True) for d in HELD), *((d, False) for d in HELD if d not in facts.BLOCK_BITS)]
+)
+def test_physical_size(dtype, tile, shape):
+    """The compiler and the tools count the bytes that the runtime allocates; rows of these shapes are aligned."""
+    tensor, (_, size), _ = resident(dtype, shape, tile)
+    assert size == tensor.bytes
+
+
+def test_pages_are_spread_over_banks_and_aligned():
+    tensor, (_, size), allocated = resident("BFP_BFloat8", (1, 33), True)
+    assert (tensor.bytes, size, allocated) == (2 * 1088, 2 * 1088, 12 * 1088)
+    tensor, (_, size), allocated = resident("Float32", (1, 33), False)
+    assert (tensor.bytes, size, allocated) == (132, 160, 12 * 160)
+
+
+@pytest.mark.parametrize("dtype", sorted({*facts.ELEMENT_BYTES, *facts.BLOCK_BITS} - {*HELD}))
+def test_what_a_device_cannot_hold(dtype):
+    with pytest.raises(UnsupportedBinaryError, match=f"cannot hold values of type {dtype}"):
+        resident(dtype, (32, 32), True)
 
 
 def test_callback_sees_every_op():

@@ -27,6 +27,7 @@ from tt_torch.driver.executor import Executor
 from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
 from tt_torch.files import write
 from tt_torch.mlir.context import make_context
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
 _REACHED = {
@@ -95,8 +96,8 @@ class _Record:
         message = decode(binary)
         (program,) = (p for p in message["programs"] if not p.get("private"))
         self.values["compiled_json"] = _plain({key: message[key] for key in ("schema_hash", "programs")})
-        for field in ("inputs", "outputs"):
-            self.values[f"{field[:-1]}_tensors"] = [describe(ref) for ref in program.get(field) or ()]
+        self.values["input_tensors"] = list(map(describe, facts.inputs(program)))
+        self.values["output_tensors"] = list(map(describe, facts.outputs(program)))
 
     def attempt(self, what: str, step: Callable[[], Any]) -> Any:
         """The step's result; None if it fails, which the record then tells."""
@@ -163,28 +164,15 @@ def _op_names(module: ir.Module) -> list[str]:
     return names[:-1]
 
 
-def describe(ref: dict[str, Any]) -> dict[str, Any]:
+def describe(tensor: facts.Tensor) -> dict[str, Any]:
     """A tensor of a binary in the words of op-by-op files."""
-    layout = ref["desc"]["layout"]
-    memory = layout["memory_desc"]
     return {
-        "shape": list(ref["desc"]["shape"]),
-        "data_type": memory["data_type"],
-        "buffer_type": (memory.get("memory_config") or {}).get("buffer_type", "SystemMemory"),
-        "layout": "Tile" if memory["tile_shape"] == {"y": 32, "x": 32} else "RowMajor",
-        "grid_shape": _grid(memory.get("memory_config") or {}),
+        "shape": list(tensor.shape),
+        "data_type": tensor.dtype,
+        "buffer_type": tensor.memory_config["buffer_type"] if tensor.memory_config else "SystemMemory",
+        "layout": tensor.page_layout,
+        "grid_shape": tensor.grid and list(tensor.grid),
     }
-
-
-def _grid(memory: dict[str, Any]) -> list[int] | None:
-    """[rows, columns] of the smallest rectangle around the cores that a sharded tensor lies on; None for a tensor
-    that is not sharded. Both corners of a core range on the wire belong to it."""
-    spec = memory.get("shard_spec") or memory.get("nd_shard_spec")
-    if not spec:
-        return None
-    ranges = spec["core_range_set"]["core_ranges"]
-    first, last = ([r[corner] for r in ranges] for corner in ("start_coord", "end_coord"))
-    return [max(c[axis] for c in last) - min(c[axis] for c in first) + 1 for axis in "yx"]
 
 
 def _plain(part: Any) -> Any:

@@ -214,14 +214,8 @@ def _family_rows() -> Iterator[tuple[str, str]]:
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row by key: the wire table, with `.member` where its field `type` tells functions apart."""
+    """Every row by the key of the op (`facts.key_of`)."""
     return {key: _parse(text) for key, text in {**dict(_family_rows()), **ROWS}.items()}
-
-
-def key_of(table: str, record: dict) -> str:
-    """The key of an op of a binary, e.g. "EltwiseUnaryOp.Relu"."""
-    kind = record.get("type")
-    return f"{table}.{kind}" if isinstance(kind, str) else table
 
 
 def _parse(text: str) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,10 @@ import numpy as np
 from tt_torch.codegen import calls
 from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import UnsupportedBinaryError
+from tt_torch.wire import facts
+from tt_torch.wire.messages import File, MemoryConfig, Record
+from tt_torch.wire.messages import Program as Described
 
-RESULTS = ("out", "output", "outputs", "result", "result_indices", "q_out", "k_out", "v_out")
 # Ops that are no calls: the device is an argument, constants are weights, cached functions are called.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
 # Names that a generated function has already.
@@ -28,7 +30,7 @@ class Tensor:
     shape: list[int]
     dtype: str  # wire names, as `layout`
     layout: str
-    memory_config: dict | None  # None on the host
+    memory_config: MemoryConfig | None  # None on the host
 
     def facts(self) -> dict[str, Any]:
         """As Python text, for the worker."""
@@ -98,20 +100,13 @@ def numpy_dtype(dtype: str) -> np.dtype:
     return np.dtype({"UInt32": "uint32", "Int32": "int32", "UInt16": "uint16", "UInt8": "uint8"}.get(dtype, "float32"))
 
 
-def from_message(message: dict) -> Program:
+def from_message(message: File) -> Program:
     """Raises UnsupportedBinaryError naming every op that calls.py does not describe."""
     programs = message["programs"]
-    unknown = calls.missing(
-        calls.key_of(table, record) for p in programs for table, record in _ops(p) if table not in STRUCTURE
-    )
+    unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
     if unknown:
         raise UnsupportedBinaryError(f"no call of the ttnn package is known for {', '.join(unknown)}")
     return _Reader(programs).read()
-
-
-def _ops(program: dict) -> Iterable[tuple[str, dict]]:
-    for op in program["operations"]:
-        yield from op["type"].items()
 
 
 def node_name(location: str) -> str:
@@ -121,7 +116,7 @@ def node_name(location: str) -> str:
 
 
 class _Reader:
-    def __init__(self, programs: list[dict]) -> None:
+    def __init__(self, programs: list[Described]) -> None:
         self.programs = programs
         self.tensors: dict[int, Tensor] = {}  # by id, which is unique in the binary
         self.constants: dict[str, tuple[Tensor, bytes]] = {}
@@ -132,66 +127,62 @@ class _Reader:
         functions = [self._function(p) for p in self.programs]
         return Program(sorted(functions, key=lambda f: not f.private), self.constants)
 
-    def _function(self, program: dict) -> Function:
+    def _function(self, program: Described) -> Function:
         self.tensors = {}
         self.taken = set(RESERVED)
-        inputs = [self._input(i, ref) for i, ref in enumerate(program.get("inputs") or [])]
+        inputs = [self._input(i, tensor) for i, tensor in enumerate(facts.inputs(program))]
         made = Function(program["name"], bool(program.get("private")), inputs, [])
-        last = {node_name(op["loc_info"]): i for i, op in enumerate(program["operations"])}
-        for i, op in enumerate(program["operations"]):
-            ((table, record),) = op["type"].items()
-            if table == "GetDeviceOp":
-                continue
-            made.statements.append(self._statement(table, record, op["loc_info"], last[node_name(op["loc_info"])] == i))
-        made.outputs = [self.tensors[ref["global_id"]].name for ref in program.get("outputs") or []]
+        ops = list(facts.ops(program))
+        last = {node_name(op.location): i for i, op in enumerate(ops)}
+        for i, op in enumerate(ops):
+            if op.name != "GetDeviceOp":
+                made.statements.append(self._statement(op, last[node_name(op.location)] == i))
+        made.outputs = [self.tensors[tensor.id].name for tensor in facts.outputs(program)]
         return made
 
-    def _input(self, index: int, ref: dict) -> Tensor:
-        return self._new(ref, self.weight_names.get(ref["global_id"]) or f"input_{index}")
+    def _input(self, index: int, tensor: facts.Tensor) -> Tensor:
+        return self._new(tensor, self.weight_names.get(tensor.id) or f"input_{index}")
 
-    def _statement(self, table: str, record: dict, location: str, final: bool) -> Statement:
-        key = calls.key_of(table, record)
-        base = node_name(location) or "value"
-        if table == "LoadCachedOp":
-            return self._load_cached(record, location)
-        if table == "ConstantOp":
-            return self._constant(record, location, base)
-        row = calls.rows()[key]
-        value = Call(row.function, tuple(self._arguments(row, record)))
+    def _statement(self, op: facts.Op, final: bool) -> Statement:
+        base = node_name(op.location) or "value"
+        if op.name == "LoadCachedOp":
+            return self._load_cached(op)
+        if op.name == "ConstantOp":
+            return self._constant(op, base)
+        row = calls.rows()[op.key]
+        value = Call(row.function, tuple(self._arguments(row, op.record)))
         function = row.function.rpartition(".")[2]
         name = base if final or function in base else f"{base}_{function}"
-        refs = [r for f in RESULTS for r in _listed(record.get(f))]
-        operands = [ref for _, ref in _operands(record)]
         # New tensors are filled by the host.
-        needs_host = not operands or not all(map(_on_device, [*operands, *refs]))
-        return Statement(key, location, [self._new(r, name) for r in refs], value, needs_host=needs_host)
+        needs_host = not op.operands or not all(t.on_device for t in (*op.operands, *op.results))
+        return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)
 
-    def _load_cached(self, record: dict, location: str) -> Statement:
-        callee = record["callee_name"]
-        arguments = [self.tensors[r["global_id"]].name for r in record.get("inputs") or []]
-        results = [self._new(r, callee.removeprefix("main_")) for r in record["outputs"]]
+    def _load_cached(self, op: facts.Op) -> Statement:
+        callee = op.record["callee_name"]
+        arguments = [self.tensors[tensor.id].name for tensor in op.operands]
+        results = self._results(op, callee.removeprefix("main_"))
         positional = (callee, names(arguments), "weights", "device")
         value = Call("cached", tuple(("", p) for p in positional))
-        needs_host = any(map(_on_device, record.get("inputs") or []))  # computed anew for what is no weight
-        return Statement("LoadCachedOp", location, results, value, callee, needs_host)
+        needs_host = any(tensor.on_device for tensor in op.operands)  # computed anew for what is no weight
+        return Statement(op.key, op.location, results, value, callee, needs_host)
 
-    def _constant(self, record: dict, location: str, base: str) -> Statement:
-        result = self._new(record["out"], f"{base}_constant")
+    def _constant(self, op: facts.Op, base: str) -> Statement:
+        (result,) = self._results(op, f"{base}_constant")
         key = f"constant_{len(self.constants)}"
-        self.constants[key] = (result, bytes(record["input"]))
-        if record.get("device"):
+        self.constants[key] = (result, bytes(op.record["input"]))
+        if op.record.get("device"):
             value: Call | Text = Call("ttnn.to_device", (("", f'weights["{key}"]'), ("", "device")))
         else:
             value = Text(f'weights["{key}"]')
-        return Statement("ConstantOp", location, [result], value, needs_host=True)
+        return Statement(op.key, op.location, [result], value, needs_host=True)
 
-    def _arguments(self, row: calls.Row, record: dict) -> Iterable[tuple[str, str | Call]]:
+    def _arguments(self, row: calls.Row, record: Record) -> Iterator[tuple[str, str | Call]]:
         for argument in row.arguments:
             value = self._value(argument, record)
             if value is not None or not argument.keyword:
                 yield argument.keyword, render(value)
 
-    def _value(self, argument: calls.Argument, record: dict) -> Any:
+    def _value(self, argument: calls.Argument, record: Record) -> Any:
         if argument.path[0].isupper():
             return Text(argument.path)
         value: Any = record
@@ -203,79 +194,61 @@ class _Reader:
 
     def _named(self, value: Any) -> Any:
         """Tensors by their names, the device by that of the argument."""
+        if facts.is_tensor(value):
+            return Text(self.tensors[value["global_id"]].name)
         if isinstance(value, dict) and "global_id" in value:
-            return Text(self.tensors[value["global_id"]].name if "desc" in value else "device")
+            return Text("device")
         return [self._named(v) for v in value] if isinstance(value, list) else value
 
-    def _new(self, ref: dict, name: str) -> Tensor:
+    def _results(self, op: facts.Op, name: str) -> list[Tensor]:
+        return [self._new(tensor, name) for tensor in op.results]
+
+    def _new(self, described: facts.Tensor, name: str) -> Tensor:
         unique, count = name, 1
         while unique in self.taken:
             unique, count = f"{name}_v{count}", count + 1
         self.taken.add(unique)
-        tensor = Tensor(unique, list(ref["desc"]["shape"]), **_placement(ref))
-        self.tensors[ref["global_id"]] = tensor
+        tensor = Tensor(unique, **_placement(described))
+        self.tensors[described.id] = tensor
         return tensor
 
 
-def _listed(value: Any) -> list[dict]:
-    return value if isinstance(value, list) else [value] if value else []
-
-
-def _placement(ref: dict) -> dict[str, Any]:
-    memory = ref["desc"]["layout"]["memory_desc"]
-    tiled = memory["tile_shape"] == {"y": 32, "x": 32}
+def _placement(tensor: facts.Tensor) -> dict[str, Any]:
     return {
-        "dtype": memory["data_type"],
-        "layout": "Tile" if tiled else "RowMajor",
-        "memory_config": memory.get("memory_config") if memory["storage_type"] == "Device" else None,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "layout": tensor.page_layout,
+        "memory_config": tensor.memory_config,
     }
 
 
-def _member(value: dict, name: str) -> Any:
+def _member(value: Record, name: str) -> Any:
     """A field; of a tensor also what its descriptor says, and of a union that of its one member."""
-    if "desc" in value:
-        return {"shape": value["desc"]["shape"], **_placement(value)}[name]
+    if facts.is_tensor(value):
+        return _placement(facts.tensor(value))[name]
     if name not in value and len(value) == 1:
         (inner,) = value.values()
         return inner.get(name) if isinstance(inner, dict) else None
     return value.get(name)
 
 
-def _weight_names(programs: list[dict]) -> dict[int, str]:
+def _weight_names(programs: list[Described]) -> dict[int, str]:
     """Names for the inputs that stay on the host, by id: the node that first reads one, and as what."""
     found: dict[int, str] = {}
     for program in programs:
         callers = _callers(programs, program["name"])
-        hosts = {r["global_id"]: r["global_id"] for r in program.get("inputs") or [] if not _on_device(r)}
-        for table, record, location in _records(program):
-            for field_name, ref in _operands(record):
-                if ref["global_id"] in hosts and table not in STRUCTURE:
+        hosts = {tensor.id: i for i, tensor in enumerate(facts.inputs(program)) if not tensor.on_device}
+        for op in facts.ops(program):
+            for field_name, tensor in facts.named_tensors(op.record) if op.name not in STRUCTURE else ():
+                if tensor.id in hosts:
                     kind = field_name if "weight" in field_name or "bias" in field_name else "weight"
-                    name = f"{node_name(location) or 'model'}_{kind.removesuffix('_tensor')}"
-                    found.setdefault(ref["global_id"], name)
-                    position = [r["global_id"] for r in program["inputs"]].index(ref["global_id"])
+                    name = f"{node_name(op.location) or 'model'}_{kind.removesuffix('_tensor')}"
+                    found.setdefault(tensor.id, name)
                     for caller in callers:
-                        found.setdefault(caller["inputs"][position]["global_id"], name)
+                        found.setdefault(caller.operands[hosts[tensor.id]].id, name)
     return found
 
 
-def _callers(programs: list[dict], name: str) -> list[dict]:
-    calls_of = (r for p in programs for t, r, _ in _records(p) if t == "LoadCachedOp")
-    return [r for r in calls_of if r["callee_name"] == name]
-
-
-def _records(program: dict) -> Iterable[tuple[str, dict, str]]:
-    for op in program["operations"]:
-        ((table, record),) = op["type"].items()
-        yield table, record, op["loc_info"]
-
-
-def _operands(record: dict) -> Iterable[tuple[str, dict]]:
-    for name, value in record.items():
-        for ref in _listed(value) if name not in RESULTS else ():
-            if isinstance(ref, dict) and "desc" in ref:
-                yield name, ref
-
-
-def _on_device(ref: dict) -> bool:
-    return ref["desc"]["layout"]["memory_desc"]["storage_type"] == "Device"
+def _callers(programs: list[Described], name: str) -> list[facts.Op]:
+    loads = (op for p in programs for op in facts.ops(p) if op.name == "LoadCachedOp")
+    return [op for op in loads if op.record["callee_name"] == name]

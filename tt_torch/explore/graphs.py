@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.errors import ModuleFormatError
-from tt_torch.profiling.cost_model import PlannedOp, place_of, planned, results
-from tt_torch.wire.binary import NOT_DEVICE_OPS, physical_bytes, tensor_refs
+from tt_torch.profiling.cost_model import PlannedOp, planned
+from tt_torch.wire import facts
+from tt_torch.wire.binary import first_chip
 from tt_torch.wire.decode import decode
+from tt_torch.wire.messages import Program
 
 Key = Callable[[dict[str, str]], Any]
 _NODE = re.compile(r'"([\w.]+): [\w.]+"')
@@ -52,25 +54,24 @@ def read_graphs(path: Path) -> list[Graph]:
     if path.suffix != ".ttnn":
         return _functions(data)
     binary = decode(data)
-    arch = binary["system_desc"]["chip_descs"][0]["arch"]
+    arch = first_chip(binary["system_desc"])["arch"]
     return [_program(program, arch) for program in binary["programs"]]
 
 
-def _program(program: dict[str, Any], arch: str) -> Graph:
+def _program(program: Program, arch: str) -> Graph:
     graph, plan = Graph(program["name"], True), planned(program, arch)
     made: dict[int, tuple[str, int]] = {}
-    for i, ref in enumerate(program.get("inputs") or ()):
-        graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(ref)]))
-        made[ref["global_id"]] = (f"input {i}", 0)
-    for operation in program.get("operations") or ():
-        for name, table in operation["type"].items():
-            if name not in ("DeallocateOp", "GetDeviceOp"):
-                node = _op(str(len(graph.nodes)), name, table, operation.get("loc_info", ""), made)
-                graph.nodes.append(node)
-                graph.measure(node, {"layout": _places(node)})
-                if name not in NOT_DEVICE_OPS:
-                    graph.measure(node, _measures(next(plan)))
-    sources = [made[ref["global_id"]] for ref in program.get("outputs") or ()]
+    for i, tensor in enumerate(facts.inputs(program)):
+        graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(tensor)]))
+        made[tensor.id] = (f"input {i}", 0)
+    for op in facts.ops(program):
+        if op.name not in ("DeallocateOp", "GetDeviceOp"):
+            node = _op(str(len(graph.nodes)), op, made)
+            graph.nodes.append(node)
+            graph.measure(node, {"layout": _places(node)})
+            if op.on_device:
+                graph.measure(node, _measures(next(plan)))
+    sources = [made[tensor.id] for tensor in facts.outputs(program)]
     graph.nodes.append(Node("results", "results", sources=sources))
     return graph
 
@@ -81,15 +82,14 @@ def node_of(location: str) -> str:
     return names[-1] if names else ""
 
 
-def _op(identity: str, name: str, table: dict[str, Any], location: str, made: dict[int, tuple[str, int]]) -> Node:
-    out = list(table.get("outputs") or ()) if name == "LoadCachedOp" else results(table)
-    read = [ref for ref in tensor_refs(table) if not any(ref is o for o in out)]
-    node = Node(identity, name, node_of(location))
-    node.attributes = {k: json.dumps(v) for k, v in table.items() if isinstance(v, str | int | float | list | tuple)
-                       and not list(tensor_refs(v))} | {"location": location}  # fmt: skip
-    node.sources = [made[ref["global_id"]] for ref in read if ref["global_id"] in made]
-    node.outputs = [_tensor(ref) for ref in out]
-    made.update({ref["global_id"]: (node.id, i) for i, ref in enumerate(out)})
+def _op(identity: str, op: facts.Op, made: dict[int, tuple[str, int]]) -> Node:
+    """The node of an op, whose results are entered into `made`: node and number of output by tensor."""
+    node = Node(identity, op.name, node_of(op.location))
+    node.attributes = {k: json.dumps(v) for k, v in op.record.items() if isinstance(v, str | int | float | list | tuple)
+                       and not facts.tensors(v)} | {"location": op.location}  # fmt: skip
+    node.sources = [made[tensor.id] for tensor in op.operands]
+    node.outputs = [_tensor(tensor) for tensor in op.results]
+    made.update({tensor.id: (node.id, i) for i, tensor in enumerate(op.results)})
     return node
 
 
@@ -109,10 +109,8 @@ def _measures(op: PlannedOp) -> dict[str, float | str]:
     }
 
 
-def _tensor(ref: dict[str, Any]) -> dict[str, str]:
-    memory = ref["desc"]["layout"]["memory_desc"]
-    tiled = memory["tile_shape"] == {"y": 32, "x": 32}
-    return _described(ref["desc"]["shape"], memory["data_type"], tiled, place_of(ref), physical_bytes(ref))
+def _tensor(tensor: facts.Tensor) -> dict[str, str]:
+    return _described(tensor.shape, tensor.dtype, tensor.tiled, tensor.place, tensor.bytes)
 
 
 def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size: int) -> dict[str, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from tt_torch.wire.binary import DATA_MOVEMENT, NOT_DEVICE_OPS, physical_bytes, tensor_refs
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place
+from tt_torch.wire.messages import Program
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
@@ -59,92 +59,71 @@ class OpCost:
 class PlannedOp:
     """An op as the binary has it: what does not change from call to call. Memory is that after the op, in bytes."""
 
-    name: str
-    table: dict[str, Any]
-    location: str
+    op: Op
     cost: OpCost
     dram: int
     l1: int
 
+    @property
+    def name(self) -> str:
+        return self.op.name
 
-def planned(program: dict[str, Any], arch: str) -> Iterator[PlannedOp]:
-    """The device ops of a program in order, with the memory that is allocated after each: inputs and results, until
-    their `deallocate`."""
-    live = {ref["global_id"]: ref for ref in program.get("inputs") or ()}
-    for operation in program.get("operations") or ():
-        for name, table in operation["type"].items():
-            made = table.get("outputs") if name == "LoadCachedOp" else results(table)
-            live |= {ref["global_id"]: ref for ref in made or () if "desc" in ref}
-            if name == "DeallocateOp":
-                live.pop(table["in"]["global_id"], None)
-            elif name not in NOT_DEVICE_OPS:
-                dram, l1 = (sum(physical_bytes(r) for r in live.values() if place_of(r) == p) for p in ("DRAM", "L1"))
-                yield PlannedOp(name, table, operation.get("loc_info", ""), cost_of(name, table, CHIPS[arch]), dram, l1)
+    @property
+    def location(self) -> str:
+        return self.op.location
 
 
-def cost_of(name: str, op: dict[str, Any], chip: Chip) -> OpCost:
+def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
+    """The device ops of a program in order, with the memory that is allocated after each."""
+    for op, held in allocations(program):
+        if op.on_device:
+            yield PlannedOp(op, cost_of(op, CHIPS[arch]), held["DRAM"], held["L1"])
+
+
+def cost_of(op: Op, chip: Chip) -> OpCost:
     """The cost of one op of a binary on a chip, all of whose cores take part."""
-    written = results(op)
-    read = [ref for ref in tensor_refs(op) if not any(ref is out for out in written)]
-    traffic = {place: [sum(physical_bytes(r) for r in refs if place_of(r) == place) for refs in (read, written)]
-               for place in ("DRAM", "L1")}  # fmt: skip
-    flops = matrix_flops(name, op)
-    fidelity = _fidelity(op, read) if flops else ""
+    read, written = bytes_by_place(op.operands), bytes_by_place(op.results)
+    flops = matrix_flops(op)
+    fidelity = _fidelity(op) if flops else ""
     if flops:
         compute = flops * _PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
     else:
-        compute = _vector_cycles(name, op, written) / (_VECTOR_LANES * chip.cores * chip.clock)
-    dram_read, dram_written = traffic["DRAM"]
-    dram, l1 = (dram_read + dram_written) / chip.dram, sum(traffic["L1"]) / (chip.l1 * chip.cores)
-    return OpCost(fidelity, flops, dram_read, dram_written, sum(traffic["L1"]), compute, dram, l1)
+        compute = _vector_cycles(op) / (_VECTOR_LANES * chip.cores * chip.clock)
+    dram_bytes, l1_bytes = (read[place] + written[place] for place in ("DRAM", "L1"))
+    dram, l1 = dram_bytes / chip.dram, l1_bytes / (chip.l1 * chip.cores)
+    return OpCost(fidelity, flops, read["DRAM"], written["DRAM"], l1_bytes, compute, dram, l1)
 
 
-def results(op: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tensors that an op makes."""
-    fields = [value for field, value in op.items() if field.startswith(("out", "result"))]
-    return list(tensor_refs(fields))
-
-
-def place_of(ref: dict[str, Any]) -> str:
-    """DRAM, L1 or host."""
-    memory = ref["desc"]["layout"]["memory_desc"].get("memory_config")
-    return (memory or {}).get("buffer_type", "host")
-
-
-def elements(ref: dict[str, Any]) -> int:
-    return math.prod(ref["desc"]["shape"])
-
-
-def matrix_flops(name: str, op: dict[str, Any]) -> int:
+def matrix_flops(op: Op) -> int:
     """Multiplications and additions of the ops that the matrix unit does; 0 for all others."""
-    if name in ("MatmulOp", "LinearOp"):
-        shape = op["a"]["desc"]["shape"]
-        return 2 * elements(op["out"]) * shape[-2 if op.get("transpose_a") and len(shape) > 1 else -1]
-    if name in ("Conv2dOp", "Conv3dOp"):
-        return 2 * elements(op["out"]) * op["in_channels"] // op["groups"] * math.prod(op["kernel_size"])
-    if name == "ConvTranspose2dOp":
-        return 2 * elements(op["input"]) * op["out_channels"] // op["groups"] * math.prod(op["kernel_size"])
-    if name == "ScaledDotProductAttentionOp":
-        return 4 * elements(op["query"]) * op["key"]["desc"]["shape"][-2]
+    record = op.record
+    if op.name in ("MatmulOp", "LinearOp"):
+        shape = op.tensor("a").shape
+        return 2 * op.tensor("out").elements * shape[-2 if record.get("transpose_a") and len(shape) > 1 else -1]
+    if op.name in ("Conv2dOp", "Conv3dOp", "ConvTranspose2dOp"):
+        tensor, channels = ("input", "out_channels") if op.name == "ConvTranspose2dOp" else ("out", "in_channels")
+        window = record[channels] // record["groups"] * math.prod(record["kernel_size"])
+        return 2 * op.tensor(tensor).elements * window
+    if op.name == "ScaledDotProductAttentionOp":
+        return 4 * op.tensor("query").elements * op.tensor("key").shape[-2]
     return 0
 
 
-def _fidelity(op: dict[str, Any], read: list[dict[str, Any]]) -> str:
+def _fidelity(op: Op) -> str:
     """What the file asks for, else all bits: two passes for the 8 of block floats, four for more."""
-    asked = (op.get("compute_config") or {}).get("math_fidelity")
+    asked = (op.record.get("compute_config") or {}).get("math_fidelity")
     if asked in _PASSES:
         return asked
-    types = {ref["desc"]["layout"]["memory_desc"]["data_type"] for ref in read}
-    return "HiFi2" if any(t.startswith("BFP_") for t in types) else "HiFi4"
+    return "HiFi2" if any(t.dtype in BLOCK_BITS for t in op.operands) else "HiFi4"
 
 
-def _vector_cycles(name: str, op: dict[str, Any], written: list[dict[str, Any]]) -> int:
+def _vector_cycles(op: Op) -> int:
     """Lane cycles: none for moving data, one per element for what is simple, twenty for what has exponentials."""
-    if name in DATA_MOVEMENT:
+    if op.name in DATA_MOVEMENT:
         return 0
-    per_element = _TRANSCENDENTAL if _is_transcendental(name, str(op.get("type", ""))) else 1
-    work = max([elements(ref) for ref in tensor_refs(op)] or [0])
-    return per_element * max(work, sum(map(elements, written)))
+    per_element = _TRANSCENDENTAL if _is_transcendental(op.name, str(op.record.get("type", ""))) else 1
+    work = max([t.elements for t in (*op.operands, *op.results)] or [0])
+    return per_element * max(work, sum(t.elements for t in op.results))
 
 
 def _is_transcendental(name: str, kind: str) -> bool:

@@ -6,14 +6,15 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tt_torch.files import write
-from tt_torch.profiling.cost_model import CHIPS, place_of, results
+from tt_torch.profiling.cost_model import CHIPS
 from tt_torch.profiling.session import OpRun, Session
-from tt_torch.wire.binary import tensor_refs
+from tt_torch.wire.facts import Tensor
+from tt_torch.wire.messages import Record
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
 
@@ -50,23 +51,21 @@ def write_csv(session: Session) -> Path:
 
 
 def _row(number: int, run: OpRun, session: Session) -> dict[str, Any]:
-    op, cost, chip = run.op, run.op.cost, CHIPS[session.arch]
+    op, cost, chip = run.op.op, run.op.cost, CHIPS[session.arch]
     ideal = cost.seconds
-    made = results(op.table)
-    read = [ref for ref in tensor_refs(op.table) if not any(ref is out for out in made)]
     return {
         "OP CODE": op.name,
         "OP TYPE": "tt_dnn_device",
         "GLOBAL CALL COUNT": number,
         "DEVICE ID": 0,
-        "ATTRIBUTES": json.dumps(_attributes(op.table)),
+        "ATTRIBUTES": json.dumps(_attributes(op.record)),
         "MATH FIDELITY": cost.fidelity,
         "CORE COUNT": chip.cores,
         "HOST START TS": run.begin,
         "HOST END TS": run.end,
         "HOST DURATION [ns]": run.end - run.begin,
-        **_tensors("INPUT", read),
-        **_tensors("OUTPUT", made),
+        **_tensors("INPUT", op.operands),
+        **_tensors("OUTPUT", op.results),
         "PM IDEAL [ns]": _ns(ideal),
         "PM COMPUTE [ns]": _ns(cost.compute),
         "PM BANDWIDTH [ns]": _ns(max(cost.dram, cost.l1)),
@@ -84,11 +83,11 @@ def _ns(seconds: float) -> str:
     return f"{seconds * 1e9:.1f}"
 
 
-def _attributes(table: dict[str, Any]) -> dict[str, Any]:
+def _attributes(record: Record) -> dict[str, Any]:
     plain = (str, int, float, bool)
     return {
         k: v
-        for k, v in table.items()
+        for k, v in record.items()
         if isinstance(v, plain) or (isinstance(v, list | tuple) and all(isinstance(x, plain) for x in v))
     }
 
@@ -96,23 +95,22 @@ def _attributes(table: dict[str, Any]) -> dict[str, Any]:
 _PARTS = ("W", "Z", "Y", "X", "LAYOUT", "DATATYPE", "MEMORY")
 
 
-def _tensors(way: str, refs: list[dict[str, Any]]) -> dict[str, Any]:
+def _tensors(way: str, tensors: Iterable[Tensor]) -> dict[str, int | str]:
     """W, Z, Y and X are the last four extents, padded with ones; more than four are multiplied into W."""
     return {
         f"{way}_{n}_{part}": value
-        for n, ref in enumerate(refs)
-        for part, value in zip(_PARTS, _tensor(ref), strict=True)
+        for n, tensor in enumerate(tensors)
+        for part, value in zip(_PARTS, _tensor(tensor), strict=True)
     }
 
 
-def _tensor(ref: dict[str, Any]) -> list[Any]:
-    shape = [1, 1, 1, 1, *ref["desc"]["shape"]]
+def _tensor(tensor: Tensor) -> list[int | str]:
+    shape = [1, 1, 1, 1, *tensor.shape]
     while len(shape) > 4:
         shape[:2] = [shape[0] * shape[1]]
-    memory = ref["desc"]["layout"]["memory_desc"]
-    layout = "TILE" if memory["tile_shape"] == {"y": 32, "x": 32} else "ROW_MAJOR"
-    kind = (memory.get("memory_config") or {}).get("tensor_memory_layout", "")
-    return [*shape, layout, memory["data_type"].upper(), f"DEV_0_{place_of(ref)}_{kind}".upper()]
+    layout = "TILE" if tensor.tiled else "ROW_MAJOR"
+    kind = tensor.memory_config["tensor_memory_layout"] if tensor.memory_config else ""
+    return [*shape, layout, tensor.dtype.upper(), f"DEV_0_{tensor.place}_{kind}".upper()]
 
 
 def write_trace(session: Session) -> Path:

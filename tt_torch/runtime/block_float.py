@@ -6,8 +6,9 @@ import numpy as np
 
 import tt_torch.runtime._runtime as _runtime
 from tt_torch.runtime import DataType
+from tt_torch.wire.facts import BLOCK_FLOATS, TILE
 
-_TYPES = {"bfp8_b": DataType.BFP_BFloat8, "bfp4_b": DataType.BFP_BFloat4}
+_TYPES = {name: getattr(DataType, dtype) for name, dtype in BLOCK_FLOATS.items()}
 
 
 def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
@@ -16,7 +17,7 @@ def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
 
 
 def unpack_tile(data: bytes, dtype: str) -> np.ndarray:
-    return np.array(_runtime.unpack_tile(data, _TYPES[dtype]), dtype=np.float32).reshape(32, 32)
+    return np.array(_runtime.unpack_tile(data, _TYPES[dtype]), dtype=np.float32).reshape(TILE, TILE)
 
 
 def round_to_blocks(values: np.ndarray, dtype: str) -> np.ndarray:

@@ -38,8 +38,8 @@ from tt_torch.driver.partition import HostFallbackWarning, computing
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
 from tt_torch.sweep.ties import same_but_for_ties
-from tt_torch.wire.binary import op_histogram
 from tt_torch.wire.decode import decode
+from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
 
 Arguments = tuple[tuple, dict[str, Any]]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tt_torch.errors import ConfigError
+from tt_torch.wire import facts
 from tt_torch.wire.as_json import as_json
-from tt_torch.wire.binary import cost, op_histogram, operands_and_results, peak_bytes, physical_bytes, place
+from tt_torch.wire.messages import ChipDesc, File, Program, SystemDesc, Version
 from tt_torch.wire.schema import load
 
 
-def text(name: str, size: int, message: dict) -> Iterator[str]:
+def text(name: str, size: int, message: File) -> Iterator[str]:
     """The lines for people."""
     yield f"{name}: {size:,} bytes, schema {message['schema_hash'][:8]}, {_origin(message)}"
     yield from _system(message["system_desc"])
@@ -22,17 +23,17 @@ def text(name: str, size: int, message: dict) -> Iterator[str]:
         return
     for i, program in enumerate(message["programs"]):
         yield from _program(i, program)
-    spent = cost(message)
+    spent = facts.cost(message)
     yield f"\n{spent.device_ops} device ops per call, {spent.bytes_moved:,} bytes moved"
-    for op, count in op_histogram(message).most_common():
+    for op, count in facts.op_histogram(message).most_common():
         yield f"  {count:5} {op}"
 
 
-def _version(part: dict) -> str:
-    return ".".join(str(part[name]) for name in ("major", "minor", "patch"))
+def _version(part: Version) -> str:
+    return f"{part['major']}.{part['minor']}.{part['patch']}"
 
 
-def _origin(message: dict) -> str:
+def _origin(message: File) -> str:
     """Which tt-mlir wrote the file, and whether it is another than the one that our table of the format is of."""
     table = load(message["schema_hash"])
     ours = (".".join(map(str, table.version)), table.git_hash)
@@ -43,7 +44,7 @@ def _origin(message: dict) -> str:
     return f"{written}; our table of this schema is of tt-mlir {ours[0]} ({ours[1][:8]})"
 
 
-def _system(desc: dict) -> Iterator[str]:
+def _system(desc: SystemDesc) -> Iterator[str]:
     chips = [desc["chip_descs"][i] for i in desc["chip_desc_indices"]]
     for (arch, grid, l1, channels, dram), count in Counter(map(_chip, chips)).items():
         yield (
@@ -55,45 +56,43 @@ def _system(desc: dict) -> Iterator[str]:
         yield f"links between chips: {links}"
 
 
-def _chip(desc: dict) -> tuple[str, str, int, int, int]:
+def _chip(desc: ChipDesc) -> tuple[str, str, int, int, int]:
     grid = f"{desc['grid_size']['y']}x{desc['grid_size']['x']}"
     return desc["arch"], grid, desc["l1_size"], desc["num_dram_channels"], desc["dram_channel_size"]
 
 
-def _program(index: int, program: dict) -> Iterator[str]:
+def _program(index: int, program: Program) -> Iterator[str]:
     private = ", private" if program.get("private") else ""
     yield f"\nprogram {program['name']} (number {index}, {len(program['operations'])} operations{private})"
-    for way in ("inputs", "outputs"):
-        for i, ref in enumerate(program.get(way) or ()):
-            yield f"  {way[:-1]} {i}: {_tensor(ref)}"
-    held = {way: Counter[str]() for way in ("inputs", "outputs")}
-    for way, places in held.items():
-        for ref in program.get(way) or ():
-            places[place(ref)] += physical_bytes(ref)
-    yield "  memory: " + "; ".join(
-        f"{what} {_places(places)}" for what, places in (*held.items(), ("peak on the device", peak_bytes(program)))
-    )
+    ways = {"input": facts.inputs(program), "output": facts.outputs(program)}
+    for way, tensors in ways.items():
+        for i, tensor in enumerate(tensors):
+            yield f"  {way} {i}: {_tensor(tensor)}"
+    held: dict[str, Mapping[str, int]] = {f"{way}s": facts.bytes_by_place(tensors) for way, tensors in ways.items()}
+    held["peak on the device"] = facts.peak_bytes(program)
+    yield "  memory: " + "; ".join(f"{what} {_places(places)}" for what, places in held.items())
 
 
-def _places(sizes: dict[str, int]) -> str:
+def _places(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{size:,} bytes of {where}" for where, size in sizes.items() if size) or "none"
 
 
-def _tensor(ref: dict) -> str:
-    memory = ref["desc"]["layout"]["memory_desc"]
-    tile = memory["tile_shape"]
-    layout = "row major" if (tile["y"], tile["x"]) == (1, 1) else f"{tile['y']}x{tile['x']} tiles"
-    shape = "x".join(map(str, ref["desc"]["shape"])) or "scalar"
-    return f"{memory['data_type']} {shape}, {layout} in {place(ref)}"
+def _tensor(tensor: facts.Tensor) -> str:
+    rows, columns = tensor.tile
+    layout = "row major" if tensor.tile == (1, 1) else f"{rows}x{columns} tiles"
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    return f"{tensor.dtype} {shape}, {layout} in {tensor.place}"
 
 
-def section(name: str, message: dict, brief: bool = False) -> Any:
+def section(name: str, message: File, brief: bool = False) -> Any:
     """A part of a file as `ttrt read --section NAME` of tt-mlir gives it; `brief` gives bytes by length and hash."""
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
     if "programs" not in message and name not in ("all", "version", "system_desc"):
         raise ConfigError("section", name, "all, version or system_desc for a system descriptor")
-    return SECTIONS[name](message if name == "op_stats" else as_json(message, _digest if brief else list))
+    if name == "op_stats":
+        return _op_stats(message)
+    return _OF_JSON[name](as_json(message, _digest if brief else list))
 
 
 def _digest(data: bytes) -> dict[str, Any]:
@@ -109,28 +108,28 @@ def _mesh_shapes(file: dict) -> list[dict[str, Any]]:
     return [{name: [shape["y"], shape["x"]] if shape else None} for name, shape in shapes]
 
 
-def _op_stats(file: dict) -> list[dict[str, Any]]:
+def _op_stats(file: File) -> list[dict[str, Any]]:
     """The ops of all programs; ttrt has the fields that are empty here, and leaves them empty, too."""
     return [
         {
-            "op_name": "ttnn." + re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Op")).lower(),
+            "op_name": "ttnn." + re.sub(r"(?<!^)(?=[A-Z])", "_", op.name.removesuffix("Op")).lower(),
             "framework_op_name": "",
             "dialect_op_name": "",
             "ttir_op_name": "",
-            "inputs": [_stats(ref) for ref in operands],
-            "outputs": [_stats(ref) for ref in results],
+            "inputs": list(map(_stats, op.operands)),
+            "outputs": list(map(_stats, op.results)),
             "attributes": {},
         }
         for program in file["programs"]
-        for name, operands, results in operands_and_results(program)
+        for op in facts.ops(program)
     ]
 
 
-def _stats(ref: dict) -> dict[str, Any]:
-    return {"shape": ref["desc"]["shape"]} | ref["desc"]["layout"]["memory_desc"]
+def _stats(tensor: facts.Tensor) -> dict[str, Any]:
+    return {"shape": list(tensor.shape), **tensor.memory}
 
 
-SECTIONS: dict[str, Callable[[dict], Any]] = {
+_OF_JSON: dict[str, Callable[[dict], Any]] = {
     "all": lambda file: file,
     "version": lambda file: {
         "version": _version(file["version"]),
@@ -142,5 +141,5 @@ SECTIONS: dict[str, Callable[[dict], Any]] = {
     "inputs": _by_program("inputs"),
     "outputs": _by_program("outputs"),
     "mesh_shape": _mesh_shapes,
-    "op_stats": _op_stats,
 }
+SECTIONS = (*_OF_JSON, "op_stats")

@@ -17,8 +17,10 @@ from torch_mlir import ir
 from torch_mlir.execution_engine import ExecutionEngine
 
 from tt_torch.errors import BinaryFormatError, EnvironmentMissingError
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
+from tt_torch.wire.messages import DynamicLib, Program
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LOCATION = re.compile(r"^#loc\w* = .*$", re.MULTILINE)
@@ -43,13 +45,13 @@ def link(binary: bytes) -> bytes:
         code = _compile(_cpu_module(message.get("mlir", {}).get("source", "")))
     except (ir.MLIRError, KeyError, IndexError) as error:  # text that is not what tt-mlir writes
         raise BinaryFormatError(f"the LLVM module of its host functions cannot be compiled: {error}") from error
-    library = [{"dylib_id": 0, "raw_file": code}]
-    return encode(message | {"programs": [program | {"dylibs": library} for program in message["programs"]]})
+    library: list[DynamicLib] = [{"dylib_id": 0, "raw_file": code}]
+    programs: list[Program] = [{**program, "dylibs": library} for program in message["programs"]]
+    return encode({**message, "programs": programs})
 
 
-def _libraries(program: dict) -> list[int]:
-    ops = (operation["type"] for operation in program["operations"])
-    return [op["CpuOp"]["dylib_id"] for op in ops if "CpuOp" in op]
+def _libraries(program: Program) -> list[int]:
+    return [op.record["dylib_id"] for op in facts.ops(program) if op.name == "CpuOp"]
 
 
 def _cpu_module(source: str) -> str:

@@ -6,21 +6,22 @@ It differs from a message in three points: a union's member is named in a field 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from tt_torch.wire.messages import File
 from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 Form = Callable[[bytes], Any]
 
 
-def as_json(message: dict, form: Form = list) -> dict[str, Any]:
+def as_json(message: File, form: Form = list) -> dict[str, Any]:
     """A whole file's message (`decode`) as `json.dumps` takes it; `form` gives what bytes become."""
     schema = load(message["schema_hash"])
     return _table(schema, schema.root, message, form)
 
 
-def _table(schema: Schema, table: str, message: dict, form: Form) -> dict[str, Any]:
+def _table(schema: Schema, table: str, message: Mapping[str, Any], form: Form) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field in schema.fields(table):
         if "utype" in (field.type, field.element):

@@ -16,9 +16,10 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 from tt_torch.errors import BinaryFormatError, SchemaError
+from tt_torch.wire.messages import File
 from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
@@ -27,7 +28,7 @@ _MAX_TABLES = 1_000_000  # as the FlatBuffers C++ verifier has it
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
 
 
-def decode(data: bytes | bytearray | memoryview) -> dict:
+def decode(data: bytes | bytearray | memoryview) -> File:
     """The message in the bytes of a file; `BinaryFormatError` says what is wrong with them and where."""
     data = bytes(data)
     root = _check_container(data)
@@ -42,7 +43,7 @@ def decode(data: bytes | bytearray | memoryview) -> dict:
         raise SchemaError(f"{error}; the file was written by tt-mlir of commit {commit}") from None
     if schema.file_ident.encode() != data[8:12]:
         raise BinaryFormatError(f"identifier {data[8:12]!r} does not go with schema {schema.hash[:8]}")
-    return _Reader(data).table(_plan(schema, schema.root), root)
+    return cast(File, _Reader(data).table(_plan(schema, schema.root), root))
 
 
 def _check_container(data: bytes) -> int:

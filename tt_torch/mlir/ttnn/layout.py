@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from torch_mlir import ir
 
-TILE = 32
-# Wire name of a data type -> bytes per element; block-float tiles hold 1024 mantissas and 64 shared exponents.
-ELEMENT_BYTES = {"Float32": 4, "BFloat16": 2, "UInt32": 4, "Int32": 4, "UInt16": 2, "UInt8": 1}
-BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8"}  # names that options use
-TILE_BYTES = {"BFP_BFloat8": 1088, "BFP_BFloat4": 576}
+from tt_torch.wire import facts
 
 
 @dataclass(frozen=True)
@@ -32,18 +27,14 @@ class Layout:
 
     @property
     def page_layout(self) -> str:
-        return "Tile" if self.tiled else "RowMajor"
+        return facts.page_layout(self.tiled)
 
     def with_(self, **changes: Any) -> Layout:
         return replace(self, **changes)
 
     def bytes(self, shape: list[int]) -> int:
-        """Physical size: the last two dimensions of tiled tensors are padded to 32."""
-        if not self.tiled:
-            return math.prod(shape) * ELEMENT_BYTES[self.dtype]
-        rows, columns = ([1, 1, *shape])[-2:]
-        tiles = math.prod(shape[:-2]) * -(-rows // TILE) * -(-columns // TILE)
-        return tiles * (TILE_BYTES.get(self.dtype) or TILE * TILE * ELEMENT_BYTES[self.dtype])
+        """Bytes in memory of a tensor of this shape."""
+        return facts.physical_bytes(self.dtype, self.tiled, shape)
 
 
 @cache

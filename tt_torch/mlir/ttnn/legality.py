@@ -19,7 +19,8 @@ from tt_torch.mlir import infer, ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.wire.facts import TILE
 
 VERSION = "0.81.1"
 FLOATS = frozenset({"Float32", "BFloat16", "BFP_BFloat8"})

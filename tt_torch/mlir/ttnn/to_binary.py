@@ -17,9 +17,10 @@ from tt_torch.mlir.context import brief
 from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
-from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.wire import binary
 from tt_torch.wire.encode import encode
+from tt_torch.wire.facts import TILE
 
 Message = dict[str, Any]
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip

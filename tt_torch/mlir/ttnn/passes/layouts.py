@@ -14,8 +14,9 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttir.constness import constant_values
-from tt_torch.mlir.ttnn.layout import BLOCK_FLOATS, Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
+from tt_torch.wire.facts import BLOCK_FLOATS
 
 # These take any layout: they are how layouts change.
 FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_config")

@@ -6,7 +6,6 @@ make or read stays in DRAM, and so does what the library refuses to make or to r
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torch_mlir import ir
@@ -16,6 +15,8 @@ from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import layout_of, with_layout
+from tt_torch.wire.binary import first_chip
+from tt_torch.wire.messages import SystemDesc
 
 ELEMENTWISE = [*ttir.UNARY, *ttir.UNARY_PREDICATES, *ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]
 NAMES = [*ELEMENTWISE, "where", "typecast", "clamp_scalar", "matmul", "linear", "softmax", "layer_norm", "rms_norm"]
@@ -24,14 +25,14 @@ FIT = {f"ttnn.{name}" for name in NAMES}
 SHARE = 0.5
 
 
-def budget(system: dict) -> int:
+def budget(system: SystemDesc) -> int:
     """Bytes of L1, over all cores of one chip, that intermediates may take."""
-    chip = system["chip_descs"][0]
-    cores = math.prod(chip["grid_size"].values())
+    chip = first_chip(system)
+    cores = chip["grid_size"]["y"] * chip["grid_size"]["x"]
     return int(SHARE * cores * (chip["l1_size"] - chip["l1_unreserved_base"]))
 
 
-def place_in_l1(module: ir.Module, system: dict) -> None:
+def place_in_l1(module: ir.Module, system: SystemDesc) -> None:
     limit = budget(system)
     with module.context, ir.Location.unknown():
         operations = [op.operation for op in main(module).regions[0].blocks[0].operations]

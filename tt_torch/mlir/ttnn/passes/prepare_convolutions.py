@@ -9,7 +9,8 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
-from tt_torch.mlir.ttnn.layout import BLOCK_FLOATS, Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.wire.facts import BLOCK_FLOATS
 
 PREPARED = ("ttnn.prepare_conv2d_weights", "ttnn.prepare_conv2d_bias")
 INTERLEAVED_DRAM = {"tensor_memory_layout": "Interleaved", "buffer_type": "DRAM"}

@@ -8,8 +8,9 @@ from typing import Any
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn import legality
-from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, workaround
+from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.scaled_dot_product_attention")

@@ -11,8 +11,9 @@ from torch_mlir import ir
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn import legality
-from tt_torch.mlir.ttnn.layout import TILE, Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.avg_pool2d")

@@ -1,0 +1,177 @@
+"""Sizes, operands, results and costs that are read from messages, against the reference compiler's own."""
+
+import gzip
+import re
+import typing
+
+import pytest
+
+from tt_torch.errors import BinaryFormatError
+from tt_torch.wire import messages, schema
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
+from tt_torch.wire.facts import (
+    BLOCK_BITS,
+    ELEMENT_BYTES,
+    Cost,
+    allocations,
+    cost,
+    device_ops,
+    named_tensors,
+    op_histogram,
+    ops,
+    peak_bytes,
+    physical_bytes,
+    tensor,
+    tensors,
+)
+from wire.messages import DATA, REFERENCES
+
+REFERENCE = {path.stem: path for path in REFERENCES}
+TABLES = [name for name in schema.known() if name.startswith("ttnn")]
+
+
+def reference(name):
+    return decode(REFERENCE[name].read_bytes())
+
+
+def ref(number, shape=(32, 32), dtype="Float32", buffer="DRAM", tile=32):
+    memory = {"storage_type": "Device" if buffer else "Host", "data_type": dtype, "tile_shape": {"y": tile, "x": tile}}
+    if buffer:
+        memory["memory_config"] = {"tensor_memory_layout": "Interleaved", "buffer_type": buffer}
+    return {"global_id": number, "desc": {"shape": list(shape), "layout": {"memory_desc": memory}}}
+
+
+def test_cost_counts_what_a_call_does():
+    """linear_relu: const-eval, load_cached, get_device and deallocate are left out."""
+    message = reference("linear_relu")
+    assert op_histogram(message) == {
+        "ToLayoutOp": 3, "PermuteOp": 1, "MatmulOp": 1, "EltwiseBinaryOp.Multiply": 2, "ReshapeOp": 1,
+        "EltwiseBinaryOp.Add": 1, "EltwiseUnaryOp.Relu": 1,
+    }  # fmt: skip
+    tile = 32 * 32 * 4
+    layouts = 10 * 64 * 4 + 2 * tile + 32 * 64 * 4 + 2 * tile + 32 * 4 + tile
+    tiles = 4 + 5 + 3 + 3 + 2 + 3 + 2  # permute, matmul, multiply, multiply, reshape, add, relu
+    assert cost(message) == Cost(device_ops=10, data_movement=5, bytes_moved=layouts + tiles * tile)
+
+
+@pytest.mark.parametrize(
+    ("model", "ops", "moves", "megabytes"),
+    [
+        ("resnet50_b1", 392, 56, 845),
+        ("bert_base_b1_s128", 1168, 218, 2536),
+        ("llama_2l_2048_b1_s128", 150, 63, 1224),
+    ],
+)
+def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
+    """Its binaries with texts, private programs and deallocations taken out, and the published figures."""
+    counted = cost(decode(gzip.decompress((DATA / f"{model}.ttnn.gz").read_bytes())))
+    assert (counted.device_ops, counted.data_movement) == (ops, moves)
+    assert round(counted.bytes_moved / 1e6) == megabytes
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tile", "size"),
+    [
+        ("Float32", 1, 3 * 33 * 40 * 4),
+        ("BFloat16", 32, 3 * 2 * 2 * 2048),
+        ("BFP_BFloat8", 32, 3 * 2 * 2 * 1088),
+        ("BFP_BFloat4", 32, 3 * 2 * 2 * 576),
+        ("BFP_BFloat2", 32, 3 * 2 * 2 * 320),
+        ("UInt8", 32, 3 * 2 * 2 * 1024),
+    ],
+)
+def test_physical_bytes(dtype, tile, size):
+    """tests/runtime/test_execution.py compares them with what the runtime allocates."""
+    assert tensor(ref(1, (3, 33, 40), dtype, tile=tile)).bytes == size
+
+
+def test_row_major_block_floats():
+    with pytest.raises(BinaryFormatError, match="BFP_BFloat8 is row major"):
+        physical_bytes("BFP_BFloat8", False, (32, 32))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_data_type_has_a_size(name):
+    types = schema.load(name.rpartition("_")[2]).enum("tt.target.DataType").values
+    assert set(types) == {*ELEMENT_BYTES, *BLOCK_BITS}
+
+
+def test_a_tensor_is_found_wherever_it_is():
+    one = ref(1)
+    part = {"a": one, "b": [one, {"c": one}], "d": 1, "device": {"global_id": 1}}
+    assert [field for field, _ in named_tensors(part)] == ["a", "b", "c"]
+    assert tensors(part) == [tensor(one)] * 3
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_results_are_the_fields_that_are_called_so(name):
+    """What tells results from operands is that nothing has named them before; the names of fields say the same."""
+    for program in reference(name)["programs"]:
+        for op in ops(program):
+            by_name = {True: [], False: []}
+            for field, found in named_tensors(op.record):
+                by_name[bool(re.fullmatch(r"out|\w+_out|outs|output|outputs|result\w*", field))].append(found)
+            assert (list(op.results), list(op.operands)) == (by_name[True], by_name[False]), op.name
+
+
+def heads():
+    """A message whose one op has three results."""
+    query = {"in": ref(1, (1, 32, 96)), "q_out": ref(2, buffer="L1"), "k_out": ref(3), "v_out": ref(4), "num_heads": 1}
+    types = [{"SplitQueryKeyValueAndSplitHeadsOp": query}, {"DeallocateOp": {"in": ref(1, (1, 32, 96))}}]
+    program = {"name": "main", "inputs": [ref(1, (1, 32, 96))], "operations": [{"type": t} for t in types]}
+    return decode(encode({"programs": [program]}))
+
+
+def test_allocations_follow_results_and_deallocations():
+    (program,) = heads()["programs"]
+    held = [(op.name, dict(sizes)) for op, sizes in allocations(program)]
+    tile = 4096
+    assert held == [
+        ("SplitQueryKeyValueAndSplitHeadsOp", {"DRAM": 5 * tile, "L1": tile}),
+        ("DeallocateOp", {"DRAM": 2 * tile, "L1": tile}),
+    ]
+    assert peak_bytes(program) == {"DRAM": 5 * tile, "L1": tile}
+    assert [op.name for op in device_ops(heads())] == ["SplitQueryKeyValueAndSplitHeadsOp"]
+
+
+def test_the_peak_of_a_program_without_ops():
+    inputs = [ref(1), ref(1), ref(2, buffer="")]
+    assert peak_bytes({"name": "main", "private": False, "inputs": inputs}) == {"DRAM": 4096}
+
+
+# Types of messages that have the name of a table or struct, as which they must have fields of the schema.
+DECLARED = {name: kind for name, kind in vars(messages).items() if typing.is_typeddict(kind)}
+NAMES = {"File": "TTNNBinary"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("declared", DECLARED)
+def test_types_of_messages_have_fields_of_the_schema(name, declared):
+    table = schema.load(name.rpartition("_")[2])
+    kind = DECLARED[declared]
+    known = {full.rpartition(".")[2]: full for full in (*table._tables, *table._structs)}
+    full = known[NAMES.get(declared, declared)]
+    fields = {f.name for f in (table.struct(full).fields if table.is_struct(full) else table.fields(full))}
+    assert kind.__required_keys__ | kind.__optional_keys__ <= fields
+    if table.is_struct(full):
+        assert kind.__required_keys__ == fields
+
+
+def conforms(value, kind):
+    """Asserts that a part of a message has the declared type, and all required fields where that is a table."""
+    if typing.is_typeddict(kind):
+        assert kind.__required_keys__ <= set(value)
+        for field, of in typing.get_type_hints(kind).items():
+            if field in value:
+                conforms(value[field], of)
+    elif typing.get_origin(kind) is list:
+        for item in value:
+            conforms(item, *typing.get_args(kind))
+    else:
+        assert isinstance(value, typing.get_origin(kind) or kind)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_files_are_of_the_declared_types(name):
+    conforms(reference(name), messages.File)

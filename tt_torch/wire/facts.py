@@ -1,0 +1,267 @@
+"""What a message says about tensors and ops, and what follows: sizes, operands and results, costs, memory.
+
+Whoever asks such a thing of a binary asks here, and nobody else reads the tables of tensors and ops for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from tt_torch.errors import BinaryFormatError
+from tt_torch.wire.messages import File, MemoryConfig, MemoryDesc, Program, Record, TensorRef
+
+TILE = 32  # rows, and columns, of a tile
+# Bytes of an element, by data type.
+ELEMENT_BYTES = {
+    "Float32": 4, "Float16": 2, "BFloat16": 2, "UInt32": 4, "Int32": 4, "UInt16": 2, "UInt8": 1,
+    "Float64": 8, "Int64": 8, "UInt64": 8, "Int16": 2, "Int8": 1, "Bool": 1,
+}  # fmt: skip
+# Block floats have bits of their own for each element, and a byte of exponent for each 16 of them. Tiles only.
+BLOCK_BITS = {
+    "BFP_BFloat8": 8, "BFP_BFloat4": 4, "BFP_BFloat2": 2, "BFP_Float8": 8, "BFP_Float4": 4, "BFP_Float2": 2,
+}  # fmt: skip
+BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # by the names that options use
+
+# Bookkeeping: what a call does besides running device ops on tensors.
+NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
+# Ops that only place, reorder, copy or convert elements.
+DATA_MOVEMENT = frozenset({
+    "AssignOp", "BitcastConvertOp", "ConcatOp", "CopyOp", "FromDeviceOp", "PadOp", "PermuteOp",
+    "RepeatInterleaveOp", "RepeatOp", "ReshapeOp", "SliceOp", "ToDeviceOp", "ToLayoutOp",
+    "ToMemoryConfigOp", "TransposeOp", "TypecastOp",
+})  # fmt: skip
+
+
+def physical_bytes(dtype: str, tiled: bool, shape: Iterable[int]) -> int:
+    """Bytes in memory of a tensor; in tiles, its last two dimensions are padded to multiples of 32.
+
+    The device aligns each row of a row-major tensor to 32 bytes, which is not counted. Raises BinaryFormatError for
+    block floats that are row major.
+    """
+    if not tiled and dtype in BLOCK_BITS:
+        raise BinaryFormatError(f"a tensor of {dtype} is row major; block floats are stored in tiles")
+    if not tiled:
+        return math.prod(shape) * ELEMENT_BYTES[dtype]
+    *outer, rows, columns = [1, 1, *shape]
+    tiles = math.prod(outer) * math.ceil(rows / TILE) * math.ceil(columns / TILE)
+    if dtype in BLOCK_BITS:
+        return tiles * TILE * TILE * (BLOCK_BITS[dtype] * 2 + 1) // 16
+    return tiles * TILE * TILE * ELEMENT_BYTES[dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor of a program; `memory` is its MemoryDesc as it is in the message."""
+
+    id: int
+    shape: tuple[int, ...]
+    memory: MemoryDesc
+
+    @property
+    def dtype(self) -> str:
+        """The wire's name: "Float32", "BFP_BFloat8"."""
+        return self.memory["data_type"]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a tile; (1, 1) where the tensor is row major."""
+        return self.memory["tile_shape"]["y"], self.memory["tile_shape"]["x"]
+
+    @property
+    def tiled(self) -> bool:
+        return self.tile == (TILE, TILE)
+
+    @property
+    def page_layout(self) -> str:
+        """The wire's name of the layout: "Tile" or "RowMajor"."""
+        return page_layout(self.tiled)
+
+    @property
+    def on_device(self) -> bool:
+        return self.memory["storage_type"] == "Device"
+
+    @property
+    def memory_config(self) -> MemoryConfig | None:
+        """Where in device memory; None for a tensor on the host."""
+        return self.memory.get("memory_config") if self.on_device else None
+
+    @property
+    def place(self) -> str:
+        """The buffer type of device memory ("DRAM", "L1"), or "host"."""
+        return self.memory_config["buffer_type"] if self.memory_config else "host"
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the smallest rectangle around the cores that a sharded tensor lies on; None for a tensor
+        that is not sharded."""
+        config = self.memory_config
+        spec = config and (config.get("shard_spec") or config.get("nd_shard_spec"))
+        if not spec:
+            return None
+        ranges = spec["core_range_set"]["core_ranges"]
+        first, last = [r["start_coord"] for r in ranges], [r["end_coord"] for r in ranges]
+        rows = max(c["y"] for c in last) - min(c["y"] for c in first) + 1
+        return rows, max(c["x"] for c in last) - min(c["x"] for c in first) + 1
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return physical_bytes(self.dtype, self.tiled, self.shape)
+
+
+def page_layout(tiled: bool) -> str:
+    return "Tile" if tiled else "RowMajor"
+
+
+def tensor(ref: TensorRef) -> Tensor:
+    return Tensor(ref["global_id"], tuple(ref["desc"]["shape"]), ref["desc"]["layout"]["memory_desc"])
+
+
+def is_tensor(part: object) -> TypeGuard[TensorRef]:
+    """Whether a part of a message is a TensorRef; a reference to a device has a number, too, but no description."""
+    return isinstance(part, dict) and "global_id" in part and "desc" in part
+
+
+def named_tensors(part: object, field: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Each tensor in a part of a message and the field that it stands in, in the order of the fields."""
+    if is_tensor(part):
+        yield field, tensor(part)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            yield from named_tensors(value, name)
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from named_tensors(value, field)
+
+
+def tensors(part: object) -> list[Tensor]:
+    """Each tensor in a part of a message, in the order of the fields, as often as it stands there."""
+    return [found for _, found in named_tensors(part)]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op of a program; `name` is that of its table, `record` the table, `location` the text of an MLIR location.
+
+    Operands are in the order of the table's fields, one that is given twice twice; so are results.
+    """
+
+    name: str
+    record: Record
+    location: str
+    operands: tuple[Tensor, ...]
+    results: tuple[Tensor, ...]
+
+    @property
+    def key(self) -> str:
+        return key_of(self.name, self.record)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the device computes or moves something for it."""
+        return self.name not in NOT_DEVICE_OPS
+
+    def tensor(self, field: str) -> Tensor:
+        return tensor(self.record[field])
+
+
+def key_of(name: str, record: Record) -> str:
+    """The name of an op with the member of its family, where it has one: "EltwiseBinaryOp.Add"."""
+    kind = record.get("type")
+    return f"{name}.{kind}" if isinstance(kind, str) else name
+
+
+def ops(program: Program) -> Iterator[Op]:
+    """The ops of a program in order. A result of an op is a tensor that nothing before it has named."""
+    known = {ref["global_id"] for ref in program.get("inputs") or ()}
+    for operation in program.get("operations") or ():
+        for name, record in operation.get("type", {}).items():
+            found = tensors(record)
+            results = tuple(t for t in found if t.id not in known)
+            operands = tuple(t for t in found if t.id in known)
+            yield Op(name, record, operation.get("loc_info", ""), operands, results)
+            known.update(t.id for t in results)
+
+
+def inputs(program: Program) -> list[Tensor]:
+    return [tensor(ref) for ref in program.get("inputs") or ()]
+
+
+def outputs(program: Program) -> list[Tensor]:
+    return [tensor(ref) for ref in program.get("outputs") or ()]
+
+
+def device_ops(message: File) -> Iterator[Op]:
+    """Each op that a call of a binary runs on the device.
+
+    Private programs (const-eval, whose results are cached) are not part of a call, and
+    deallocate, get_device and load_cached are bookkeeping: none of them is a device op.
+    """
+    for program in message.get("programs", ()):
+        if not program.get("private"):
+            yield from (op for op in ops(program) if op.on_device)
+
+
+def op_histogram(message: File) -> Counter[str]:
+    """How often each op runs on the device per call; families as "EltwiseBinaryOp.Add"."""
+    return Counter(op.key for op in device_ops(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one call of a binary's public programs does on the device."""
+
+    device_ops: int
+    data_movement: int
+    bytes_moved: int
+
+
+def cost(message: File) -> Cost:
+    """Device ops and bytes moved per call.
+
+    An op moves each of its operands and results once, an operand given twice twice, at its physical
+    size: the last two dimensions of tiled tensors padded to 32.
+    """
+    found = list(device_ops(message))
+    moved = sum(t.bytes for op in found for t in (*op.operands, *op.results))
+    return Cost(len(found), sum(op.name in DATA_MOVEMENT for op in found), moved)
+
+
+def bytes_by_place(held: Iterable[Tensor]) -> Counter[str]:
+    """How many bytes tensors take in each place: "DRAM", "L1", "host"."""
+    sizes: Counter[str] = Counter()
+    for one in held:
+        sizes[one.place] += one.bytes
+    return sizes
+
+
+def allocations(program: Program) -> Iterator[tuple[Op, Counter[str]]]:
+    """Each op, and the bytes by place that are allocated after it: inputs and results, until their deallocation.
+
+    What an op needs besides its operands and results is not in the file. The counter is one object that changes.
+    """
+    live = {t.id: t for t in inputs(program)}
+    held = bytes_by_place(live.values())
+    for op in ops(program):
+        for operand in op.operands if op.name == "DeallocateOp" else ():
+            if freed := live.pop(operand.id, None):
+                held[freed.place] -= freed.bytes
+        made = {t.id: t for t in op.results}
+        live |= made
+        held.update(bytes_by_place(made.values()))
+        yield op, held
+
+
+def peak_bytes(program: Program) -> dict[str, int]:
+    """The most that a program's tensors take at once, by place on the device, inputs included."""
+    peak = bytes_by_place({t.id: t for t in inputs(program)}.values())
+    for _, held in allocations(program):
+        peak |= held
+    return {place: size for place, size in peak.items() if place != "host"}
