@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -25,11 +24,11 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.files import write
+from tt_torch.wire import locations
 
 ROUNDING = 1e-6  # differences up to this are rounding, whatever their correlation: of zeros it says nothing
 aten = torch.ops.aten
 _VIEWS = (aten.view.default, aten._unsafe_view.default)
-_NODE = re.compile(r'"([\w.]+): [\w.]+"')
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) ->
     seen: list[tuple[str, str, list[torch.Tensor]]] = []
 
     def record(op: str, location: str, text: str, program: str, outputs: list[torch.Tensor]) -> None:
-        names = [name for name in _NODE.findall(location) if name in nodes]
+        names = [name for name in locations.nodes(location) if name in nodes]
         seen.append((op, names[-1] if names else "", outputs))
 
     executor.watched.set_callback(record)

@@ -12,7 +12,7 @@ import numpy as np
 from tt_torch.codegen import calls
 from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import UnsupportedBinaryError
-from tt_torch.wire import facts
+from tt_torch.wire import facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record
 from tt_torch.wire.messages import Program as Described
 
@@ -110,9 +110,8 @@ def from_message(message: File) -> Program:
 
 
 def node_name(location: str) -> str:
-    """The FX node in a location such as `loc("relu_1: aten.relu.default"("model.py":12:0))`, as an identifier."""
-    found = re.match(r'loc\("([\w.]+): ', location)
-    return re.sub(r"\W", "_", found[1]).removesuffix("_default") if found else ""
+    """The FX node of an op that came from one, as an identifier; empty for all others."""
+    return re.sub(r"\W", "_", locations.only_node(location)[0]).removesuffix("_default")
 
 
 class _Reader:

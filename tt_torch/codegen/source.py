@@ -13,6 +13,7 @@ import numpy as np
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.files import write
+from tt_torch.wire import locations
 from tt_torch.wire.decode import decode
 
 
@@ -69,11 +70,12 @@ def _unpack(program: Program, function: Function) -> Iterator[str]:
 
 def source_line(location: str) -> str:
     """The user's line that a location names: file, number and, where the file can be read, the text."""
-    found = re.search(r'"([^"]+\.py)":(\d+)', location)
+    found = locations.lines(location)
     if not found:
         return ""
-    text = linecache.getline(found[1], int(found[2])).strip()
-    return f"{Path(found[1]).name}:{found[2]}{': ' if text else ''}{text}"[:110]
+    file, number = found[0]
+    text = linecache.getline(file, number).strip()
+    return f"{Path(file).name}:{number}{': ' if text else ''}{text}"[:110]
 
 
 def place(location: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,13 +12,12 @@ from typing import Any
 
 from tt_torch.errors import ModuleFormatError
 from tt_torch.profiling.cost_model import PlannedOp, planned
-from tt_torch.wire import facts
+from tt_torch.wire import facts, locations
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import Program
 
 Key = Callable[[dict[str, str]], Any]
-_NODE = re.compile(r'"([\w.]+): [\w.]+"')
 
 
 @dataclass
@@ -78,8 +76,7 @@ def _program(program: Program, arch: str) -> Graph:
 
 def node_of(location: str) -> str:
     """The FX node that an op came from, the last one of a fused op; empty if its location names none."""
-    names = _NODE.findall(location)
-    return names[-1] if names else ""
+    return (locations.nodes(location) or [""])[-1]
 
 
 def _op(identity: str, op: facts.Op, made: dict[int, tuple[str, int]]) -> Node:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import types
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from torch_mlir.passmanager import PassManager
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
+from tt_torch.wire import locations
 
 _stablehlo.register_stablehlo_passes()
 
@@ -46,15 +46,13 @@ def run_native(module: ir.Module, *passes: str) -> None:
         PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
 
 
-_FILE = re.compile(r'"([^"]+\.py)":(\d+)')
-_NODE = re.compile(r'^loc\("([\w.]+): ([\w.]+)"')
 _INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
 def describe(location: ir.Location) -> str:
     """The user's source line of a location, as `file.py:12`, or the location's text when it names no file."""
     text = str(location)
-    return _users([f"{path}:{line}" for path, line in _FILE.findall(text)]) or text
+    return _users([f"{file}:{number}" for file, number in locations.lines(text)]) or text
 
 
 def brief(location: ir.Location) -> ir.Location:
@@ -85,8 +83,8 @@ def _users(frames: Sequence[str]) -> str:
 
 def node_of(location: ir.Location) -> tuple[str, str]:
     """Name and target of the FX node of a location, ("", "") when it names none."""
-    match = _NODE.match(str(location))
-    return match.groups() if match else ("", "")  # type: ignore[return-value]
+    name, target = locations.only_node(str(location))
+    return (name, target) if target else ("", "")
 
 
 def unsupported(op: Any, stage: str, accepted: str = "") -> UnsupportedOpError:
