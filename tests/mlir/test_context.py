@@ -41,6 +41,8 @@ def test_describe_names_the_users_line(text, line):
         (f"loc(callsite({TORCH} at callsite({TRANSFORMERS} at callsite({USER} at {USER}))))", f"loc({USER})"),
         (f"loc(callsite(callsite({TORCH} at {TRANSFORMERS}) at {TORCH}))", f"loc({TRANSFORMERS})"),
         (f"loc(callsite({TORCH} at {TORCH}))", f"loc({TORCH})"),
+        (f'loc(callsite(unknown at callsite("f"({TORCH}) at {USER})))', f"loc({USER})"),
+        ("loc(callsite(unknown at unknown))", "loc(callsite(unknown at unknown))"),
         (f'loc("a: b"(callsite({TORCH} at {USER})))', f'loc("a: b"({USER}))'),
         (f'loc(fused["a", callsite({TORCH} at {USER})])', f'loc(fused["a", {USER}])'),
         ("loc(unknown)", "loc(unknown)"),

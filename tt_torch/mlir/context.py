@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
 
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
@@ -46,39 +47,46 @@ def run_native(module: ir.Module, *passes: str) -> None:
         PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
 
 
+Frame = TypeVar("Frame")
 _INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
 def describe(location: ir.Location) -> str:
     """The user's source line of a location, as `file.py:12`, or the location's text when it names no file."""
     text = str(location)
-    return _users([f"{file}:{number}" for file, number in locations.lines(text)]) or text
+    frame = _users(locations.lines(text), itemgetter(0))
+    return ":".join(map(str, frame)) if frame else text
 
 
 def brief(location: ir.Location) -> ir.Location:
-    """The location with the user's frame in place of each chain of calls."""
+    """The location with one frame in place of each chain of calls: the user's, or the innermost if it has none."""
     match location:
         case ir.NameLoc():
             return ir.Location.name(location.name_str, brief(location.child_loc), location.context)
         case ir.FusedLoc():
             return ir.Location.fused([brief(part) for part in location.locations], context=location.context)
         case ir.CallSiteLoc():
-            frames = {str(frame): frame for frame in _frames(location)}
-            return frames[_users(list(frames)) or next(iter(frames))]
+            frames = _frames(location)
+            return _users(frames, attrgetter("filename")) or next(iter(frames), location)
     return location
 
 
-def _frames(location: ir.Location) -> list[ir.Location]:
-    """The frames of a chain of calls, from the innermost out."""
-    if isinstance(location, ir.CallSiteLoc):
-        return _frames(location.callee) + _frames(location.caller)
-    return [location]
+def _frames(location: ir.Location) -> list[ir.FileLineColLoc]:
+    """The files and lines of a chain of calls, from the innermost out."""
+    match location:
+        case ir.CallSiteLoc():
+            return _frames(location.callee) + _frames(location.caller)
+        case ir.NameLoc():
+            return _frames(location.child_loc)
+        case ir.FileLineColLoc():
+            return [location]
+    return []
 
 
-def _users(frames: Sequence[str]) -> str:
-    """The user's frame of a chain from the innermost out: the first one outside of installed packages, and if all are
-    inside, the first one outside of torch itself; "" if there is none."""
-    return next((frame for inside in _INSTALLED for frame in frames if inside not in frame), "")
+def _users(frames: Sequence[Frame], path: Callable[[Frame], str]) -> Frame | None:
+    """The user's frame among those of a chain of calls, from the innermost out: the first one outside of installed
+    packages, and if all are inside, the first one outside of torch itself."""
+    return next((frame for inside in _INSTALLED for frame in frames if inside not in path(frame)), None)
 
 
 def node_of(location: ir.Location) -> tuple[str, str]:

@@ -58,10 +58,10 @@ def packages() -> Iterator[Finding]:
 
 
 def libraries() -> Iterator[Finding]:
-    """The C++ libraries of the runtime, and what they are linked with."""
+    """The C++ libraries of the runtime and of the encoder, and what they are linked with."""
     folders = _package_folders()
-    found = [f for folder in folders for f in sorted((folder / "runtime").glob("*.so"))]
-    for name in ("libtt_runtime", "_runtime"):
+    found = [f for folder in folders for part in ("runtime", "wire") for f in sorted((folder / part).glob("*.so"))]
+    for name in ("libtt_runtime", "_runtime", "_encoder"):
         if not any(f.name.startswith(name) for f in found):
             yield Finding("broken", f"{name}.so", f"not in {', '.join(map(str, folders))}", REBUILD)
     for file in found:

@@ -68,6 +68,7 @@ class Schema:
         self.file_ident: str = raw["file_ident"]
         self.root: str = raw["root"]
         self._tables, self._structs, self._enums = raw["tables"], raw["structs"], raw["enums"]
+        self.tables, self.structs, self.enums = tuple(self._tables), tuple(self._structs), tuple(self._enums)
         self._full_names = {name.rpartition(".")[2]: name for name in self._tables}
         self.fields = cache(self._fields)
         self.struct = cache(self._struct)

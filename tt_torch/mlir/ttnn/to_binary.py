@@ -55,8 +55,9 @@ class _Translator:
         self.functions.sort(key=_is_private)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
         self.refs: dict[ir.Value, Message] = {}
-        # Many values have one type, and many ops one location: each is read once.
+        # Many values have one type, many ops one attribute or location: each is read once.
         self.tensors: dict[ir.Type, _Tensor] = {}
+        self.values: dict[ir.Attribute, Any] = {}
         self.locations: dict[ir.Attribute, str] = {}
 
     def message(self) -> Message:
@@ -121,10 +122,16 @@ class _Translator:
         return {declared.facts["table"]: record}
 
     def _attributes(self, op: ir.Operation) -> Message:
-        values = {k: v for k, v in ods.attrs_of(op).items() if v is not None}
+        attributes = op.attributes
+        values = {name: self._value(attributes[name]) for name in ods.OPS[op.name].attrs if name in attributes}
         if op.name == "ttnn.constant":
-            values["input"] = _constant_bytes(op.attributes["input"], self._tensor(op.results[0]).layout)
+            values["input"] = _constant_bytes(attributes["input"], self._tensor(op.results[0]).layout)
         return values
+
+    def _value(self, attribute: ir.Attribute) -> Any:
+        if attribute not in self.values:
+            self.values[attribute] = ods.from_attr(attribute)
+        return self.values[attribute]
 
     def _derive(self, field: str, op: ir.Operation) -> Any:
         """A field of placement or type, from the layout of the op's result."""

@@ -1,0 +1,75 @@
+// What is going to be an object of a file: its bytes, by which equal objects are recognised, and how they are
+// written.
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan.h"
+
+namespace tt::wire {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::uoffset_t;
+
+class Image {
+ public:
+  // Equal for objects that may be the same one in the file.
+  const std::string& content() const { return content_; }
+
+ protected:
+  // Objects of different kinds (t: table, s: string, v: vector) or of different types never have equal
+  // contents.
+  Image(char kind, const Value& of);
+
+  uint8_t* extend(size_t size);  // by zeros
+  const uint8_t* at(size_t position) const {
+    return reinterpret_cast<const uint8_t*>(content_.data()) + position;
+  }
+  size_t end() const { return content_.size(); }
+
+  std::string content_;
+  size_t head_;  // where the bytes begin that are written
+};
+
+class StringImage : public Image {
+ public:
+  explicit StringImage(std::string_view text);
+  uoffset_t write(FlatBufferBuilder& builder) const;
+};
+
+class TableImage : public Image {
+ public:
+  explicit TableImage(int type);
+
+  // Where to put the bytes of a field that is stored in the table itself.
+  uint8_t* add(uint16_t slot, size_t size, size_t align);
+  void add_offset(uint16_t slot, uoffset_t offset);
+  uoffset_t write(FlatBufferBuilder& builder);
+
+ private:
+  struct Place {
+    uint16_t slot;
+    size_t at, size, align;
+    bool is_offset;
+  };
+  std::vector<Place> places_;
+};
+
+class VectorImage : public Image {
+ public:
+  explicit VectorImage(const Value& element);
+
+  uint8_t* add();  // where to put the bytes of a number or a struct
+  void add_all(std::string_view bytes);
+  void add_offset(uoffset_t offset);
+  uoffset_t write(FlatBufferBuilder& builder) const;
+
+ private:
+  Value element_;
+};
+
+}  // namespace tt::wire
