@@ -121,3 +121,19 @@ def test_statistics_that_eager_training_changed_are_used() -> None:
         norm.train()(x * 5 + 3)
         norm.eval()
         torch.testing.assert_close(compiled(x), norm(x))
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager", tt_torch.backend])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad])
+def test_weights_that_a_fused_step_changed_are_used(kind: type[torch.optim.Optimizer], backend: object) -> None:
+    """The CPU's fused kernels write parameters without counting up their version."""
+    model, x = mlp(), torch.randn(2, 4)
+    run = torch.compile(model, backend=tt_torch.backend)
+    step = kind(model.parameters(), lr=0.1, fused=True).step
+    step = torch.compile(step, backend=backend) if backend else step
+    for _ in range(2):
+        model.zero_grad()
+        model(x).square().sum().backward()
+        step()
+        with torch.no_grad():
+            close(run(x), model(x))

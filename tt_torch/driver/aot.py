@@ -17,6 +17,7 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
+from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
 
@@ -99,6 +100,7 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
     options = BackendOptions(compiler_config=config)
     observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 
+    @traced_for_device
     def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         return compile_captured(gm, inputs, options, observer)
 

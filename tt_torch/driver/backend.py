@@ -37,7 +37,7 @@ from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
-from tt_torch.dynamo.tracing import partition, without_mkldnn
+from tt_torch.dynamo.tracing import partition, traced_for_device, without_mkldnn
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
@@ -54,6 +54,7 @@ MANY_SHAPES = (
 )
 
 
+@traced_for_device
 def backend(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions | Mapping[str, Any] | None = None
 ) -> Function:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tt_torch import runtime
 from tt_torch.driver.compile import CompiledGraph
@@ -14,16 +13,6 @@ from tt_torch.errors import DeviceError
 
 # Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
 LARGEST_WATCHED = 1 << 14
-
-
-def _count_fused_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """The fused optimizers' CPU kernels change parameters without a new version."""
-    for group in optimizer.param_groups:
-        if group.get("fused"):
-            torch.autograd.graph.increment_version(group["params"])
-
-
-register_optimizer_step_post_hook(_count_fused_step)
 
 
 class Executor:

@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._dynamo import utils
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-_run_node = utils.run_node
+from tt_torch.torch_private import dynamo
 
 
 def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> Any:
     """What Dynamo calls for each op: its result on fake tensors, RuntimeError for what PyTorch refuses."""
     strangers, device = _strangers(node)
     if device is None:
-        return _run_node(tracer, node, args, kwargs, nnmodule)
+        return dynamo.run_node(tracer, node, args, kwargs, nnmodule)
     refusal: RuntimeError | None = None
     try:
-        result = _run_node(tracer, node, args, kwargs, nnmodule)
+        result = dynamo.run_node(tracer, node, args, kwargs, nnmodule)
         if not _ignores_devices(node):
             return result
     except RuntimeError as error:
@@ -34,7 +33,7 @@ def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> 
     args, kwargs = pytree.tree_map(lambda value: moved.get(id(value), value), (args, kwargs))
     failure: RuntimeError | None = None
     try:
-        result = _run_node(tracer, node, args, kwargs, nnmodule)
+        result = dynamo.run_node(tracer, node, args, kwargs, nnmodule)
         if any(copy._version for copy in copies.values()):
             failure = refusal  # the op writes to the CPU's tensor
     except RuntimeError as error:

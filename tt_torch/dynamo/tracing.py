@@ -1,13 +1,13 @@
-"""What PyTorch's tracing does otherwise for the device than it would for a CPU.
+"""How PyTorch traces for the device where it would trace otherwise for a CPU.
 
 Recurrent layers unroll, optimizers with fused=True are traced in their foreach form, operands on the CPU are copied
 where others are on the device, and seeds of random numbers are kept for the backward pass. The first three are
-settings of Dynamo: they hold for every backend of the process once this module is imported.
+settings of Dynamo. They hold only while it traces a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -15,16 +15,27 @@ from typing import Any
 import torch
 from functorch.compile import default_partition
 from torch import Tensor
-from torch._dynamo.eval_frame import TorchPatcher
 from torch.fx import GraphModule
 from torch.optim import adagrad, adam, sgd
 from torch.utils.checkpoint import CheckpointPolicy
 
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.mixed_devices import run_node
+from tt_torch.runtime import fused_steps
+from tt_torch.torch_private import dynamo
 
-torch._dynamo.config.allow_rnn = True
-torch._dynamo.utils.run_node = run_node
+FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    instead = {fused_step(module): _step_of(for_each_step(module)) for module in FUSED}
+    instead[fused_steps.count_up] = lambda tensors: None  # a program of ours counts up what it changes
+    with dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
+        yield
+
+
+traced_for_device = dynamo.traced_within(_settings)
 
 
 @contextmanager
@@ -45,22 +56,28 @@ def partition(joint: GraphModule, inputs: Sequence[Any], **facts: Any) -> tuple[
     return default_partition(joint, inputs, **facts)
 
 
-def _trace_fused(module: ModuleType, name: str) -> None:
-    """Dynamo leaves the CPU's fused kernels to eager PyTorch; for a device that is a detour through the host."""
-    for_each = getattr(module, f"_multi_tensor_{name}")
+def fused_step(module: ModuleType) -> Callable[..., None]:
+    """The function that makes a step of an optimizer with fused=True, from the optimizer's module."""
+    return getattr(module, f"_fused_{module.__name__.rpartition('.')[2]}")
 
-    @torch.compiler.substitute_in_graph(getattr(module, f"_fused_{name}"), skip_signature_check=True)
+
+def for_each_step(module: ModuleType) -> Callable[..., None]:
+    """The function that makes a step of an optimizer with foreach=True, from the optimizer's module."""
+    return getattr(module, f"_multi_tensor_{module.__name__.rpartition('.')[2]}")
+
+
+def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:
+    """Dynamo leaves the CPU's fused kernels to eager PyTorch; for a device that is a detour through the host."""
+
     def step(params: Any, grads: Any, *state: Any, grad_scale: Any, found_inf: Any, **options: Any) -> None:
         """`grad_scale` and `found_inf` are a gradient scaler's: gradients are divided, and infinite ones ignored."""
         if grad_scale is not None:
-            torch._foreach_div_(grads, grad_scale)
+            for gradient in grads:
+                gradient.div_(grad_scale)
         changed = [t for tensors in (params, *state) for t in tensors if isinstance(t, Tensor)]
         before = [t.clone() for t in changed] if found_inf is not None else []
         for_each(params, grads, *state, grad_scale=None, found_inf=None, **options)
         for now, earlier in zip(changed, before, strict=False):
             now.copy_(torch.where(found_inf > 0, earlier, now))
 
-
-TorchPatcher.patch()  # marks the fused functions, which are replaced as it leaves them
-for module in (adagrad, adam, sgd):
-    _trace_fused(module, module.__name__.rpartition(".")[2])
+    return step

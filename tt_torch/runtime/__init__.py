@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
-from tt_torch.runtime import _runtime
+from tt_torch.runtime import _runtime, fused_steps
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device"]
@@ -165,6 +165,7 @@ class Residents:
             return entry[3]
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
+        fused_steps.watch(tensor)
         dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
         self._entries[key] = (dead, tensor.data_ptr(), tensor._version, handle)
         return handle

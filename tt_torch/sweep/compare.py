@@ -35,6 +35,7 @@ from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, computing
+from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
 from tt_torch.sweep.ties import same_but_for_ties
@@ -186,6 +187,7 @@ def _compile(
     graphs = 0
     options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
+    @traced_for_device
     def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         nonlocal graphs
         graphs += 1

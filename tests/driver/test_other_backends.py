@@ -1,0 +1,50 @@
+"""Other backends and eager PyTorch are the same before and after `tt_torch.backend` was used in a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("other_backends.py")
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    done = subprocess.run([sys.executable, PROGRAM], check=True, capture_output=True, text=True, timeout=300)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_all_is_as_before(report: dict[str, Any]) -> None:
+    for fact, before in report["before"].items():
+        assert report["after"][fact] == before, fact
+
+
+def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -> None:
+    """Without settings of ours Dynamo leaves recurrent layers and fused optimizers to eager PyTorch."""
+    for backend, programs in report["before"]["programs"].items():
+        assert programs["lstm"] == [0, 0, ["Attempted to wrap RNN, GRU, or LSTM"]], backend
+        assert "Skip calling `torch.compiler.disable()`d function" in programs["fused adam"][2], backend
+        assert programs["layer"][0] == 1, backend
+
+
+def test_one_function_of_pytorch_is_replaced(report: dict[str, Any]) -> None:
+    """`torch_private/dynamo.py` says why this one."""
+    assert report["replaced"] == ["torch._dynamo.convert_frame.trace_frame"]
+
+
+def test_importing_alters_no_distribution() -> None:
+    program = """
+import torch, tt_torch
+tt_torch.backend, tt_torch.compile_model
+try:
+    torch.distributions.Normal(0.0, -1.0)
+except ValueError:
+    raise SystemExit(0)
+raise SystemExit("a bad scale is accepted")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
