@@ -1,4 +1,4 @@
-"""How near a result is to a reference: correlation, differences, units in the last place."""
+"""Measures how near a result is to a reference: correlation, differences, units in the last place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONSTANT_RTOL = 1e-2  # about one bfloat16 step
 
 
 def _comparable(tensor: torch.Tensor, golden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both as flat float64 copies: wide enough for every type, and the caller's tensors stay untouched."""
+    """Both tensors as flat float64 copies; float64 holds the values of every type."""
     if tensor.shape != golden.shape:
         raise ValueError(f"shapes differ: got {tuple(tensor.shape)}, expected {tuple(golden.shape)}")
     flat = [torch.view_as_real(t) if t.is_complex() else t for t in (tensor.detach(), golden.detach())]
@@ -21,9 +21,9 @@ def _comparable(tensor: torch.Tensor, golden: torch.Tensor) -> tuple[torch.Tenso
 
 
 def calculate_pcc(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
-    """Pearson correlation of the finite elements; 0 where NaN or infinities are not at the same places.
+    """Pearson correlation of the finite elements; 0 if NaNs or infinities are at different places.
 
-    A constant has no correlation: two of them count as 1 when they are the same number within bfloat16.
+    The correlation of constants is not defined. Here it is 1 if both are the same number within bfloat16's precision.
     """
     values, golden = _comparable(tensor, golden_tensor)
     finite = golden.isfinite()
@@ -49,7 +49,7 @@ def _correlation(values: torch.Tensor, golden: torch.Tensor) -> float:
 
 
 def calculate_atol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
-    """Largest absolute difference; NaN or infinity where those do not match in place (and sign)."""
+    """Largest absolute difference; NaN or infinity if these are at different places, or infinities differ in sign."""
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
         return math.nan
@@ -61,9 +61,9 @@ def _worst(errors: torch.Tensor, without: torch.Tensor) -> float:
 
 
 def calculate_rtol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
-    """Largest difference relative to the golden value, where that is finite and not zero; NaN where NaNs do not match.
+    """Largest difference relative to the golden value; NaN if NaNs are at different places.
 
-    Elements whose golden value is zero have no relative error: calculate_atol sees them.
+    Elements whose golden value is zero or infinite do not count; calculate_atol includes them.
     """
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
@@ -77,9 +77,9 @@ _BITS = {
 
 
 def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
-    """Largest distance in units in the last place of the golden type: how many of its numbers lie between.
+    """Largest distance in units in the last place: the number of steps between two numbers of the golden type.
 
-    NaN where NaNs do not match; for integers and booleans the difference itself.
+    NaN if NaNs are at different places. For integers and booleans it is the difference itself.
     """
     if golden_tensor.is_complex():
         tensor, golden_tensor = torch.view_as_real(tensor), torch.view_as_real(golden_tensor)
@@ -94,7 +94,7 @@ def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
 
 
 def _steps(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Each number's rank among all of its type, zero at zero, as float64: exact up to 2**53."""
+    """The rank of each number among all numbers of its type, with rank 0 for zero; as float64, exact up to 2**53."""
     bits = tensor.to(dtype).contiguous().view(_BITS[dtype])
     magnitude = bits & torch.iinfo(bits.dtype).max
     return torch.where(bits < 0, -magnitude.double(), magnitude.double())
@@ -112,7 +112,7 @@ def verify_against_golden(
     """Compares outputs one by one, prints a line for each, then asserts what was asked for.
 
     The bound on the difference is `required_atol`, or `relative_atol` times the largest golden value.
-    Values that are no tensors must be equal; the correlation of a single element says nothing and passes.
+    Values that are not tensors must be equal. The correlation of a single element is not defined and passes.
     Returns PCCs, differences, whether all PCCs and all differences passed, and the bounds.
     """
     assert (required_atol is None) != (relative_atol is None), "Give either required_atol or relative_atol."
@@ -150,7 +150,7 @@ def _largest(golden: torch.Tensor) -> float:
 
 def _line(index: int, name: str, value: float, relation: str, bound: float, asserted: bool) -> str:
     passed = value >= bound if relation == ">=" else value <= bound
-    mark = "✅" if passed else "❌" if asserted else "❎"  # the last: failed, but nobody asked
+    mark = "✅" if passed else "❌" if asserted else "❎"  # the last one: failed, but not asserted
     return f"{mark} output {index}: {name} {value:.6g}, required {relation} {bound:.6g}"
 
 

@@ -11,7 +11,7 @@ import typer
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors that are the user's to solve, files and servers included, end the command with one line."""
+    """Ends the command with one line for errors that the user can solve, including those of files and servers."""
     from tt_torch.errors import TTTorchError
 
     try:

@@ -17,7 +17,7 @@ from tt_torch.errors import ConfigError
 
 
 class CompileDepth(IntEnum):
-    """How far a compilation goes. Below EXECUTE the graph itself runs on the CPU, so results stay right."""
+    """How far a compilation goes. Below EXECUTE, the graph itself runs on the CPU, so results stay right."""
 
     TORCH_FX = 1
     STABLEHLO = 2
@@ -28,7 +28,7 @@ class CompileDepth(IntEnum):
 
 
 class OpByOpBackend(IntEnum):
-    """Which program the op-by-op depths split into single ops."""
+    """The program that the op-by-op depths split into single ops."""
 
     TORCH = 1
     STABLEHLO = 2
@@ -38,7 +38,7 @@ class OpByOpBackend(IntEnum):
 class Kind:
     """What an option accepts: `check` normalises a Python value, `parse` turns variable text into one.
 
-    Both raise ValueError, KeyError or TypeError on what they do not take; `accepts` says it in words.
+    Both raise ValueError, KeyError or TypeError for other values. `accepts` says in words what is accepted.
     """
 
     accepts: str
@@ -136,7 +136,7 @@ def _option(kind: Kind, default: Any, doc: str, env: str | None = None) -> Any:
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """The normalised value of an option; ConfigError where its kind does not take it."""
+    """The normalised value of an option. Raises ConfigError if its kind does not accept the value."""
     try:
         return field.metadata["kind"].check(value)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -164,7 +164,10 @@ class CompilerConfig:
         "TT_TORCH_COMPILE_DEPTH",
     )
     enable_consteval: bool = _option(
-        _boolean(), True, "compute once what depends only on parameters and constants", "TT_TORCH_CONSTEVAL"
+        _boolean(),
+        True,
+        "compute values that depend only on parameters and constants once, not at every call",
+        "TT_TORCH_CONSTEVAL",
     )
     enable_optimizer: bool = _option(
         _boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
@@ -178,13 +181,13 @@ class CompilerConfig:
     weight_dtype: str | None = _option(
         _choice(None, "bfp8_b"),
         None,
-        "device type of weights of matrix products, 1x1 convolutions among them",
+        "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",
     )
     fallback: str = _option(
         _choice("host", "error", "strict-dtype"),
         "host",
-        "what happens to ops that have no exact form on the device: `host` runs them in eager PyTorch and warns, "
+        "what happens to ops without an exact form on the device: `host` runs them in eager PyTorch and warns, "
         "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 and float16 too, which else run as "
         "float32",
         "TT_TORCH_FALLBACK",
@@ -219,7 +222,7 @@ class CompilerConfig:
     device_timeout: float = _option(
         _number(float, 0.001, "seconds"),
         300.0,
-        "how long the `ttnn` device may take for an answer before it counts as hanging",
+        "how long an answer of the `ttnn` device may take; after that, it counts as hanging",
         "TT_TORCH_DEVICE_TIMEOUT",
     )
     enable_trace: bool = _option(
@@ -232,7 +235,7 @@ class CompilerConfig:
     trace_region_size: int = _option(
         _number(int, 0, "bytes"),
         0,
-        "device memory set apart for what `enable_trace` records; 0: the library takes it where it finds it",
+        "device memory reserved for the recordings of `enable_trace`; 0: the library finds the memory itself",
         "TT_TORCH_TRACE_REGION_SIZE",
     )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
@@ -265,14 +268,14 @@ class CompilerConfig:
     repro_dir: str = _option(
         _folder(),
         "tt_torch_repro",
-        "folder where a failing step leaves what repeats it",
+        "folder for the files that repeat a failing step",
         "TT_TORCH_REPRO_DIR",
     )
 
     op_by_op_backend: OpByOpBackend = _option(  # noqa: RUF009 - a field, as the others
         _enum(OpByOpBackend),
         OpByOpBackend.TORCH,
-        "which program the op-by-op depths take apart",
+        "which program the op-by-op depths split into ops",
         "TT_TORCH_OP_BY_OP_BACKEND",
     )
     single_op_timeout: float = _option(
@@ -281,7 +284,7 @@ class CompilerConfig:
     jobs: int = _option(
         _number(int, 0, "a whole number"),
         0,
-        "worker processes of the op-by-op depths; 0: one per core",
+        "number of worker processes of the op-by-op depths; 0: one per core",
         "TT_TORCH_JOBS",
     )
     check_all_ops_execute: bool = _option(
@@ -304,7 +307,10 @@ class CompilerConfig:
         "TT_TORCH_BISECT",
     )
     required_pcc: float = _option(
-        _number(float, -1, "a correlation"), 0.99, "below this a result departs from PyTorch's", "TT_TORCH_REQUIRED_PCC"
+        _number(float, -1, "a correlation"),
+        0.99,
+        "a result with a lower correlation counts as wrong",
+        "TT_TORCH_REQUIRED_PCC",
     )
     profile: str = _option(
         _text(), "", "folder for a profile of all calls of this process; none if empty", "TT_TORCH_PROFILE"
@@ -326,17 +332,17 @@ class CompilerConfig:
 
     @classmethod
     def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:
-        """`base` (or the defaults) with the environment's overrides."""
+        """`base`, or the defaults, with the overrides of environment variables."""
         return (base or cls()).with_env()
 
     def with_env(self, environ: Mapping[str, str] | None = None) -> CompilerConfig:
-        """A copy in which environment variables win; unset and empty ones change nothing."""
+        """A copy with the overrides of environment variables. Unset and empty variables change nothing."""
         environ = os.environ if environ is None else environ
         fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
         return dataclasses.replace(self, **{f.name: _read(f, environ[f.metadata["env"]]) for f in fields})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON takes them: enums by name, tuples as lists."""
+        """The options as plain values for JSON: enums by name, tuples as lists."""
         values = dataclasses.asdict(self)
         for name, value in values.items():
             if isinstance(value, IntEnum):

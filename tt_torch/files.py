@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Writes a file whole or not at all: under a temporary name first, then renamed."""
+    """Writes a file completely or not at all: under a temporary name, which is then renamed."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,6 +1,6 @@
-"""Shrinks a graph that fails to the smallest part that still does, and writes that as a program.
+"""Shrinks a failing graph to a smallest part that still fails, and writes that part as a program.
 
-Any part can stand alone, since the value of each node is known from eager PyTorch.
+Any part can run alone, because eager PyTorch gives the value of each node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCRIPT_SECONDS = 300
 
 
 class Part:
-    """Some nodes of a graph, computed from the known values of the others; `output` is what it returns."""
+    """Some nodes of a graph, which are computed from the known values of the others; it returns the node `output`."""
 
     def __init__(self, nodes: Iterable[Node], output: Node) -> None:
         self.output = output
@@ -39,7 +39,7 @@ class Part:
         return GraphModule(torch.nn.Module(), self.graph())
 
     def graph(self, attributes: Collection[Node] = ()) -> Graph:
-        """The part as a graph; those of its inputs that are in `attributes` are not passed but looked up."""
+        """The part as a graph. Its inputs are placeholders, but for those in `attributes`, which are attributes."""
         graph = Graph()
         new: dict[Node, Node] = {}
         for n in self.inputs:
@@ -56,7 +56,7 @@ class Part:
 
 
 def _needed(allowed: set[Node], output: Node) -> list[Node]:
-    """Those of the allowed nodes that lead to the output, in the order of the graph."""
+    """The allowed nodes on which the output depends, in the order of the graph."""
     found, pending = set(), [output]
     while pending:
         node = pending.pop()
@@ -67,10 +67,10 @@ def _needed(allowed: set[Node], output: Node) -> list[Node]:
 
 
 class Bisector:
-    """Looks for the smallest part of a graph that fails as the whole of it does.
+    """Looks for a smallest part of a graph that fails in the same way as the whole graph.
 
-    With `inputs` a part fails when its result's correlation with eager PyTorch is below `required_pcc`; without, when
-    it does not compile. `compile_piece` is what compiled the whole.
+    With `inputs`, a part fails if the correlation of its result with eager PyTorch is below `required_pcc`. Without
+    inputs, it fails if it does not compile. `compile_piece` is the function that compiled the whole graph.
     """
 
     def __init__(
@@ -109,13 +109,13 @@ class Bisector:
         return differs(got, self.values[part.output.name], self.required)
 
     def value(self, node: Node) -> torch.Tensor:
-        """What a node had in the run; ones for a part that only has to be compiled."""
+        """The value of a node in the run, or ones without a run: then the part already fails to compile."""
         if self.values is None:
             return torch.ones(node.meta["val"].shape, dtype=node.meta["val"].dtype)
         return self.values[node.name].detach().clone()
 
     def _one_op(self) -> Part | None:
-        """An op that fails by itself, which is the usual case; forms that have passed are not tried on other values."""
+        """An op that fails by itself, which is the usual case. Each form of op is tried with the values of one node."""
         passed = set()
         for node in self._results():
             if form(node) in passed:
@@ -137,7 +137,7 @@ class Bisector:
         return [n for n in self.nodes if isinstance(n.meta.get("val"), torch.Tensor)]
 
     def _shrink(self, part: Part) -> Part:
-        """Leaves out nodes, first many at once, as long as it fails; in the end no single one can be left out."""
+        """Removes nodes as long as the part fails, many at first. In the end, no single node can be removed."""
         size = max(1, len(part.nodes) // 2)
         while True:
             for start in range(0, len(part.nodes), size):
@@ -153,7 +153,7 @@ class Bisector:
 
 
 def _takes_apart(node: Node) -> bool:
-    """Whether it picks one of several results, and so makes no sense without the op that gives them."""
+    """Whether the node selects one of several results; it needs the op that gives them beside it."""
     return not isinstance(node.target, torch._ops.OpOverload)
 
 
@@ -163,7 +163,7 @@ def differs(got: torch.Tensor, golden: torch.Tensor, required_pcc: float) -> boo
 
 SCRIPT = '''"""{summary}
 
-Fails as long as the bug is there.
+This program fails as long as the bug exists.
 """
 
 from pathlib import Path
@@ -193,7 +193,7 @@ verify_module(
 
 
 def write_script(part: Part, bisector: Bisector, config: CompilerConfig) -> Path:
-    """The part as a program that fails, in the folder of repros, with its inputs beside it."""
+    """Writes the part as a program into the folder of repros, with its inputs in a file beside it."""
     weights = [n for n in part.inputs if bisector.roles.get(n, "input") != "input"]
     source = part.graph(weights).python_code("self").src
     code = "\n".join(f"    {line}".rstrip() for line in source.strip().splitlines())
@@ -221,7 +221,7 @@ def bisect(
     inputs: Sequence[torch.Tensor] | None,
     config: CompilerConfig,
 ) -> Path | None:
-    """Shrinks a failing graph, writes the smallest part as a program, runs it and says on stderr what came out."""
+    """Shrinks a failing graph, writes the smallest part as a program and runs it; reports the outcome on stderr."""
     bisector = Bisector(gm, roles, compile_piece, inputs, config.required_pcc)
     part = bisector.search()
     if part is None:
@@ -235,7 +235,7 @@ def bisect(
 
 
 def _fails_alone(script: Path) -> bool:
-    """Whether a program fails in a process of its own, where none of our variables is set."""
+    """Whether a program fails in a process of its own, with none of our environment variables."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("TT_TORCH_")}
     try:
         done = subprocess.run(

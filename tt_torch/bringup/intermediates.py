@@ -1,7 +1,7 @@
-"""Intermediate verification: what each device op puts out, against the FX node that it came from in eager PyTorch.
+"""Intermediate verification: the result of each device op, compared with its FX node as eager PyTorch computes it.
 
-Ops carry the name of their node as location. A node often becomes several ops: the last one has its value, the others
-are parts of it.
+The location of an op has the name of its node. A node often becomes several ops: the last one has the value of the
+node, and the others are parts of it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.files import write
 from tt_torch.wire import locations
 
-ROUNDING = 1e-6  # differences up to this are rounding, whatever their correlation: of zeros it says nothing
+# Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
+ROUNDING = 1e-6
 aten = torch.ops.aten
 _VIEWS = (aten.view.default, aten._unsafe_view.default)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One device op. Measures are None where it has no node's value: a part of a node, or of another shape."""
+    """One device op. The measures are None if its result is not the value of a node, or has another shape."""
 
     op: str
     node: str
@@ -47,7 +48,7 @@ class Row:
     ulp: float | None = None
 
     def departs(self, required_pcc: float) -> bool:
-        """Whether the op's value is not its node's."""
+        """Whether the op's result differs from the value of its node by more than is allowed."""
         return self.pcc is not None and self.pcc < required_pcc and not (self.atol or 0.0) <= ROUNDING
 
 
@@ -63,13 +64,15 @@ class Values(Interpreter):
         return self.values[n.name]
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """Passes leave out the copies that a view needs in eager, since the device has no strides."""
+        """Runs views as reshapes: passes remove copies before a view, which only tensors with strides need."""
         return super().call_function(aten.reshape.default if target in _VIEWS else target, args, kwargs)
 
 
 def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) -> tuple[list[Row], list[torch.Tensor]]:
-    """Runs the executor once with every device op compared, and returns its results too; `graph` is the one that it was
-    compiled from, after the FX passes, whose last placeholders are the constants."""
+    """Runs the executor once and compares every device op; returns a row per op, and the results of the run.
+
+    `graph` is the graph after the FX passes, from which the executor was compiled. Its last placeholders are constants.
+    """
     arguments = [*inputs, *executor.compiled.constants]
     golden = Values(GraphModule(torch.nn.Module(), graph))
     with torch.no_grad():
@@ -108,7 +111,10 @@ def _row(op: str, node: Any, outputs: list[torch.Tensor], golden: Any) -> Row:
 
 
 def _comparable(output: torch.Tensor, golden: Any) -> bool:
-    """Whether shapes are equal but for dimensions that are split, as where a view is folded into an op."""
+    """Whether the shapes are equal, or become equal when neighbouring dimensions are merged: (2, 3, 4) and (6, 4).
+
+    They differ like that when a view has been folded into an op.
+    """
     if not isinstance(golden, torch.Tensor) or output.numel() != golden.numel():
         return False
     strides = [set(accumulate(reversed(t.shape), mul)) for t in (output, golden)]
@@ -119,7 +125,7 @@ _reports = 0
 
 
 def report(rows: Sequence[Row], config: CompilerConfig) -> None:
-    """Prints the table to stderr, up to some ops after the first that departs, and writes all of it as CSV."""
+    """Prints the table to stderr, and writes it as a CSV file into `config.results_path`."""
     global _reports
     path = Path(config.results_path) / f"{config.file_stem}_{_reports}_intermediates.csv"
     _reports += 1
@@ -149,7 +155,7 @@ def _print(rows: Sequence[Row], required: float) -> None:
     first = next((row for row in rows if row.departs(required)), None)
     compared = sum(row.pcc is not None for row in rows)
     if first is None:
-        console.print(f"{compared} of {len(rows)} ops have a node's value; all agree (PCC at least {required:g})")
+        console.print(f"{compared} of {len(rows)} ops have the value of a node; all agree (PCC at least {required:g})")
     else:
         console.print(
             f"first to depart: {first.op} of {first.node}: {first.target} at {first.line}, PCC {first.pcc:.6g}"

@@ -1,6 +1,6 @@
 """The op-by-op depths: each unique op of a graph is compiled, and run on golden inputs, in a worker process.
 
-The graph itself runs in eager PyTorch: that gives the model's result, and what each op takes and should return.
+The graph itself runs in eager PyTorch. That gives the result of the model, and the inputs and right results of each op.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEW_MEMORY = (
     _aten.new_empty.default, _aten.new_empty_strided.default,
 )  # fmt: skip
 
-_models: dict[Path, OpRecords] = {}  # of this process: graphs of one model share a file
+_models: dict[Path, OpRecords] = {}  # The models of this process: all graphs of a model share a file.
 
 
 class OpByOp:
@@ -110,15 +110,18 @@ class GoldenRun(Interpreter):
 
 
 def _held(x: torch.Tensor) -> torch.Tensor:
-    """What the device has of an input: of int64 the nearest in 32 bits. Models compute values beyond only to leave them
-    out, as the logarithm of 0 as an integer."""
+    """The input as the device holds it: int64 is clamped to 32 bits. Models compute larger values only to mask them,
+    for
+    example the logarithm of 0 as an integer."""
     limits = torch.iinfo(torch.int32)
     return x.clamp(limits.min, limits.max) if x.dtype == torch.int64 else x
 
 
 def _draws(node: Node, op: SingleOp, inputs: Sequence[Any], value: Any) -> bool:
-    """Whether the results are random: attention may drop values, but without a probability it does not. What is in new
-    memory is no result."""
+    """Whether the results cannot be compared, because they are random or uninitialized memory.
+
+    Ops that may be random, such as attention with dropout, are run twice to find out.
+    """
     if node.target in _NEW_MEMORY:
         return True
     if _RANDOM not in node.target.tags:  # type: ignore[union-attr]
@@ -128,7 +131,7 @@ def _draws(node: Node, op: SingleOp, inputs: Sequence[Any], value: Any) -> bool:
 
 
 def _run_all(files: Sequence[Path], records: OpRecords) -> None:
-    """Runs the ops in `files`, saves what comes out as it comes, and tells of each on stderr."""
+    """Runs the ops in `files`, saves their records as they end, and prints a line for each on stderr."""
     saved = 0.0
     for number, (key, record) in enumerate(_outcomes(files, records.config), 1):
         records.ops[key].update({k: v for k, v in record.items() if k != "num_ops"})
@@ -158,7 +161,7 @@ def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[s
     if config.op_by_op_backend == OpByOpBackend.STABLEHLO:
         needing = [Item(str(f), _INTERPRETER, {"file": str(f)}) for f in files]
         for _ in run(needing, jobs, Limits(seconds=config.single_op_timeout)):
-            pass  # what could not be computed stays out of the file
+            pass  # values that cannot be computed stay unknown in the file
     items = [Item(str(f), _WORKER, {"file": str(f), **arguments}) for f in files]
     for item, outcome in run(items, jobs, Limits(seconds=config.single_op_timeout)):
         yield _outcome(Path(item.key), outcome)
@@ -166,7 +169,7 @@ def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[s
 
 
 def _outcome(file: Path, outcome: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Key and record of the op in a file, also when its process died."""
+    """Key and record of the op in a file, even if its process died."""
     work = torch.load(file, weights_only=False)
     written = Path(f"{file}.json")
     record = json.loads(written.read_bytes()) if written.exists() else work["record"]

@@ -1,6 +1,7 @@
-"""What op-by-op runs find out: one record per unique op, in a JSON file with a version and a schema.
+"""Results of op-by-op runs: one record per unique op, in a JSON file with a version and a schema.
 
-`op_by_op.schema.json` says what each field means. The file is replaced whole, so that it is readable at any time.
+`op_by_op.schema.json` says what each field means. The file is always replaced as a whole, so it is readable at any
+time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SCHEMA = Path(__file__).with_name("op_by_op.schema.json")
 
 
 class OpCompilationStatus(IntEnum):
-    """How far an op came. torch-mlir's passes run as one, so that 3 is never seen as the last."""
+    """How far an op came. An op never ends at 3, because torch-mlir's passes run as one step."""
 
     NOT_STARTED = 0
     CREATED_GRAPH = 1
@@ -35,7 +36,7 @@ class OpCompilationStatus(IntEnum):
 
 
 def new_record(config: CompilerConfig, op: str, index: int) -> dict[str, Any]:
-    """The record of an op that nothing has been done with yet."""
+    """The record of an op that has not been compiled yet."""
     return {
         "framework_op_name": op,
         "torch_name": op,
@@ -77,7 +78,7 @@ def shapes_of(tensors: Sequence[torch.Tensor]) -> list[str]:
 
 
 class OpRecords:
-    """The unique ops of a model, over all its graphs, and the file that they are kept in."""
+    """The unique ops of all graphs of a model, and the file with their records."""
 
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
@@ -88,7 +89,7 @@ class OpRecords:
         self._seen = 0
 
     def add(self, key: str, op: str, location: str) -> dict[str, Any] | None:
-        """The new record of an op, or None after counting one that is known."""
+        """The new record of an op. For a known op, its count is increased and the result is None."""
         self._seen += 1
         if key in self.ops:
             self.ops[key]["num_ops"] += 1

@@ -1,7 +1,7 @@
-"""A StableHLO module taken apart into its unique ops, each a module of its own with inputs from the real run.
+"""Takes a StableHLO module apart into its unique ops; each becomes a module of its own, with inputs of the real run.
 
-A value that an FX node results in is known from eager PyTorch. What lies between (a broadcast, an intermediate sum) is
-left to `interpret`: the ops that lead to it from known values go into the file too.
+Eager PyTorch gives the values that are results of FX nodes. Other values, such as a broadcast or an intermediate sum,
+are computed by `interpret`: the file of the op has the ops that lead there from known values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONSTANTS = ("stablehlo.constant", "arith.constant")
 def cut_stablehlo(
     gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], records: OpRecords, folder: Path
 ) -> None:
-    """Writes a file per unique op of the graph's StableHLO; a graph without one leaves its error in the records."""
+    """Writes a file per unique op of the graph's StableHLO. If there is no StableHLO, the records get the error."""
     try:
         module, values = _lower(gm, roles, inputs, records.config)
     except CompileError as error:
@@ -50,7 +50,7 @@ def cut_stablehlo(
 def _lower(
     gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], config: CompilerConfig
 ) -> tuple[ir.Module, dict[Any, Any]]:
-    """The graph's StableHLO, and what is known of its values: arguments by number, FX nodes by name."""
+    """The StableHLO of the graph, and its known values: arguments by number, FX nodes by name."""
     forms: dict[str, Any] = {}
     config = dataclasses.replace(config, compile_depth=CompileDepth.STABLEHLO)
     compiled = compile_graph(gm, roles, config, forms.__setitem__)
@@ -95,7 +95,7 @@ class _Cutter:
         torch.save(work, folder / f"{record['global_op_idx']:06}.pt")
 
     def _slice(self, op: ir.Operation, tensors: list[Any], results: list[Any]) -> dict[str, Any] | None:
-        """The program from known values to those of the op that are not, and what it takes; None if all are known."""
+        """A program that computes the op's unknown values from known ones, with its inputs; None if all are known."""
         wanted = [v for v in [*tensors, *results] if v not in self.known]
         if not wanted:
             return None
@@ -129,7 +129,7 @@ class _Cutter:
 
 
 def _key(op: ir.Operation, module: ir.Module) -> str:
-    """Equal ops have equal modules: op and types for people, and a digest of the whole text."""
+    """A name that is equal for equal ops: the op and its types, for people, and a digest of the module's text."""
     digest = hashlib.sha256(str(module).encode()).hexdigest()[:12]
     types = [", ".join(str(v.type) for v in values) for values in (op.operands, op.results)]
     return f"{op.name} ({types[0]}) -> ({types[1]}) #{digest}"

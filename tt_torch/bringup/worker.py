@@ -1,7 +1,7 @@
-"""What a worker process does with one op: all stages, then a run on golden inputs.
+"""The work of a worker process on one op: all stages of the compiler, then a run on golden inputs.
 
-The op comes in a file, and its record is written beside it at every step: it tells how far the op came even when
-the process dies.
+The op comes in a file. Its record is written beside that file after every step, so that it tells how far the op came
+even if the process dies.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _REACHED = {
     "BINARY": OpCompilationStatus.CONVERTED_TO_TTNN,
 }
 _TEXTS = {"TORCH": "torch_ir_graph", "STABLEHLO": "stable_hlo_graph", "TTIR": "ttir_graph", "TTNN": "ttnn_graph"}
-_POSITIONS = {"aten.sort.default": 1, "aten.topk.default": 2}  # which argument the dimension is, if it is given
-LARGEST_TEXT = 1 << 20  # characters of a module that are kept: constants are in it
+# the position of the dimension among the arguments, if it is given
+_POSITIONS = {"aten.sort.default": 1, "aten.topk.default": 2}
+LARGEST_TEXT = 1 << 20  # characters of a module that are kept; its constants can be long
 
 
 def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> di
 
 
 def _complete(work: dict[str, Any], record: dict[str, Any]) -> None:
-    """Random inputs in the place of those that are not known, which leaves nothing to compare the results with."""
+    """Makes random inputs if some are not known. Then there is nothing to compare the results with."""
     if any(value is None for value in work["inputs"]):
         shapes, dtypes = zip(*work["input_types"], strict=True)
         work["inputs"], work["golden"], record["inputs"] = (
@@ -100,11 +101,11 @@ class _Record:
         self.values["output_tensors"] = list(map(describe, facts.outputs(program)))
 
     def attempt(self, what: str, step: Callable[[], Any]) -> Any:
-        """The step's result; None if it fails, which the record then tells."""
+        """The result of a step, or None if it fails; the record then has the error."""
         begin = time.perf_counter()
         try:
             return step()
-        except Exception as error:  # a failure of the op is what is asked for here
+        except Exception as error:  # op-by-op runs are there to find failures of ops
             self.values["verdict"] = _verdict(error)
             self.values["error"], self.values["message"] = type(error).__name__, str(error)
             self.values["runtime_stack_dump"] = traceback.format_exc()
@@ -140,7 +141,7 @@ def _execute(compiled: CompiledGraph, inputs: list[torch.Tensor], config: Compil
 
 
 def _pointed_at(work: dict[str, Any], results: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Results to compare: for positions what lies there, since PyTorch leaves those of equal values open."""
+    """The results to compare. Positions are replaced by the values there: PyTorch does not order equal values."""
     op = work["op"]
     place = _POSITIONS.get(getattr(op, "target", ""))
     if place is None:
@@ -158,14 +159,14 @@ def _verdict(error: Exception) -> str:
 
 
 def _op_names(module: ir.Module) -> list[str]:
-    """Names of the ops in `main`, its return left out."""
+    """Names of the ops in `main`, without the return."""
     function = next(f for f in module.body.operations if f.name.value == "main")
     names = [op.operation.name for op in function.regions[0].blocks[0].operations]
     return names[:-1]
 
 
 def describe(tensor: facts.Tensor) -> dict[str, Any]:
-    """A tensor of a binary in the words of op-by-op files."""
+    """A tensor of a binary, with the field names of op-by-op files."""
     return {
         "shape": list(tensor.shape),
         "data_type": tensor.dtype,

@@ -1,4 +1,4 @@
-"""Ahead of time: a model compiled for given inputs, and its binary."""
+"""Ahead-of-time compilation: a model for given inputs becomes a binary."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tt_torch.files import write
 
 
 class CompiledModel:
-    """A callable like the model, whose program is one binary.
+    """A callable like the model, which runs one binary.
 
-    `binary` is the .ttnn file's content; `executor` has the program's inputs and their roles.
+    `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
     """
 
     def __init__(self, function: Any, executors: list[Executor]) -> None:
@@ -75,7 +75,7 @@ def _by_itself(model: Any) -> Callable[..., Any]:
 
 
 def _named_as_in(model: Any) -> Callable[[str], str]:
-    """Translates the name of an argument, `args[0]` or what is inside of it, to the one that the model has for it."""
+    """A function that gives an argument, such as `args[0]` or a part of it, the name that the model has for it."""
     try:
         parameters = list(inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters)
     except ValueError:  # a function that is not written in Python
@@ -96,7 +96,7 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
     that the device does not run.
     """
     executors: list[Executor] = []
-    config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # one binary or none
+    config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # the result is one binary
     options = BackendOptions(compiler_config=config)
     observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 

@@ -1,4 +1,4 @@
-"""The torch.compile backend: capture comes in, stages run in order, a callable goes out."""
+"""The torch.compile backend: takes a captured graph, runs the stages in order, and returns a callable."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 Function = Callable[..., Any]
 # What AOTAutograd calls: it takes its inputs in a list, which it empties.
 Boxed = Callable[[list[Any]], Sequence[Any]]
-# Programs that a graph of changing sizes keeps.
+# The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64
 MANY_SHAPES = (
-    f"a program was compiled for more than {MOST_SHAPES} shapes, and one is forgotten for each new one; "
-    "CompilerConfig(buckets=...) pads a dimension up to a few sizes"
+    f"a graph was compiled for more than {MOST_SHAPES} shapes, so each new program replaces an old one; "
+    "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
 )
 
 
@@ -61,8 +61,8 @@ def backend(
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
-    does not run are left to eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError, as
-    `CompilerConfig.fallback` says.
+    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError:
+    `CompilerConfig.fallback` chooses.
     """
     return compile_captured(gm, example_inputs, _options(options))
 
@@ -79,7 +79,7 @@ def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptio
 def compile_captured(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions, observer: Observer = NOBODY
 ) -> Function:
-    """The backend with its options resolved."""
+    """The backend, with options that are complete: environment variables are not read any more."""
     config = options.compiler_config
     observer = asked_for(config, observer)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
@@ -94,8 +94,8 @@ def _aot(
     options: BackendOptions,
     observer: Observer,
 ) -> Function:
-    """AOTAutograd makes the graph functional; input mutations and aliases are its wrapper's business."""
-    ours: list[Exception] = []  # from what we do after the capture, which is no reason to leave a graph to the host
+    """Lets AOTAutograd make the graph functional. Its wrapper handles inputs that are mutated or aliased."""
+    ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
         with without_mkldnn(), python_kernels.put_aside():
@@ -103,7 +103,8 @@ def _aot(
             return _capture(names, config, compile_one, ours)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
-    except Exception as error:  # a shape that depends on values, a custom op without a fake form
+    # for example a shape that depends on values, or a custom op without a fake implementation
+    except Exception as error:
         numbers = _numbers(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
             return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
@@ -141,7 +142,7 @@ def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function
 
 
 def _noting(errors: list[Exception], function: Callable[..., Function], *args: object) -> Function:
-    """A call; its errors are kept in `errors`, but for a graph whose sizes depend on values."""
+    """Calls the function and keeps its errors in `errors`, except those about sizes that depend on values."""
     try:
         return function(*args)
     except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
@@ -169,10 +170,11 @@ def _wholly_on_host(gm: GraphModule, error: Exception) -> Function:
 def _specialized(
     gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[object]], Function]
 ) -> Function:
-    """A program with symbolic sizes is compiled for each concrete set of them at its first call, and one that makes
-    Python numbers of its inputs `numbers` (a position, a padding) for each of their values.
+    """A callable that compiles the graph once per set of concrete sizes, at the first call with that set.
 
-    Of more than MOST_SHAPES sets, those used longest ago are forgotten, and compiled again when they come back.
+    `numbers` are positions of scalar inputs whose values the graph reads as Python numbers, such as a position or an
+    amount of padding. The graph is compiled once per value of these, too. At most MOST_SHAPES programs are kept; then
+    the least recently used one is dropped, and compiled again when it is needed.
     """
     programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
 
@@ -193,8 +195,10 @@ def _specialized(
 
 
 def _numbers(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
-    """Positions of the scalars among the inputs that are tensors and that the graph may make Python numbers of: all
-    integers that it reads, and the floats that Dynamo has passed as tensors."""
+    """Positions of the scalar tensors among the inputs whose values the graph may read as Python numbers.
+
+    These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`.
+    """
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
 
@@ -206,7 +210,7 @@ def _read(node: Node, value: object) -> bool:
 
 
 def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:
-    """The graph with constants in the place of some inputs, which stay inputs that nobody reads."""
+    """A copy of the graph that uses constants instead of some inputs. The inputs stay, but nothing reads them."""
     if not values:
         return gm
     gm = copied(gm)
@@ -221,7 +225,7 @@ def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> G
 
 
 def boxed(run: Boxed) -> Boxed:
-    """Tells AOTAutograd that the function takes its inputs in a list, which it empties."""
+    """Marks a function that takes its inputs in a list and empties the list, as AOTAutograd wants to know."""
 
     def call(inputs: list[Any]) -> Sequence[Any]:
         return run(inputs)
@@ -231,7 +235,10 @@ def boxed(run: Boxed) -> Boxed:
 
 
 def _roles(count: int) -> list[str]:
-    """Roles of a forward graph's inputs: parameters and buffers stay on the device unless the graph writes them."""
+    """The roles of a forward graph's inputs: "parameter" if it stays on the device, otherwise "input".
+
+    Parameters and buffers stay on the device, unless the graph writes to them.
+    """
     metadata = TracingContext.get().fw_metadata
     static = set(metadata.static_input_indices) - set(metadata.mutated_inp_runtime_indices)
     return ["parameter" if i in static else "input" for i in range(count)]
@@ -245,8 +252,10 @@ def _compile(
     observer: Observer,
     seen: int = 0,
 ) -> Function:
-    """A graph, which is changed on the way, as a function of its inputs; views of one memory among its first `seen`
-    outputs stay that."""
+    """Compiles a functional graph, which is changed on the way, into a function of its inputs.
+
+    If some of its first `seen` outputs are views of one memory, the results are views of one memory, too.
+    """
     (output,) = gm.graph.find_nodes(op="output")
     if not any(is_tensor(value) for value in output.args[0]):
         return make_boxed_func(gm.forward)  # nothing is computed
@@ -257,7 +266,7 @@ def _compile(
 
     def run(inputs: list[Any]) -> list[Any]:
         arguments = interface.arguments(inputs)
-        inputs.clear()  # the boxed convention: the caller's references are ours to drop
+        inputs.clear()  # the boxed convention: this drops the caller's references
         return passed(interface.results(runner(arguments)), checks)
 
     return boxed(run)
@@ -293,13 +302,13 @@ def _runner(
 
 
 def _device(program: GraphModule, options: BackendOptions) -> Device:
-    """The device that the options name, else the chip that the program's tensors are on."""
+    """The device that the options name; without one, the chip on which the program's tensors are."""
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
     places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
     names = " and ".join(sorted(map(str, places)))
     if len(places) > 1:
-        raise DeviceError(f"a program runs on one chip, the tensors of this one are on {names}")
+        raise DeviceError(f"a program runs on one chip, but the tensors of this one are on {names}")
     chip = next((place.index for place in places), 0)
     device = options.devices[0] if options.devices else None
     if device is None:

@@ -1,4 +1,4 @@
-"""From an ATen graph to a binary: stages 2 to 6 in order, with the dumps and stop points that options ask for."""
+"""From an ATen graph to a binary: the stages in order, with the dumps and the stop points of the options."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
 
 _graphs = itertools.count()  # numbers the dumps of a process
-Watch = Callable[[str, Any], None]  # is told of each form of the program as it is reached: its name, the form
+Watch = Callable[[str, Any], None]  # is called with each form of the program: its name, the form
 
 
 @dataclass
 class CompiledGraph:
-    """The result of a compilation, as far as the configured depth went."""
+    """The result of a compilation, up to the configured depth."""
 
-    binary: bytes  # empty when the depth stops before it
+    binary: bytes  # empty if the compilation stops before it
     constants: list[torch.Tensor]  # the program's last inputs
     kinds: list[str]  # role of each input: input, parameter or constant
     output_dtypes: list[torch.dtype]
-    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous ones, and when all are
+    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
     output_devices: list[torch.device] | None = None  # None when all are on the CPU
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
 
@@ -44,11 +44,11 @@ def compile_graph(
 ) -> CompiledGraph:
     """Compiles a functional ATen graph with `val` metadata; `kinds` are the roles of its placeholders.
 
-    `watch` sees the graph ("FX"), the module as imported ("TORCH") and at each level, and the bytes ("BINARY").
-    Raises UnsupportedOpError for an op without a rule and StageError when a step breaks. `gm` is not changed.
+    `watch` is called with the graph ("FX"), the imported module ("TORCH"), the module at each level, and the bytes
+    ("BINARY"). `gm` is not changed. Raises UnsupportedOpError for an op without a rule, and StageError if a step fails.
     """
     timings = pipeline.Timings()
-    gm = copied(gm)  # if this fails, the caller takes its graph apart, and below depth EXECUTE runs it on the CPU
+    gm = copied(gm)  # the caller still needs its graph: to partition it after an error, or to run it on the CPU
     forms = _forms(gm)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
@@ -67,7 +67,7 @@ def compile_graph(
 
 
 def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
-    """The binary of a StableHLO module, which changes on the way; errors and `watch` as for compile_graph."""
+    """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph."""
     timings, dump = pipeline.Timings(), Dump(config, watch)
     return _finish(module, config, timings, dump)
 
@@ -95,7 +95,7 @@ def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings
 def _forms(
     gm: torch.fx.GraphModule,
 ) -> tuple[list[torch.dtype], list[tuple[int, ...] | None] | None, list[torch.device] | None]:
-    """Dtypes of the results; the strides that eager PyTorch gives them, which a later `view` may rely on; devices."""
+    """Dtypes, strides and devices of the results. A later `view` may need the strides that eager PyTorch gives."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     values = [n.meta["val"] for n in output.args[0]]
     dense = [not v.is_contiguous() and is_non_overlapping_and_dense_or_false(v) for v in values]

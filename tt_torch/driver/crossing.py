@@ -1,4 +1,4 @@
-"""Between host and device, in a graph that has both: what crosses is moved once, and what does not cross stays put."""
+"""Tensors that cross between host and device in a partitioned graph: each is moved at most once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tt_torch.driver.executor import Executor
 def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Callable[[Node], bool]) -> None:
     """Rewrites the calls of a partitioned graph, whose device subgraphs are submodules with these executors.
 
-    A result that another device subgraph reads stays on the device, also through views, which `is_view` knows; host
-    ops read one copy of it. What the host hands to several device subgraphs goes to the device once.
+    A result that another device subgraph reads stays on the device, also if it is read through views; `is_view` tells
+    which nodes are views. Host ops read one copy of it. A host tensor that several device subgraphs read is copied
+    once.
     """
     calls = [n for n in outer.graph.nodes if n.op == "call_module"]
     kept = {n for call in calls for n in call.users if _read_by(n, calls, is_view)}
@@ -32,7 +33,7 @@ def _read_by(node: Node, calls: list[Node], is_view: Callable[[Node], bool]) -> 
 
 
 def _eager_device() -> torch.device:
-    """The device "tt", whose name exists once the device is loaded; PyTorch may have been told not to load it."""
+    """The device "tt". It is loaded here, because TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps PyTorch from loading it."""
     import tt_torch.device  # noqa: F401
 
     return torch.device("tt")
@@ -47,7 +48,7 @@ def _return_on_device(executor: Executor, position: int) -> None:
 def _copy_to_host(
     graph: torch.fx.Graph, kept: set[Node], calls: list[Node], is_view: Callable[[Node], bool]
 ) -> set[Node]:
-    """Host ops read a copy of a kept result; a view that leads to a device subgraph is made there, and returned."""
+    """Lets host ops read a copy of each kept result. Returns the views of kept results that device subgraphs read."""
     there = set(kept)
     for node in list(graph.nodes):
         if is_view(node) and there & set(node.all_input_nodes) and _read_by(node, calls, is_view):

@@ -1,6 +1,7 @@
-"""Which device runs programs: the emulated one, or one that Tenstorrent's library drives.
+"""The device that runs programs: the emulated one, or one that Tenstorrent's library drives.
 
-Both have the same face: `load(binary)` gives a program, `program(inputs, resident, ...)` runs it, `close()`.
+Both have the same interface: `load(binary)` gives a program, `program(inputs, resident, ...)` runs it, and `close()`
+frees the device.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ class Device(Protocol):
     def close(self) -> None: ...
 
 
-EMULATED_CHIPS = 8  # a machine as people have it on their desk: four boards of two chips
+EMULATED_CHIPS = 8  # as in a workstation with four boards of two chips each
 _shared: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
 
 
 def default_device(config: CompilerConfig, chip: int = 0) -> Any:
-    """The device of `config` that the whole process shares; opened at first use, closed at exit.
+    """The device of `config` that the whole process shares. It is opened at first use and closed at exit.
 
-    `chip` is that of tensors on `tt:chip`, which the emulated device knows and others do not.
+    `chip` is the index of the device `tt:<chip>` of the tensors. Only the emulated device has several of them.
     """
     if config.device == "emulated":
         return runtime.default_device(config.arch, chip)
@@ -62,8 +63,8 @@ def default_device(config: CompilerConfig, chip: int = 0) -> Any:
 def open_device(
     config: CompilerConfig, mesh_shape: Sequence[int], enable_program_cache: bool = True, **options: Any
 ) -> Any:
-    """A mesh of its own, of the kind that `config` says: a runtime.Device or TtnnDevice with these `options`."""
-    if config.device == "emulated":  # which always keeps its programs
+    """Opens a new mesh of the kind that `config` names: a runtime.Device or a TtnnDevice, with these `options`."""
+    if config.device == "emulated":  # it always caches programs
         return runtime.Device(config.arch, mesh_shape, **options)
     from tt_torch.codegen.device import TtnnDevice
 
@@ -71,7 +72,7 @@ def open_device(
 
 
 def _facts(config: CompilerConfig) -> dict[str, Any]:
-    """What a configuration says about every ttnn device, as arguments of TtnnDevice."""
+    """The arguments of TtnnDevice that come from a configuration."""
     return {
         "arch": config.arch,
         "python": config.ttnn_python,

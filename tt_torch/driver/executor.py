@@ -11,7 +11,7 @@ from tt_torch.driver.compile import CompiledGraph
 from tt_torch.driver.devices import Device
 from tt_torch.errors import DeviceError
 
-# Elements of a buffer whose content is compared at each call; PyTorch's statistics have one per channel.
+# The largest buffer, in elements, whose content is compared at each call. BatchNorm's have an element per channel.
 LARGEST_WATCHED = 1 << 14
 
 
@@ -47,7 +47,7 @@ class Executor:
         return self.executable(arguments, self.resident, *forms)
 
     def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Sees buffers that were changed without a new version: eager batch norm writes its statistics like that."""
+        """Finds buffers that were changed without a new version, as eager batch norm changes its statistics."""
         for i in self.resident:
             if i >= len(inputs) or isinstance(inputs[i], torch.nn.Parameter) or inputs[i].numel() > LARGEST_WATCHED:
                 continue

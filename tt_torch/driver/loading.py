@@ -1,4 +1,4 @@
-"""Running a saved binary: neither torch-mlir nor the compiler is imported."""
+"""Running a saved binary. This imports neither torch-mlir nor the compiler."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tt_torch.runtime import _RESULT_TYPES, TensorSpec
 class LoadedProgram:
     """A saved program as a callable: takes its inputs in order as tensors, weights included, returns a tuple.
 
-    `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program keeps in host
-    memory are weights: they are prepared on the device once and again only when such a tensor changes.
+    `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program expects in host memory
+    are weights: they are prepared on the device once, and again only after such a tensor has changed.
     """
 
     def __init__(self, path: str | Path, device: Device | None = None) -> None:
@@ -29,13 +29,12 @@ class LoadedProgram:
 
 
 def host_dtype(spec: TensorSpec) -> torch.dtype:
-    """The PyTorch dtype of a tensor of this spec outside of the device."""
+    """The PyTorch dtype of a tensor with this spec, outside of the device."""
     return _RESULT_TYPES[spec.dtype]
 
 
 def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
-    """Loads a .ttnn file for a device: unless given, the shared one that the environment's TT_TORCH_DEVICE and
-    TT_TORCH_ARCH say.
+    """Loads a .ttnn file for a device. The default is the shared device that TT_TORCH_DEVICE and TT_TORCH_ARCH name.
 
     Raises BinaryFormatError for a damaged or foreign file, SchemaError for an unknown version of the format,
     UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.

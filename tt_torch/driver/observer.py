@@ -26,13 +26,13 @@ GROUP = "tt_torch.observers"
 
 @dataclass(frozen=True)
 class Observer:
-    """Functions that the driver calls, and what they may replace."""
+    """Functions that the driver calls while it compiles, and functions that replace parts of its work."""
 
-    executor: Callable[[Executor], Any] = lambda executor: None  # each binary of the program, in its order
-    graph: Callable[[GraphModule], Any] = lambda gm: None  # each graph, before it is known what runs on the host
-    reached: Watch | None = None  # each form of each graph and of its parts, trials included
-    input_name: Callable[[str], str] = lambda name: name  # what messages call an input, from Dynamo's name of it
-    flag: bool = True  # whether an output of the program may tell that its integers are exact, or a program of its own
+    executor: Callable[[Executor], Any] = lambda executor: None  # gets each executor of the program, in order
+    graph: Callable[[GraphModule], Any] = lambda gm: None  # gets each graph, before the host ops are known
+    reached: Watch | None = None  # gets each form of each graph and of its parts, including trials
+    input_name: Callable[[str], str] = lambda name: name  # gives an input its name in messages, from Dynamo's name
+    flag: bool = True  # whether an extra output may tell that integers are exact; if not, an extra program tells it
     # Runs a whole graph with inputs of these roles; the driver then compiles nothing of it.
     take_graph: Callable[[GraphModule, Sequence[str], CompilerConfig], Runner] | None = None
     # Compiles a part of a graph that belongs on the device.
@@ -50,7 +50,7 @@ _ASKED: dict[str, Callable[[CompilerConfig], bool]] = {
 
 
 def asked_for(config: CompilerConfig, observer: Observer) -> Observer:
-    """`observer` with what the options ask for. Raises EnvironmentMissingError when no installed package offers it."""
+    """The observer, extended as the options ask. Raises EnvironmentMissingError if no installed package offers that."""
     for name, asks in _ASKED.items():
         if asks(config):
             found = entry_points(group=GROUP, name=name)

@@ -1,6 +1,6 @@
-"""The host partition: what has no form on the device runs in eager PyTorch, everything around it stays on the device.
+"""The host partition: ops without a form on the device run in eager PyTorch; all others stay on the device.
 
-A graph is first tried whole. If that fails, each form of op in it is compiled alone; those that cannot be go to the
+A graph is first compiled as a whole. If that fails, each form of op in it is compiled alone. Ops that fail go to the
 host, and PyTorch's partitioner makes the largest possible device subgraphs of the others.
 """
 
@@ -40,8 +40,9 @@ VIEWS = [
 
 @dataclass(frozen=True)
 class HostOp:
-    """An op that runs on the host, `count` times per call, first at `location`; `bytes` is what crosses between
-    host and device for it per call."""
+    """An op that runs on the host `count` times per call. `location` is the first line of the user's code that calls
+    it;
+    `bytes` is how much crosses between host and device for it, per call."""
 
     op: str
     count: int
@@ -56,7 +57,7 @@ class HostOp:
 
 
 class HostFallbackWarning(UserWarning):
-    """Ops of a compiled graph run on the host, in eager PyTorch; `ops` says which and why."""
+    """Some ops of a compiled graph run on the host, in eager PyTorch; `ops` lists them with the reasons."""
 
     def __init__(self, ops: Sequence[HostOp]) -> None:
         super().__init__("\n  ".join(["on the host, in eager PyTorch:", *map(str, ops)]))
@@ -64,7 +65,7 @@ class HostFallbackWarning(UserWarning):
 
 
 class HostProgram:
-    """A graph in eager PyTorch with device subgraphs in it, whose runners are `pieces`."""
+    """A graph that runs in eager PyTorch and calls device subgraphs; `pieces` are their runners."""
 
     def __init__(self, outer: GraphModule, pieces: Sequence[Runner], constants: Sequence[torch.Tensor]) -> None:
         self.outer, self.pieces, self.constants = outer, pieces, constants
@@ -74,7 +75,7 @@ class HostProgram:
 
 
 def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str]) -> Runner:
-    """A runner for the graph; warns with HostFallbackWarning if not all of it is on the device.
+    """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host.
 
     `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
     """
@@ -90,7 +91,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
     host = refused(computing(gm.graph))
     if reason and not host:
         nodes = computing(gm.graph)
-        suspects = [n for n in nodes if str(n.target) == named]  # most often there is no other
+        suspects = [n for n in nodes if str(n.target) == named]  # most often only this op fails
         host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:
@@ -102,7 +103,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
 def _partition(
     gm: GraphModule, roles: Sequence[str], host: dict[Node, str], compile_piece: CompilePiece
 ) -> tuple[GraphModule, dict[str, GraphModule]]:
-    """Splits the graph and compiles its device subgraphs; `host` grows by what turns out not to compile."""
+    """Splits the graph and compiles its device subgraphs; ops that fail to compile are added to `host`."""
     probed = False
     while True:
         outer, pieces = split(gm, host)
@@ -124,7 +125,7 @@ def _partition(
 
 
 class DevicePiece(torch.nn.Module):
-    """A compiled subgraph in the place of the graph module that it was."""
+    """A compiled subgraph, which takes the place of its graph module."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__()
@@ -135,13 +136,13 @@ class DevicePiece(torch.nn.Module):
 
 
 def refused(nodes: Sequence[Node]) -> dict[Node, str]:
-    """Ops that are known to have no form on the device, with the reason, without compiling anything."""
+    """The ops that are known to have no form on the device, with the reasons; nothing is compiled."""
     reasons = {node: refusal(node) for node in nodes}
     return {node: why for node, why in reasons.items() if why}
 
 
 def probe(nodes: Sequence[Node], compile_piece: CompilePiece) -> dict[Node, str]:
-    """Compiles each form of op (target, arguments, shapes and dtypes) by itself; those that fail, with the reason."""
+    """Compiles each form of op (target, arguments, shapes, dtypes) by itself; returns the failing ones with reasons."""
     verdicts: dict[str, str] = {}
     host = refused(nodes)
     for node in nodes:
@@ -156,7 +157,7 @@ def probe(nodes: Sequence[Node], compile_piece: CompilePiece) -> dict[Node, str]
 
 
 def form(node: Node) -> str:
-    """What nodes have in common that compile to the same program: target, arguments, shapes and dtypes."""
+    """Text that is equal for nodes that compile to the same program: target, arguments, shapes and dtypes."""
     return "{} {} {}".format(node.target, *map_arg((node.args, node.kwargs), _signature))
 
 
@@ -169,14 +170,14 @@ def _verdict(alone: GraphModule, compile_piece: CompilePiece) -> str:
 
 
 def brief(error: CompileError) -> str:
-    """The reason in a few words, for a list of many."""
+    """The reason of an error in a few words."""
     if isinstance(error, UnsupportedOpError):
         return error.detail or f"not supported in stage {error.stage}"
     return " ".join(str(error).split())
 
 
 def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str, GraphModule]]:
-    """A copy of `gm` whose largest device subgraphs are submodules, and those by name."""
+    """A copy of `gm` whose largest device subgraphs are submodules, and a dict of these submodules by name."""
     own = copied(gm)
     names = {n.name for n in host}
     device = {n for n in computing(own.graph) if n.name not in names and tensors(n)}
@@ -197,7 +198,10 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
 
 
 def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict[Node, None]:
-    """Views at the border of what the subgraph reads anyway, which would cross a second time; views of these, too."""
+    """Views at the border of tensors that the subgraph reads anyway, and views of such views.
+
+    Outside of the subgraph, both the tensor and its view would cross to the device.
+    """
     read = {n for node in nodes for n in node.all_input_nodes}
     here, leading = {*nodes, *read}, dict[Node, None]()
     views = [n for n in next(iter(nodes)).graph.nodes if n in proposed and n not in nodes] if nodes else []
@@ -212,14 +216,14 @@ def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict
 
 
 def _inputs_first(graph: Graph) -> None:
-    """The fuser makes a placeholder where its first reader is."""
+    """Moves the placeholders to the front: the fuser puts each of them before its first reader."""
     first = next(n for n in graph.nodes if n.op != "placeholder")
     for node in [n for n in graph.nodes if n.op == "placeholder"]:
         first.prepend(node)
 
 
 def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule]) -> list[HostOp]:
-    """One entry per op, user's line and reason, in the order of the graph."""
+    """One entry per combination of op, user's line and reason, in the order of the graph."""
     device = {n.name for piece in pieces.values() for n in piece.graph.nodes if n.op == "call_function"}
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in graph.nodes:
@@ -232,7 +236,7 @@ def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule]) 
 
 
 def _crossing(node: Node, device: set[str]) -> int:
-    """Bytes that a host op reads from device subgraphs and that these read of it, views between them included."""
+    """Bytes that a host op reads from device subgraphs, plus bytes that these read from the op, also through views."""
     read = {n for source in node.all_input_nodes for n in _through(source, device, lambda n: n.all_input_nodes)}
     results = [n for n in node.users if n.target is operator.getitem] or [node]
     written = {r for r in results if any(n.name in device for u in r.users for n in _through(u, device, _users))}
@@ -253,14 +257,14 @@ def _from_host(gm: GraphModule) -> bool:
 
 
 def _through(node: Node, device: set[str], following: Callable[[Node], list[Node]]) -> list[Node]:
-    """The node, or the nodes behind it when it is a view that stays on the host."""
+    """The node itself; for a view that stays on the host, the nodes behind it."""
     if node.name in device or not _is_view(node):
         return [node]
     return [found for n in following(node) for found in _through(n, device, following)]
 
 
 def _roles(outer: GraphModule, name: str, roles: Sequence[str]) -> list[str]:
-    """Roles of a subgraph's inputs: those that come from outside the graph keep theirs."""
+    """The roles of a subgraph's inputs. Inputs of the whole graph keep their roles; all others are "input"."""
     placeholders = dict(zip((n for n in outer.graph.nodes if n.op == "placeholder"), roles, strict=True))
     (caller,) = (n for n in outer.graph.nodes if n.op == "call_module" and n.target == name)
     return [placeholders.get(argument, "input") for argument in caller.args]
@@ -272,7 +276,7 @@ def computing(graph: Graph) -> list[Node]:
 
 
 def tensors(node: Node) -> list[torch.Tensor]:
-    """The fake tensors that a node results in."""
+    """The fake tensors of a node's results."""
     found = node.meta.get("val")
     values = found if isinstance(found, (list, tuple)) else [found]
     return [v for v in values if isinstance(v, torch.Tensor)]
@@ -283,7 +287,7 @@ def _signature(node: Node) -> str:
 
 
 def _alone(node: Node) -> GraphModule:
-    """A graph of one op that returns those of its results that are read."""
+    """A graph of one op, which returns those of its results that have readers."""
     graph = Graph()
     inputs = {n: graph.placeholder(f"x{i}") for i, n in enumerate(node.all_input_nodes)}
     for original, placeholder in inputs.items():

@@ -1,1 +1,1 @@
-"""Records of sweeps and op-by-op runs: how they are written and read, and what they say when counted."""
+"""Records of sweeps and op-by-op runs: writing, reading and counting them."""

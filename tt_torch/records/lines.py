@@ -1,4 +1,4 @@
-"""Records as JSON lines: one object a line, appended as items end, so that a killed sweep can go on."""
+"""Records as JSON lines: one object per line, appended when an item ends, so that a killed sweep can continue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Results:
-    """A results file. Of several records with one key, the last counts."""
+    """A results file. If several records have the same key, the last one counts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -24,11 +24,11 @@ class Results:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             if file.tell() and not _ends_line(file):
-                file.write(b"\n")  # a killed sweep's last line stays by itself, and is skipped by readers
+                file.write(b"\n")  # the incomplete last line of a killed sweep keeps its own line, which readers skip
             file.write(json.dumps(record).encode() + b"\n")
 
     def done(self) -> set[str]:
-        """Keys that this commit has results of."""
+        """The keys of the records that this commit wrote."""
         now = provenance()["commit"]
         return {record["key"] for record in read(self.path) if record["commit"] == now}
 
@@ -39,7 +39,7 @@ def _ends_line(file: Any) -> bool:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The records of a file, the last one of each key, in order. A line cut off by a kill is left out."""
+    """The records of a file in order, only the last one of each key. An incomplete line is skipped."""
     return list({record["key"]: record for record in lines(path)}.values())
 
 
@@ -56,7 +56,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """What a result depends on: commit (None outside a checkout; local changes add their hash) and versions."""
+    """The commit and the package versions. The commit is None outside of a checkout; local changes add a hash."""
     packages = ("tt-torch", "torch", "torch-mlir")
     versions = {"python": sys.version.split()[0], **{name: version(name) for name in packages}}
     return {"commit": _commit(), "versions": versions}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_FOLDERS = re.compile(r"/[^\s\"]*/(?=tt_torch/)|/[^\s\"]*/site-packages/")  # where a machine has its files
+_FOLDERS = re.compile(r"/[^\s\"]*/(?=tt_torch/)|/[^\s\"]*/site-packages/")  # the folders of this machine in paths
 
 
 def brief(text: str) -> str:
-    """In a cell of a table: one line, no more than a glance takes."""
+    """The text as one line of at most 100 characters, for a cell of a table."""
     line = _FOLDERS.sub("", " ".join(text.split()))
     return line if len(line) <= 100 else line[:97] + "..."
 

@@ -1,4 +1,4 @@
-"""What a sweep's records say, counted."""
+"""Counts of the records of a sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORST = 10
 
 
 def print_summary(records: Sequence[dict[str, Any]], console: Console | None = None) -> None:
-    """Verdicts per dtype, the share of samples that the device runs alone, reasons, compile times."""
+    """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times."""
     console = console or Console()
     console.print(_verdicts(records))
     for dtype, (alone, of) in device_only(records).items():
@@ -38,13 +38,13 @@ def good(record: dict[str, Any]) -> bool:
 
 
 def alone(record: dict[str, Any]) -> bool:
-    """Right, and nothing of it on the host: neither ops of a graph nor any that are computed between graphs."""
+    """Whether the result is right and nothing ran on the host, neither in a graph nor between graphs."""
     between = record.get("graph_breaks") and record.get("between_graphs", True)
     return record["verdict"] == "match" and not record.get("host_ops") and not between
 
 
 def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Per dtype: samples that run on the device alone, of those with static shapes that eager can run."""
+    """Per dtype: how many samples ran on the device alone, and how many of them eager can run with static shapes."""
     counted: dict[str, list[bool]] = defaultdict(list)
     for record in records:
         if record.get("static", True) and record["verdict"] != "eager-raises-same":
@@ -67,7 +67,7 @@ def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:
 
 
 def notes(record: dict[str, Any]) -> list[str]:
-    """What keeps a record from being right and on the device alone, each thing once."""
+    """The reasons why a record is not right, or not on the device alone; each reason once."""
     error = [f"{record['verdict']}: {record.get('error', '')}: {record.get('message', '')}"] if not good(record) else []
     ops: Counter[str] = Counter()
     for op in record.get("host_ops", ()):

@@ -1,1 +1,1 @@
-"""Results in a database, and what is made of them: a spreadsheet, a web page, a comparison of two commits."""
+"""A database of results, and its reports: a spreadsheet, a web page, a comparison of two commits."""

@@ -1,4 +1,4 @@
-"""`tt-torch report`: into the results database, and out of it."""
+"""`tt-torch report`: imports results into the database, and makes reports from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from tt_torch.cli_errors import one_line_errors
 
-app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports of them.")
+app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports from it.")
 
 Db = Annotated[str, typer.Option("--db", help="a DuckDB file, or postgresql://user@host/name")]
 Commit = Annotated[str | None, typer.Option(help="only the records of this commit")]
@@ -23,7 +23,7 @@ def import_(
     ],
     db: Db = DEFAULT,
 ) -> None:
-    """Adds results to the database; what it has already is not added again."""
+    """Adds results to the database. Records that it has already are not added again."""
     from tt_torch.reports.database import Database
     from tt_torch.reports.reading import read
 
@@ -36,7 +36,7 @@ def import_(
 
 @app.command()
 def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
-    """Writes a workbook: models, ops, what does not run, a sheet per model."""
+    """Writes a workbook with sheets of models, ops and failures, and a sheet per model."""
     from tt_torch.reports.database import Database
     from tt_torch.reports.spreadsheet import write_workbook
 
@@ -46,7 +46,7 @@ def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 
 @app.command()
 def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
-    """Writes a web page that needs nothing but itself."""
+    """Writes a web page as a single file, which works offline."""
     from tt_torch.files import write
     from tt_torch.reports.database import Database
     from tt_torch.reports.page import render
@@ -58,7 +58,7 @@ def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 
 @app.command()
 def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
-    """Writes a Markdown page per op into a folder: its forms in models and its samples, and what came of each."""
+    """Writes a Markdown page per op into a folder, with the results of its forms in models and of its samples."""
     from tt_torch.files import write
     from tt_torch.reports.database import Database
     from tt_torch.reports.op_pages import op_pages
@@ -76,7 +76,7 @@ def compare(
     after: Annotated[str, typer.Argument(help="a commit")],
     db: Db = DEFAULT,
 ) -> None:
-    """Prints what got better and worse between two commits; exit status 1 when something is worse."""
+    """Prints what got better and worse between two commits. The exit status is 1 if something got worse."""
     from rich.console import Console
 
     from tt_torch.reports.compare import compare, only_in_one

@@ -10,17 +10,17 @@ from tt_torch.records.summary import alone, notes
 
 Record = dict[str, Any]
 
-# From worst to best. "on host": right, but not by the device alone.
+# From worst to best. "on host": the result is right, but part of it was computed on the host.
 STATES = ("crash", "timeout", "error", "wrong", "skipped", "on host", "eager-raises-same", "match")
 
 
-# A correlation is worse when it is ten times as far from 1; eight nines are as good as more.
+# A correlation is worse if its distance from 1 is ten times as large. Distances below 1e-8 count as equal.
 _EXACT, _FACTOR = 1e-8, 10
 
 
 @dataclass(frozen=True)
 class Change:
-    """An item whose state differs, or whose correlation does."""
+    """An item whose state or correlation changed."""
 
     kind: str
     key: str
@@ -37,7 +37,7 @@ def state(record: Record) -> str:
 
 
 def compare(before: Iterable[Record], after: Iterable[Record]) -> list[Change]:
-    """Items of both that changed; the worse ones first."""
+    """The items of both sets that changed; those that got worse come first."""
     old = {(record["kind"], record["key"]): record for record in before}
     pairs = ((old.get((record["kind"], record["key"])), record) for record in after)
     changes = [change for was, now in pairs if was is not None and (change := _change(was, now))]
@@ -51,7 +51,7 @@ def _change(was: Record, now: Record) -> Change | None:
     if was.get("pcc") is None or now.get("pcc") is None:
         return None
     far = [max(1 - record["pcc"], _EXACT) for record in (was, now)]
-    if not max(far) >= _FACTOR * min(far):  # or one is not a number
+    if not max(far) >= _FACTOR * min(far):  # also if one of them is NaN
         return None
     first, second = (f"PCC {record['pcc']:.9g}" for record in (was, now))
     return Change(now["kind"], now["key"], first, second, far[1] > far[0], "")

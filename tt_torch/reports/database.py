@@ -1,7 +1,7 @@
-"""The results database: a DuckDB file, or a server that SQLAlchemy reaches.
+"""The results database: a DuckDB file, or a server that SQLAlchemy can connect to.
 
-A record is kept once, however often it is written: its id is the hash of its content. Each write is a transaction
-of its own, so that a killed run leaves whole records.
+The id of a record is the hash of its content, so a record that is written again is still kept once. Each write is a
+transaction of its own, so that a killed run leaves complete records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 from tt_torch.errors import DatabaseError
 
 DEFAULT = "results/results.duckdb"
-_LOCK_SECONDS = 60.0  # DuckDB lets one process at a time into a file
+_LOCK_SECONDS = 60.0  # only one process at a time can open a DuckDB file
 _CHUNK = 1000
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ RECORDS = sa.Table(
     METADATA,
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("kind", sa.String, nullable=False),  # op, model or test
-    sa.Column("key", sa.String, nullable=False),  # names the item; several commits have records of it
+    sa.Column("key", sa.String, nullable=False),  # names the item, of which several commits may have records
     sa.Column("commit", sa.String),
     sa.Column("time", sa.String),  # ISO 8601
     sa.Column("verdict", sa.String, nullable=False),
@@ -46,7 +46,7 @@ _COPIED = ("kind", "key", "commit", "time", "verdict", "error", "message", "pcc"
 
 
 class Database:
-    """Records under a URL of SQLAlchemy, or in the DuckDB file at a path."""
+    """Records in a database that SQLAlchemy reaches by its URL, or in the DuckDB file at a path."""
 
     def __init__(self, url: str = DEFAULT) -> None:
         self.file = None if "://" in url else Path(url)
@@ -63,7 +63,7 @@ class Database:
         self._retry(self._migrate)
 
     def add(self, records: Iterable[dict[str, Any]]) -> int:
-        """Writes the records that are not there yet; returns how many those are."""
+        """Writes the records that the database does not have yet; returns their number."""
         rows = list({row["id"]: row for row in map(_row, records)}.values())
         return sum(self._retry(lambda part=part: self._insert(part)) for part in _chunks(rows))  # type: ignore[misc]
 
@@ -84,7 +84,7 @@ class Database:
         return self._retry(select)
 
     def commit(self, name: str) -> str:
-        """The commit that begins with `name`, as records have it; DatabaseError if that is none or several."""
+        """The commit of records that begins with `name`. Raises DatabaseError if there is none, or more than one."""
 
         def select() -> list[str]:
             with self._connect() as connection:
@@ -109,7 +109,7 @@ class Database:
 
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
-        """A transaction on a connection that is closed afterwards, so that others can have the file."""
+        """A transaction on a connection that is closed afterwards, so that other processes can open the file."""
         engine = sa.create_engine(self.url, poolclass=sa.NullPool)
         try:
             with engine.begin() as connection:
@@ -125,7 +125,8 @@ class Database:
             command.upgrade(config, "head")
 
     def _retry(self, run: Callable[[], T]) -> T:
-        """Waits for others: who have the file, or wrote the same record or the same table at the same time."""
+        """Tries again after conflicts: another process has the file, or wrote the same record or table at the same
+        time."""
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:
             try:
@@ -137,7 +138,7 @@ class Database:
 
 
 def _passes(error: sa.exc.DBAPIError) -> bool:
-    """Whether it is worth trying again."""
+    """Whether the error is such a conflict."""
     conflict = isinstance(error, sa.exc.IntegrityError) or "conflict" in str(error).lower()
     return conflict or "Could not set lock" in str(error) or "already exists" in str(error)
 

@@ -1,4 +1,4 @@
-"""A Markdown page per ATen op: its forms in models and its samples of OpInfo, each with what came of it."""
+"""A Markdown page per ATen op, with the results of its forms in models and of its OpInfo samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Record = dict[str, Any]
 def op_pages(records: Iterable[Record]) -> dict[str, str]:
     """The pages by file name; `README.md` lists them.
 
-    Forms in models and samples of OpInfo are on one page when PyTorch calls the op the same: aten.add.Tensor, add.
+    Forms in models and OpInfo samples are on one page if the name of the op is the same: aten.add.Tensor and add.
     """
     forms: dict[str, list[Record]] = defaultdict(list)
     samples: dict[str, list[Record]] = defaultdict(list)
@@ -34,7 +34,7 @@ def op_pages(records: Iterable[Record]) -> dict[str, str]:
 
 
 def _name(op: str) -> str:
-    """aten.add.Tensor is add, aten._softmax.default is _softmax; StableHLO's keep their dialect."""
+    """The name of an op's page: add for aten.add.Tensor; ops of StableHLO keep the name of the dialect."""
     parts = op.split(".")
     return parts[1] if parts[0] == "aten" else op
 
@@ -73,5 +73,5 @@ def _tensors(op: Record, side: str) -> str:
 
 
 def _attributes(form: str) -> str:
-    """A form without the op's name: arguments, tensors by dtype and shape."""
+    """The arguments of a form, without the name of the op; tensors by dtype and shape."""
     return form.partition(" ")[2].replace("torch.", "")

@@ -1,4 +1,4 @@
-"""The records as one HTML file that needs nothing else: no network, no server."""
+"""The records as one HTML file, which needs no network and no server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NINES = 8  # PCC columns: below 0.9, 0.9, 0.99, ... and exact
 
 
 def render(records: Sequence[Record], history: Sequence[Record]) -> str:
-    """The page of the last record of each item; `history` has those of all commits, for the trend."""
+    """The page of the last record of each item. `history` has the records of all commits, for the trend."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -55,19 +55,19 @@ def render(records: Sequence[Record], history: Sequence[Record]) -> str:
 
 
 def unique(records: Iterable[Record]) -> list[tuple[Record, list[str]]]:
-    """Forms of ops that models have, with these models; what is not right first."""
+    """The forms of ops in models, with the models; forms that are not right come first."""
     forms = by_form(record for record in records if record["kind"] == "unique-op")
     forms.sort(key=lambda its: (good(its[0]), its[0]["framework_op_name"]))
     return [(its[0], models_of(its)) for its in forms]
 
 
 def name_of(kind: str) -> str:
-    """What items of a kind are called, in the plural."""
+    """The plural name of the items of a kind."""
     return _NAMES.get(kind, f"{kind}s")
 
 
 def totals(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """A tile per kind of item and data type: how many, how many right, how many on the device alone."""
+    """A tile per kind of item and data type: the number of items, of right ones, and of those on the device alone."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[f"{name_of(record['kind'])} {record.get('dtype', '')}".strip()].append(record)
@@ -108,7 +108,7 @@ def _share(test: Callable[[Record], Any], records: Sequence[Record]) -> float:
 
 
 def distribution(pccs: Iterable[float]) -> list[tuple[str, int]]:
-    """How many correlations have how many nines."""
+    """The number of correlations by their number of nines."""
     counts = Counter(_nines(pcc) for pcc in pccs)
     labels = ["below 0.9", *(f"0.{'9' * n}" for n in range(1, _NINES)), f"at least 0.{'9' * _NINES}"]
     return [(label, counts[n]) for n, label in enumerate(labels)]

@@ -16,7 +16,7 @@ _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All records of a file; raises ResultsFileError if it has none of the formats."""
+    """All records of a file. Raises ResultsFileError if the file has none of these formats."""
     try:
         if path.suffix == ".xml":
             return list(_junit(ElementTree.parse(path).getroot()))
@@ -66,7 +66,7 @@ def _properties(element: ElementTree.Element) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Properties that are JSON, such as a dictionary of tags, are taken apart."""
+    """The value of a property; text that is a JSON list or object is parsed."""
     if not text.startswith(("{", "[")):
         return text
     try:

@@ -1,4 +1,4 @@
-"""The records as a workbook: models, their unique ops, samples of OpInfo, what is not right, a sheet per model."""
+"""The records as a workbook: models, their unique ops, OpInfo samples, failures, and a sheet per model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _FINE = ("match", "eager-raises-same")
 _COLORS = {"match": "C6EFCE", "eager-raises-same": "C6EFCE", "on host": "FFEB9C", "skipped": "EDEDED"}
 _RED = "FFC7CE"
 _GRADES = ((100, "C6EFCE"), (80, "FFEB9C"), (50, "F8CBAD"))
-_SHEET_NAME = 28  # characters; Excel takes 31, a number may follow
+_SHEET_NAME = 28  # characters; Excel allows 31, and a number may follow
 _WIDEST = 60
-_CELL = 32_767  # characters that Excel takes
+_CELL = 32_767  # characters that Excel allows
 
 
 def write_workbook(records: Sequence[Record], path: Path) -> None:
-    """Writes the workbook whole or not at all."""
+    """Writes the workbook completely or not at all."""
     by_kind: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_kind[record["kind"]].append(record)
@@ -60,7 +60,7 @@ def write_workbook(records: Sequence[Record], path: Path) -> None:
 
 
 def _model_sheets(book: Workbook, models: Iterable[Record], unique: Iterable[Record]) -> None:
-    """A sheet per model: its unique ops if there was an op-by-op run, else what runs where."""
+    """A sheet per model: its unique ops if there was an op-by-op run, otherwise which ops run where."""
     names: set[str] = {sheet.title for sheet in book}
     ops: dict[str, list[Record]] = defaultdict(list)
     for op in sorted(unique, key=lambda op: op.get("global_op_idx", 0)):
@@ -140,7 +140,7 @@ def _colour(sheet: Any, column: int) -> None:
 
 
 def _grade(sheet: Any, column: int) -> None:
-    """Green for all, yellow from 80 % on, orange from 50 % on, red below."""
+    """Green for 100 %, yellow from 80 %, orange from 50 %, red below."""
     for row in sheet.iter_rows(min_row=2):
         share = row[column].value
         color = next((color for least, color in _GRADES if share >= least), _RED)
@@ -148,7 +148,7 @@ def _grade(sheet: Any, column: int) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """Text that Excel takes; and that it does not take for a formula."""
+    """Text that Excel accepts, and does not read as a formula."""
     if not isinstance(value, str):
         return value
     text = ILLEGAL_CHARACTERS_RE.sub("", value)[:_CELL]

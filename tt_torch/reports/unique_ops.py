@@ -1,4 +1,4 @@
-"""The unique ops of models, from the files of op-by-op runs, as records of their own."""
+"""The unique ops of models as records, from the files of op-by-op runs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-LONGEST_TEXT = 32_667  # characters of a module or a traceback that are kept: a cell of a workbook takes 100 more
-_ROUNDING = 1e-6  # a difference up to this is none, whatever the correlation: of zeros it says nothing
+LONGEST_TEXT = 32_667  # characters of a module or traceback that are kept; a cell of a workbook takes 100 more
+# Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
+_ROUNDING = 1e-6
 _VERDICTS = {"executed": "match", "compiled": "match", "crash": "crash", "timeout": "timeout"}
 _TEXTS = ("torch_ir_graph", "stable_hlo_graph", "ttir_graph", "ttnn_graph", "runtime_stack_dump", "compiled_json")
 
 
 def unique_ops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A record per op of an op-by-op file, with the fields of its schema and those of all records.
+    """A record per op of an op-by-op file, with the fields of its schema and the fields of all records.
 
-    `verdict` is what sweeps call it, `outcome` the file's word for it; an op whose correlation is too low is wrong.
+    `verdict` has the words of sweeps, `outcome` those of the file. An op whose correlation is too low is wrong.
     """
     model = document["model_name"] or "model"
     origin = {name: document.get(name) for name in ("commit", "versions", "time")}
@@ -34,7 +35,7 @@ def unique_ops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def by_form(records: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Records of unique ops, those together that are the same op in several models and ended the same."""
+    """Records of unique ops in groups: the same op in several models, with the same outcome."""
     same: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         same[form_of(record), record["outcome"]].append(record)
@@ -57,7 +58,7 @@ def _verdict(op: dict[str, Any], required_pcc: float) -> dict[str, Any]:
 
 
 def _number(value: float | str | None) -> float | None:
-    """The file has NaN and infinities as text; databases differ in whether they take them."""
+    """The number, or None for NaN and infinities, which are text in the file and which not all databases take."""
     return None if value is None or not math.isfinite(float(value)) else float(value)
 
 

@@ -1,4 +1,4 @@
-"""Rows of the workbook that tell of models' unique ops: how far each came, per model and over all models."""
+"""Rows of the workbook about unique ops: how far each came, per model and over all models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL_COLUMNS = f"Name|Input Shapes|Output Shapes|Backend|Models|{_SHARED}".split(
 
 
 def statuses(ops: Iterable[Record]) -> Iterable[Sequence[Any]]:
-    """A row per model: how many of its unique ops came to which status."""
+    """A row per model: the number of its unique ops at each status."""
     by_model: dict[str, list[Record]] = defaultdict(list)
     for op in ops:
         by_model[op["model"]].append(op)
@@ -45,7 +45,7 @@ def of_model(op: Record) -> Sequence[Any]:
 
 
 def all_ops(ops: Iterable[Record]) -> Iterable[Sequence[Any]]:
-    """A row per op, its form and what came of it, with the models that have it."""
+    """A row per op with its form, its outcome and the models that have it."""
     for its in by_form(ops):
         models = models_of(its)
         yield _row(its[0], f"{len(models)}: {', '.join(models)}", sum(op.get("num_ops", 1) for op in its))

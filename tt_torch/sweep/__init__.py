@@ -1,5 +1,5 @@
-"""Sweeps: many small programs compiled, run and compared with eager PyTorch, one record each.
+"""Sweeps: many small programs are compiled, run and compared with eager PyTorch; each gives one record.
 
-`engine` runs items in worker processes, `results` keeps their records, `ops` and `models` say what the items are,
-`summary` counts. All of it is reached through `tt-torch sweep`.
+`ops` and `models` list the items, `compare` runs one of them, `pages` writes docs/ops.md and docs/models.md. The
+command is `tt-torch sweep`.
 """

@@ -1,4 +1,4 @@
-"""What a program with graph breaks computes between its graphs, in eager PyTorch, as PyTorch's profiler sees it."""
+"""Finds what a program with graph breaks computes between its graphs, in eager PyTorch, with PyTorch's profiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_ARITHMETIC = frozenset(
 
 
 def marked(graph: Callable[..., Any]) -> Callable[..., Any]:
-    """The compiled graph, whose calls are told from what happens between them."""
+    """The compiled graph, with its calls marked for the profiler."""
 
     def call(*arguments: Any) -> Any:
         with record_function(_GRAPH):
@@ -30,7 +30,7 @@ def marked(graph: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def between_graphs(call: Callable[[], Any]) -> dict[str, int]:
-    """The ops, with their counts, that a call computes on the host outside of its marked graphs."""
+    """The ops that a call computes on the host outside of its marked graphs, with their counts."""
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         call()
     events = profiled.events() or []

@@ -1,4 +1,4 @@
-"""Which models a sweep runs: the rows of this package, or those of the user's file."""
+"""The models of a sweep: the rows of this package, or those of the user's file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _from_file(path: Path) -> Sequence[Model]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # it is the user's program: whatever it raises is for them to see
+    except Exception as error:  # the user's program may raise anything
         line = next(
             (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0
         )

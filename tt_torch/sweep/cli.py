@@ -38,13 +38,15 @@ Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sa
 Seed = Annotated[int, typer.Option(help="of the stratified sample")]
 Shard = Annotated[str, typer.Option(help="i/n: the i-th of n parts, for machines that share the work")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="worker processes")]
-Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items, in place of processes here")]
+Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items, not this machine")]
 Timeout = Annotated[float, typer.Option(min=0.1, help="seconds per item")]
 Memory = Annotated[float, typer.Option(min=0.5, help="GiB of address space per worker")]
-Output = Annotated[Path, typer.Option("-o", "--output", help="JSON lines; what it has of this commit is not run again")]
-Db = Annotated[str, typer.Option(help="results database that gets each record too")]
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="JSON lines; items with a record of this commit are skipped")
+]
+Db = Annotated[str, typer.Option(help="results database, which also gets each record")]
 _LINE_SECONDS = 20.0  # between lines of progress
-JUnit = Annotated[Path | None, typer.Option("--junit-xml", help="JUnit XML, whole at every moment")]
+JUnit = Annotated[Path | None, typer.Option("--junit-xml", help="JUnit XML, complete after each item")]
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,10 @@ def ops(
 def models(
     file: Annotated[
         Path | None,
-        typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, in place of ours"),
+        typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, instead of our models"),
     ] = None,
     op_by_op: Annotated[
-        bool, typer.Option("--op-by-op", help="each unique op by itself, too many to be quick")
+        bool, typer.Option("--op-by-op", help="run each unique op by itself, which takes long")
     ] = False,
     select: Select = "",
     fraction: Fraction = 1.0,
@@ -152,7 +154,7 @@ def _records(files: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def choose(items: Sequence[Item], select: str, fraction: float, seed: int, shard: str = "1/1") -> list[Item]:
-    """The items that are wanted. A fraction is one of each stretch of neighbours, so that each family has its share."""
+    """The wanted items. A fraction of 1/n takes one of every n neighbours, so that each family has its share."""
     index, count = _shard(shard)
     try:
         wanted = [item for item in items if re.search(select, item.key)]
@@ -176,7 +178,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
-    """Runs what the output does not have yet, shows all of it; exit status 1 when something is not right."""
+    """Runs the items that have no record yet and shows all records; the exit status is 1 if one is not right."""
     from tt_torch.records.lines import Results, provenance, read, stamp
     from tt_torch.records.summary import good, print_summary
 
@@ -217,7 +219,7 @@ def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[s
 
 
 def _ops_of(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records of a model's unique ops, if it was taken apart on this machine."""
+    """The records of a model's unique ops, if their file is on this machine."""
     from tt_torch.reports.reading import read
 
     path = Path(record.get("file", ""))
@@ -236,7 +238,7 @@ def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str
 
 
 def _progress(outcomes: Iterator[tuple[Item, dict[str, Any]]], total: int) -> Iterator[tuple[Item, dict[str, Any]]]:
-    """Passes on the outcomes that are results, and shows how far they are."""
+    """Yields the outcomes that are results, and shows the progress."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     counts: Counter[str] = Counter()
@@ -250,6 +252,7 @@ def _progress(outcomes: Iterator[tuple[Item, dict[str, Any]]], total: int) -> It
                 yield item, record
             told = " ".join(f"{v} {n}" for v, n in counts.items()) + f" {item.key}"
             progress.update(bar, advance=1, description=told)
-            if not progress.console.is_terminal and time.monotonic() - said > _LINE_SECONDS:  # no bar in a log
+            # a log gets lines instead of a bar
+            if not progress.console.is_terminal and time.monotonic() - said > _LINE_SECONDS:
                 print(f"{done}/{total} {told}", flush=True)
                 said = time.monotonic()

@@ -1,10 +1,11 @@
-"""One program, compiled and eager, on the same arguments: do they agree, and what ran on the host?
+"""Runs one program compiled and in eager PyTorch on the same arguments: do they agree, and what ran on the host?
 
-Arguments are a pair: a tuple, and a dict of those with keywords.
+Arguments are a pair: a tuple, and a dict of keyword arguments.
 
-Tolerances are PyTorch's own for the data type; those of float64 are float32's, which computes it. Where eager's own
-roundings add up, as in a chain of bfloat16 ops, a result may be within them of eager in float64 instead. Where PyTorch
-leaves open which of equal values is found, any of their positions is right.
+The tolerances are those of `torch.testing` for the data type. float64 has the tolerance of float32, in which the device
+computes it. The roundings of eager PyTorch can add up, for example in a chain of bfloat16 ops; therefore a result is
+also right if it is within the tolerance of what eager computes in float64. If PyTorch does not define which of several
+equal values an op finds, any of their positions is right.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from tt_torch.workers import engine
 Arguments = tuple[tuple, dict[str, Any]]
 
 REQUIRED_PCC = 0.99
-# How far a program came that raises, by the last form that its graph had; FAILED_FE before there is one.
+# How far a failing program came, by the last form of its graph; FAILED_FE if there was no graph.
 DEPTHS = {"FX": "TORCH_FX", "STABLEHLO": "STABLEHLO", "TTIR": "TTIR", "BINARY": "TTNN_IR"}
-_DRAWS = 32  # of a random op, from eager and from the device
-_SEEDS = 9  # a fair coin falls on one side so often once in 256 times
-_IMPROBABLE = 1e-6  # of equal distributions: a sweep makes some thousand such comparisons
+_DRAWS = 32  # number of results of a random op that are compared, of eager and of the device
+_SEEDS = 9  # a fair coin shows the same side in all of them once in 256 times
+_IMPROBABLE = 1e-6  # for equal distributions: a sweep makes some thousand such comparisons
 _MESSAGE_CHARACTERS = 400
 _FLOAT32: dict[str, float] = dict(zip(("rtol", "atol"), default_tolerances(torch.float32), strict=True))
 
@@ -63,7 +64,7 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
     """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and seconds.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
-    function writes to are compared too. Results that are not `initialized` agree in shape and dtype only.
+    function writes to are compared too. Without `initialized`, only shapes and dtypes of results are compared.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,7 +89,7 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
 
 
 def check_model(module: torch.nn.Module, arguments: Arguments) -> dict[str, Any]:
-    """As `check_sample`, for a whole model: its results agree when their correlation is at least REQUIRED_PCC.
+    """Like `check_sample`, for a whole model. Its results agree if their correlation is at least REQUIRED_PCC.
 
     The record also has the lowest correlation and the largest difference of all results, the ATen ops of its graphs,
     the device ops of its binaries, and the seconds of each stage of compiling.
@@ -122,7 +123,7 @@ class _Compiled:
         return sum(len(executor.binary) for executor in self.executors)
 
     def contents(self) -> dict[str, Any]:
-        """What graphs and binaries are made of, and the seconds that each stage took."""
+        """The ops of graphs and of binaries, and the seconds of each stage."""
         device: Counter[str] = Counter()
         stages: Counter[str] = Counter()
         for executor in self.executors:
@@ -133,13 +134,13 @@ class _Compiled:
 
 
 def _note(form: str, value: object) -> None:
-    """How far the graph at hand is, for the record of a worker that dies."""
+    """Notes how far the current graph has come, for the record of a worker that dies."""
     if form in DEPTHS:
         engine.note(depth=DEPTHS[form])
 
 
 def _reached(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with how far the program came; one that raised came as far as was noted."""
+    """The record with how far the program came; a program that raised came as far as was noted."""
     if record["verdict"] in GOOD:
         return record | {"depth": "PASSED"}
     return record | {"depth": "EXECUTE"} if record["verdict"] == "wrong" else record
@@ -157,7 +158,8 @@ def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> dict[s
 
 
 class _Run:
-    """A call on copies of its arguments: result or exception, the arguments afterwards, were random numbers drawn."""
+    """A call on copies of its arguments: the result or exception, the arguments afterwards, and whether it drew random
+    numbers."""
 
     def __init__(self, function: Callable[..., Any], arguments: Arguments, seed: int) -> None:
         self.arguments = _copied(arguments)
@@ -176,14 +178,15 @@ def _copied(arguments: Arguments) -> Arguments:
     sparse = (
         leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided
     )
-    memo: dict[int, Any] = {id(leaf): leaf.clone() for leaf in sparse}  # deepcopy wants a storage, which they lack
+    # deepcopy needs a storage, which sparse tensors do not have
+    memo: dict[int, Any] = {id(leaf): leaf.clone() for leaf in sparse}
     return copy.deepcopy(arguments, memo)
 
 
 def _compile(
     function: Any, arguments: Arguments, programs: _Compiled
 ) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
-    """The first call of the compiled function, what it cost and left on the host, and that function."""
+    """The first call of the compiled function; a record of its cost and of what ran on the host; and the function."""
     graphs = 0
     options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
@@ -224,7 +227,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def _is_static(function: Callable[..., Any], arguments: Arguments) -> bool:
-    """Whether shapes of results follow from shapes of arguments."""
+    """Whether the shapes of the results follow from the shapes of the arguments."""
     mode = FakeTensorMode()
     try:
         with mode:
@@ -232,13 +235,13 @@ def _is_static(function: Callable[..., Any], arguments: Arguments) -> bool:
             function(*args, **kwargs)
     except (DataDependentOutputException, DynamicOutputShapeException):
         return False
-    except Exception:  # whatever it is, eager or the compiled program shows it too
+    except Exception:  # eager or the compiled program will raise it too
         return True
     return True
 
 
 def _repeats(first: _Run, function: Callable[..., Any], arguments: Arguments) -> bool:
-    """Whether other seeds give the same result: svd_lowrank draws numbers, but its result does not show them."""
+    """Whether all seeds give the same result: svd_lowrank draws numbers, but its result does not depend on them."""
     try:
         for seed in range(1, _SEEDS):
             _compare(first, _Run(function, arguments, seed), values=True)
@@ -253,7 +256,7 @@ def _compare(eager: _Run, compiled: _Run, values: bool) -> None:
 
 
 def _is_exact(function: Callable[..., Any], arguments: Arguments, eager: _Run, compiled: _Run) -> bool:
-    """Whether what differs from eager is within the same tolerance of what eager makes of them in float64."""
+    """Whether the differing results are within the same tolerance of what eager computes in float64."""
     exact = _Run(function, _widened(arguments), seed=0)
     if eager.error is not None or compiled.error is not None or exact.error is not None:
         return False
@@ -264,7 +267,7 @@ def _is_exact(function: Callable[..., Any], arguments: Arguments, eager: _Run, c
             floating = isinstance(golden, torch.Tensor) and (golden.is_floating_point() or golden.is_complex())
             if not (floating and _is_close(value, truth.to(golden.dtype))):
                 _compare_leaf(value, golden, values=True)
-    except (Mismatch, ValueError):  # ValueError: in float64 the function returns something else
+    except (Mismatch, ValueError):  # ValueError: the function returns another structure in float64
         return False
     return True
 
@@ -278,7 +281,7 @@ def _is_close(value: Any, golden: torch.Tensor) -> bool:
 
 
 def _widened(arguments: Arguments) -> Arguments:
-    """The arguments with float64 and complex128 in the place of narrower types, also where a type is asked for."""
+    """The arguments with float64 and complex128 instead of narrower types, also for arguments that are dtypes."""
 
     def wide(value: Any) -> Any:
         dtype = value if isinstance(value, torch.dtype) else value.dtype
@@ -290,7 +293,7 @@ def _widened(arguments: Arguments) -> Arguments:
 
 
 def _leaves(eager: _Run, compiled: _Run) -> list[tuple[Any, Any]]:
-    """Pairs of what the compiled program made and what is right; none when both raise the same."""
+    """Pairs of compiled and right results; no pair if both raise the same exception."""
     if eager.error is not None:
         _compare_errors(eager.error, compiled.error)
         return []
@@ -304,7 +307,7 @@ def _leaves(eager: _Run, compiled: _Run) -> list[tuple[Any, Any]]:
 
 
 def _correlate(eager: _Run, compiled: _Run) -> dict[str, float]:
-    """Lowest correlation and largest difference; what is not floating-point must be the same."""
+    """The lowest correlation and the largest difference. Results that are not floating-point must be equal."""
     pcc, atol = 1.0, 0.0
     for value, golden in _leaves(eager, compiled):
         floating = isinstance(golden, torch.Tensor) and golden.is_floating_point()
@@ -326,7 +329,7 @@ def _compare_leaf(value: Any, golden: Any, values: bool) -> None:
     if type(value) is not type(golden):
         raise Mismatch(f"type: got {type(value).__name__}, expected {type(golden).__name__}")
     if not isinstance(golden, torch.Tensor | float | complex):
-        if not callable(golden) and value != golden:  # functions among the arguments are copied, not equal
+        if not callable(golden) and value != golden:  # copies of functions are not equal
             raise Mismatch(f"got {value!r}, expected {golden!r}")
         return
     if isinstance(golden, torch.Tensor) and not values:
@@ -342,7 +345,7 @@ def _compare_leaf(value: Any, golden: Any, values: bool) -> None:
 def _compare_distributions(
     function: Callable[..., Any], compiled: Callable[..., Any], arguments: Arguments, first: _Run, first_compiled: _Run
 ) -> None:
-    """Mean and spread of each random result, over some draws, come from the same distribution in both."""
+    """Checks that mean and spread of each random result, over several draws, have the same distribution in both."""
     from scipy.stats import ks_2samp
 
     _compare(first, first_compiled, values=False)

@@ -1,4 +1,4 @@
-"""Networks of the diffusers package: what image generators are made of."""
+"""Networks of the diffusers package, which are the parts of image generators."""
 
 from __future__ import annotations
 

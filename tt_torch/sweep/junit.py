@@ -1,4 +1,4 @@
-"""Results as JUnit XML that is whole at every moment, so that a crash of the sweep leaves a file that CI can read."""
+"""Results as JUnit XML. The file is complete after each case, so that CI can read it even if the sweep crashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from tt_torch.records.summary import GOOD
 
-# What CI dashboards of the field call it when a program has come so far and no further.
+# The names that CI dashboards of Tenstorrent's projects have for the stage that a program reached.
 _STATUS = {
     "FAILED_FE": "FAILED_FE_COMPILATION",
     "TORCH_FX": "FAILED_FE_COMPILATION",
@@ -23,7 +23,7 @@ _FAILED = {"wrong": "failure"}  # everything else that is not good is an error
 
 
 class JUnitFile:
-    """A file with one suite, to which cases are added. Each is one write, which also ends the file anew."""
+    """A file with one suite, to which cases are added. Each write adds a case and the end of the file."""
 
     def __init__(self, path: Path, suite: str, properties: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,5 +56,5 @@ def _properties(element: ElementTree.Element, properties: dict[str, Any]) -> Non
 
 
 def _printable(text: str) -> str:
-    """Without the control characters that XML has no form for."""
+    """The text without control characters, which XML cannot express."""
     return "".join(c for c in text if c >= " " or c in "\n\t")

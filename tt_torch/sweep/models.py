@@ -29,7 +29,7 @@ def items(source: str = "") -> Iterator[Item]:
 
 
 def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
-    """As `items`; the ops of each model go to `<model>_unique_ops.json` in the folder."""
+    """Like `items`; the ops of each model go to `<model>_unique_ops.json` in the folder."""
     for model in load(source):
         arguments = {"model": model.name, "source": source, "folder": str(folder)}
         yield Item(f"{model.name} op by op", f"{__name__}:run_op_by_op", arguments)
@@ -50,7 +50,7 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
     config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, results_path=folder, jobs=1, **names)
     path = Path(folder) / f"{config.file_stem}_unique_ops.json"
     path.unlink(missing_ok=True)
-    torch._dynamo.reset()  # the limit of recompilations is not shared with the models before
+    torch._dynamo.reset()  # otherwise the models before it count against the limit of recompilations
     compiled = torch.compile(module, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
     with torch.no_grad():
         compiled(**inputs)
@@ -67,7 +67,7 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
 
 
 def _made(name: str, source: str) -> tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]:
-    """A row's module and inputs, and what its records say of it."""
+    """The module and the inputs of a row, and the fields that all its records have."""
     (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)
     module, inputs = row.make()

@@ -18,17 +18,17 @@ from tt_torch.workers.engine import Item
 DTYPES = ("float32", "bfloat16", "int64", "bool")
 
 # OpInfo wraps random ops so that each call has the same seed, in a way that Dynamo does not trace.
-# The comparison seeds by itself; it wants the op.
+# The comparison sets seeds itself, so it needs the op without the wrapper.
 common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
-# Their results are whatever memory held: only shape and dtype say anything.
+# Their results are uninitialized memory: only shape and dtype can be compared.
 UNINITIALIZED = frozenset(
     "empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_".split()
 )
 
 
 def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
-    """One item per op, dtype and sample index; an op with fewer samples answers "absent"."""
+    """One item per op, dtype and sample index. If an op has fewer samples, the verdict of the item is "absent"."""
     call = f"{__name__}:run_sample"
     for info in sorted(op_db, key=lambda info: info.full_name):
         for dtype in dtypes:
@@ -49,7 +49,7 @@ def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]
 
 
 def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
-    """Arguments of sample `index`; the same in whatever order samples are asked for."""
+    """The arguments of sample `index`, which do not depend on the order of requests."""
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)

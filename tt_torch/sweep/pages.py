@@ -1,4 +1,4 @@
-"""docs/ops.md and docs/models.md, written from the records of sweeps."""
+"""Writes docs/ops.md and docs/models.md from the records of sweeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 def ops_page(records: Sequence[Record]) -> str:
-    """Every op of the sweep: what runs on the device alone, what needs the host and why, what is not right."""
+    """The page of all ops: which run on the device alone, which need the host and why, and which are not right."""
     dtypes = list(dict.fromkeys(record["dtype"] for record in records))
     lines = [
         "# Ops",
@@ -25,8 +25,8 @@ def ops_page(records: Sequence[Record]) -> str:
         "",
         *table(("dtype", "samples", "right", "static shapes", "of these with nothing on the host"), _totals(records)),
         "",
-        "Right: the same values, or the same exception as in eager. Static shapes: those of the results follow from",
-        "those of the arguments, and eager runs the sample.",
+        "A sample is right if it gives the same values, or the same exception, as in eager. It has static shapes if",
+        "the shapes of its results follow from those of its arguments, and eager runs it.",
         "",
         "## Not right",
         "",
@@ -38,7 +38,7 @@ def ops_page(records: Sequence[Record]) -> str:
         "",
         "## All ops",
         "",
-        "Samples with nothing on the host, of those compared. A blank: the op does not take the data type.",
+        "Samples with nothing on the host, of those compared. A blank means that the op does not take the data type.",
         "",
         *table(("op", *dtypes), _by_op(records, dtypes)),
     ]
@@ -46,7 +46,7 @@ def ops_page(records: Sequence[Record]) -> str:
 
 
 def models_page(records: Sequence[Record]) -> str:
-    """Every model of the sweep: does it run, how close is it to eager, what needs the host."""
+    """The page of all models: which run, how close they are to eager, and what needs the host."""
     right = sum(map(alone, records))
     lines = [
         "# Models",

@@ -1,4 +1,4 @@
-"""Models in plain PyTorch, of kinds that the packages do not have."""
+"""Models in plain PyTorch, of kinds that transformers and diffusers do not have."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GraphAttention(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Each token goes to its two best experts; those are found by index, not computed for all."""
+    """Each token goes to its two best experts, which are selected by index. Others do not see the token."""
 
     def __init__(self, features: int, experts: int) -> None:
         super().__init__()
@@ -136,7 +136,8 @@ def _noise(name: str, *shape: int) -> Callable[[], dict[str, Any]]:
 def _translation() -> dict[str, Any]:
     mask = nn.Transformer.generate_square_subsequent_mask(6)
     sequences = {"src": torch.randn(2, 9, 16), "tgt": torch.randn(2, 6, 16)}
-    return {**sequences, "tgt_mask": mask, "tgt_is_causal": True}  # else PyTorch reads the mask to find out
+    # otherwise PyTorch reads the values of the mask to find out
+    return {**sequences, "tgt_mask": mask, "tgt_is_causal": True}
 
 
 def _transformer() -> nn.Module:

@@ -1,4 +1,4 @@
-"""What a row of `tt-torch sweep models` is: a small model with random weights from a seed."""
+"""A row of `tt-torch sweep models`: a small model with random weights from a seed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Model:
     name: str
     make: Callable[[], tuple[nn.Module, dict[str, Any]]]
     group: str = "other"
-    config: dict[str, Any] = field(default_factory=dict)  # what sets it apart from its family, for the records
+    config: dict[str, Any] = field(default_factory=dict)  # how it differs from others of its family, for the records
 
 
 def randomize(module: nn.Module) -> None:
-    """Random values for every parameter and statistic, of a size that lets signals through.
+    """Gives every parameter and statistic random values; signals keep their size on the way through the layers.
 
-    Fresh modules have zeros for biases and ones for scales, which would hide what is done wrong with them, and
-    some have weights so small that their output is a constant.
+    Fresh modules have biases of zero and scales of one, which would hide errors in their use. The weights of some are
+    so small that the output is nearly constant.
     """
     statistics = {name: buffer for name, buffer in module.named_buffers() if "running_" in name}
     with torch.no_grad():

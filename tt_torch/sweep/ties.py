@@ -1,4 +1,4 @@
-"""Positions of equal values: PyTorch leaves open which of them topk and kthvalue return."""
+"""Positions of equal values: PyTorch does not define which of them topk and kthvalue return."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.return_types import kthvalue, topk
 
 
 def same_but_for_ties(result: Any, golden: Any, x: Any) -> bool:
-    """Whether the values are eager's and the positions, not eager's, are distinct ones of these values in `x`."""
+    """Whether the values equal eager's, and the positions are distinct positions of these values in `x`."""
     if not isinstance(golden, kthvalue | topk) or type(result) is not type(golden) or not isinstance(x, torch.Tensor):
         return False
     if not torch.equal(result.values, golden.values) or result.indices.dtype != golden.indices.dtype:
@@ -19,7 +19,7 @@ def same_but_for_ties(result: Any, golden: Any, x: Any) -> bool:
 
 
 def _found(x: torch.Tensor, dim: int, result: Any) -> bool:
-    """Whether the positions are those of the values along this dimension, each once."""
+    """Whether each position along this dimension has its value, and no position appears twice."""
     values, indices = result.values, result.indices
     if values.dim() < x.dim():
         values, indices = values.unsqueeze(dim), indices.unsqueeze(dim)

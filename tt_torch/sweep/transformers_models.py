@@ -1,4 +1,4 @@
-"""Families of the transformers package, each made from its configuration: two layers, a few channels."""
+"""Families of the transformers package. Each is made from its configuration, with two layers and few channels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tt_torch.sweep.registry import Model
 
 BATCH, LENGTH, VOCABULARY, SIDE = 2, 16, 128, 32
 
-# For every configuration that has the field, under this name or one that its attribute_map translates.
+# Set in every configuration that has the field, under this name or a name in its attribute_map.
 _TINY: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
@@ -77,7 +77,7 @@ def bytes_of_text() -> dict[str, Any]:
 
 
 def config_of(kind: str, **overrides: Any) -> Any:
-    """The configuration of a family with the small values above, and `overrides`."""
+    """The configuration of a family, with the small values above and with `overrides`."""
     config_class = transformers.CONFIG_MAPPING[kind]
     fields, other_names = {f.name for f in dataclasses.fields(config_class)}, config_class.attribute_map
     tiny = {other_names.get(name, name): value for name, value in _TINY.items()}

@@ -49,14 +49,14 @@ def main(
 @app.command()
 def inspect(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary or a .ttsys file")],
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON, as `ttrt read` does, instead of text")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON in the form of `ttrt read`")] = False,
     section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
     brief: Annotated[
         bool,
         typer.Option("--brief", help="in JSON, print constants and host code by length and hash, not byte by byte"),
     ] = False,
 ) -> None:
-    """Shows a binary's programs, inputs, outputs, memory and device ops, and the system that it is for."""
+    """Shows the programs of a binary with inputs, outputs, memory and device ops, and the system that it needs."""
     from tt_torch.tools import inspection
     from tt_torch.wire.decode import decode
 
@@ -73,7 +73,7 @@ def inspect(
 def link(
     file: Binary, output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE itself")] = None
 ) -> None:
-    """Compiles host functions that a binary of tt-mlir's calls without having their machine code."""
+    """Compiles host functions for a binary of tt-mlir that calls them but has no machine code for them."""
     from tt_torch import files
     from tt_torch.tools import link as linker
 
@@ -85,7 +85,7 @@ def link(
 def run(
     file: Binary,
     seed: Annotated[int, typer.Option(help="of the random inputs")] = 0,
-    allow_host_code: Annotated[bool, typer.Option(help="run machine code in the file: trust it first")] = False,
+    allow_host_code: Annotated[bool, typer.Option(help="run machine code in the file, if you trust it")] = False,
 ) -> None:
     """Runs a binary once on random inputs; shows the shapes of the outputs and the time."""
     import time

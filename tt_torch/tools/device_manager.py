@@ -1,6 +1,6 @@
 """Opening meshes of chips and handing out parts of them, with one registry per process.
 
-The failed assertions' texts are part of the interface: programs written for tt-torch match on them.
+The texts of failed assertions are part of the interface: programs that were written for tt-torch match on them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def _chips() -> int:
 class DeviceManager:
     """Parent meshes that this process has open, and the sub-meshes cut from each.
 
-    TT_TORCH_DEVICE says which devices these are. `dispatch_core_type` is taken for compatibility, and so is
-    `enable_program_cache` for emulated chips: these always keep their programs, and set no cores apart for dispatch.
+    TT_TORCH_DEVICE chooses the kind of device. `dispatch_core_type` exists for compatibility and has no effect. On
+    emulated chips `enable_program_cache` has none either: they always keep programs, and they need no cores for
+    dispatch.
     """
 
     _meshes: dict[Any, _Mesh] = {}  # noqa: RUF012 - one per process is the point
@@ -115,7 +116,7 @@ class DeviceManager:
 
     @classmethod
     def release_parent_device(cls, parent_device: Any, cleanup_sub_devices: bool = False) -> None:
-        """Closes a mesh; with `cleanup_sub_devices` also what was cut from it."""
+        """Closes a mesh; with `cleanup_sub_devices` also its sub-meshes."""
         assert parent_device in cls._meshes, "Parent Device not found."
         subs = cls._meshes[parent_device].subs
         assert not subs or cleanup_sub_devices, "Sub devices still exist under this parent mesh."
@@ -126,7 +127,7 @@ class DeviceManager:
 
     @classmethod
     def acquire_available_devices(cls, num_devices: int | None = None, **options: Any) -> tuple[Any, list[Any]]:
-        """Opens one row of chips (all of them by default): the mesh, and each chip as a sub-mesh in order."""
+        """Opens one row of chips, by default all of them. Returns the mesh, and each chip as a sub-mesh in order."""
         num_devices = cls.get_num_available_devices() if num_devices is None else num_devices
         parent = cls.create_parent_mesh_device([1, num_devices], **options)
         return parent, [cls.create_sub_mesh_device(parent, (0, i)) for i in range(num_devices)]

@@ -1,6 +1,6 @@
-"""`tt-torch doctor`: looks at an installation from end to end, and says how to mend what is broken.
+"""`tt-torch doctor`: checks an installation from end to end, and says how to repair what is broken.
 
-What may crash or hang runs in processes of its own; nothing here needs a package to be sound.
+Trials that may crash or hang run in their own processes. Nothing here depends on other packages being intact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-OTHERS = {"TT_TORCH_HOME", "TT_TORCH_DEVICE_COUNT", "TT_TORCH_LOG"}  # variables that are no options of the compiler
+OTHERS = {"TT_TORCH_HOME", "TT_TORCH_DEVICE_COUNT", "TT_TORCH_LOG"}  # variables that are not options of the compiler
 SECONDS = 180  # for one process
 REBUILD = "in a clone: rm env/venv/.build && source env/activate; else pip install --force-reinstall --no-deps tt-torch"
 REINSTALL = "in a clone: source env/activate; else pip install '{}'"
@@ -27,7 +27,7 @@ REINSTALL = "in a clone: source env/activate; else pip install '{}'"
 
 @dataclass(frozen=True)
 class Finding:
-    """`state` is ok, note (nothing is broken) or broken; `remedy` says what to do about the latter."""
+    """`state` is ok, note (nothing is broken) or broken. `remedy` says how to repair what is broken."""
 
     state: str
     what: str
@@ -43,7 +43,7 @@ def python() -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """The packages that tt-torch requires, against the versions that it asks for."""
+    """Compares the installed packages with the versions that tt-torch requires."""
     for requirement in metadata.requires("tt-torch") or ():
         if ";" in requirement:
             continue  # of an extra
@@ -58,7 +58,7 @@ def packages() -> Iterator[Finding]:
 
 
 def libraries() -> Iterator[Finding]:
-    """The C++ libraries of the runtime and of the encoder, and what they are linked with."""
+    """Checks the C++ libraries of the runtime and of the encoder, and the libraries that they need."""
     folders = _package_folders()
     found = [f for folder in folders for part in ("runtime", "wire") for f in sorted((folder / part).glob("*.so"))]
     for name in ("libtt_runtime", "_runtime", "_encoder"):
@@ -84,7 +84,7 @@ def _missing_libraries(file: Path) -> list[str]:
 
 
 def variables() -> Iterator[Finding]:
-    """Variables of ours that are set: are they known, are their values accepted?"""
+    """Checks our environment variables: is the name known, and is the value accepted?"""
     from tt_torch.config import CompilerConfig
     from tt_torch.errors import ConfigError
 
@@ -146,13 +146,13 @@ with torch.no_grad():
     torch.testing.assert_close(y, model(x), rtol=1e-4, atol=1e-4)
 print(f"agrees with eager PyTorch, {time.perf_counter() - begin:.1f} s")
 """,
-        "if all above is sound, this is a bug: report it with the output of tt-torch doctor --json",
+        "if all checks above are ok, this is a bug: report it with the output of tt-torch doctor --json",
     ),
 }
 
 
 def trials() -> Iterator[Finding]:
-    """Programs that a sound installation runs."""
+    """Runs small programs, which an intact installation can run."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("TT_TORCH_")}
     for what, (program, remedy) in TRIALS.items():
         try:
@@ -181,7 +181,7 @@ def examine() -> Iterator[Finding]:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False) -> None:
-    """Checks an installation from end to end; exit status 1 when something is broken."""
+    """Checks an installation from end to end; the exit status is 1 if something is broken."""
     findings = []
     for finding in examine():
         findings.append(finding)

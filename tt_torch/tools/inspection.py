@@ -1,4 +1,4 @@
-"""What `tt-torch inspect` shows of a `.ttnn` or `.ttsys` file."""
+"""The output of `tt-torch inspect` for a `.ttnn` or `.ttsys` file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tt_torch.wire.schema import load
 
 
 def text(name: str, size: int, message: File) -> Iterator[str]:
-    """The lines for people."""
+    """The lines of the text form."""
     yield f"{name}: {size:,} bytes, schema {message['schema_hash'][:8]}, {_origin(message)}"
     yield from _system(message["system_desc"])
     if "programs" not in message:
@@ -34,7 +34,7 @@ def _version(part: Version) -> str:
 
 
 def _origin(message: File) -> str:
-    """Which tt-mlir wrote the file, and whether it is another than the one that our table of the format is of."""
+    """The version of tt-mlir that wrote the file; and the version of our table of the format, if it differs."""
     table = load(message["schema_hash"])
     ours = (".".join(map(str, table.version)), table.git_hash)
     theirs = (_version(message["version"]), message.get("ttmlir_git_hash", ""))
@@ -85,7 +85,7 @@ def _tensor(tensor: facts.Tensor) -> str:
 
 
 def section(name: str, message: File, brief: bool = False) -> Any:
-    """A part of a file as `ttrt read --section NAME` of tt-mlir gives it; `brief` gives bytes by length and hash."""
+    """A part of a file in the form of `ttrt read --section NAME`. `brief` shortens bytes to length and hash."""
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
     if "programs" not in message and name not in ("all", "version", "system_desc"):

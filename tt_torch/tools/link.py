@@ -1,7 +1,8 @@
-"""Machine code for host functions that a binary of tt-mlir's calls but does not have.
+"""Machine code for host functions that a binary of tt-mlir calls but does not have.
 
-tt-mlir hoists work to the CPU: an LLVM module in the file's text, and the library compiled from it beside the programs.
-Where its own LLVM has refused the module it writes the file without the library, and no runtime can run that.
+tt-mlir moves some work to the CPU. The text in its file has an LLVM module for it, and a library that was compiled from
+this module is beside the programs. If tt-mlir's LLVM fails on the module, the file has no library, and no runtime can
+run it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _USE = re.compile(r"dense_resource<([\w.]+)> : tensor<([\dx]*)x([if])(\d+)>")
 
 
 def link(binary: bytes) -> bytes:
-    """The binary with a library for the host functions that have none; as it is if none lacks one.
+    """The binary with a library for its host functions; unchanged if it has one or needs none.
 
-    Raises BinaryFormatError when the text in the file has no code for them, EnvironmentMissingError without a C
-    compiler to link with.
+    Raises BinaryFormatError if the text in the file has no code for the functions, and EnvironmentMissingError if there
+    is no C compiler for linking.
     """
     message = decode(binary)
     needed = {i for program in message["programs"] for i in _libraries(program)}
@@ -55,11 +56,11 @@ def _libraries(program: Program) -> list[int]:
 
 
 def _cpu_module(source: str) -> str:
-    """The module for the CPU, by itself: tt-mlir's dialects around it are unknown here."""
+    """The module for the CPU without the text around it, whose dialects torch-mlir does not know."""
     start = source.find("builtin.module", source.find("ttcore.cpu_module"))
     if "ttcore.cpu_module" not in source or start < 0:
         raise BinaryFormatError("the binary lacks the machine code of its host functions, and their LLVM module")
-    plain = _STRING.sub(lambda text: "_" * len(text[0]), source)  # braces inside of strings count for nothing
+    plain = _STRING.sub(lambda text: "_" * len(text[0]), source)  # braces inside of strings must not count
     depth, end = 0, plain.index("{", start)
     while True:
         depth += {"{": 1, "}": -1}.get(plain[end], 0)
@@ -72,8 +73,9 @@ def _cpu_module(source: str) -> str:
 
 
 def _dense(blob: bytes, shape: str, kind: str, width: str) -> str:
-    """A resource as a literal. tt-mlir makes 32 bits of an int64 constant's type and leaves its bytes as they are,
-    which is what its LLVM refuses."""
+    """A resource as a literal. For an int64 constant, tt-mlir changes the type to 32 bits but not the bytes, which is
+    why
+    its LLVM fails."""
     size = int(width) // 8
     count = math.prod(map(int, shape.split("x")))
     if kind == "i" and len(blob) == 2 * count * size:

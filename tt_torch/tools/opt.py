@@ -1,6 +1,6 @@
 """Runs steps of the pipeline on an MLIR file: `python -m tt_torch.tools.opt --step fuse model.mlir`.
 
-The tool behind IR tests and behind the command that a failing step leaves in its repro folder.
+IR tests use this tool, and so does the command that a failing step leaves in its repro folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _read(file: str) -> str | bytes:
 
 
 def _split(source: str | bytes) -> list[str | bytes]:
-    """The modules of a text, each after as many empty lines as precede it: locations stay right."""
+    """The modules of a text. Empty lines stand for the text before each module, so that locations stay right."""
     if isinstance(source, bytes):
         return [source]
     parts = re.split(rf"^{SEPARATOR}.*$", source, flags=re.MULTILINE)

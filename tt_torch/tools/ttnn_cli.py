@@ -1,4 +1,4 @@
-"""The commands of `tt-torch` that have to do with Tenstorrent's own library."""
+"""The commands of `tt-torch` that use Tenstorrent's own library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check(
     folder: Folder = None,
     every_op: Annotated[bool, typer.Option("--all", help="list the ops that conform, too")] = False,
 ) -> None:
-    """Checks each op of binaries against Tenstorrent's own library on a mock device; exit status 1 on differences."""
+    """Checks each op of binaries with Tenstorrent's library on a mock device; exit status 1 if something differs."""
     from tt_torch.codegen import environment
     from tt_torch.codegen.check import Checker, own_peaks
     from tt_torch.errors import ConfigError

@@ -1,4 +1,4 @@
-"""The import path that tt-torch's users know; everything is defined in a better place."""
+"""Names under the import path that users of tt-torch know; they are defined elsewhere."""
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.bringup.records import OpCompilationStatus

@@ -1,4 +1,4 @@
-"""Writes docs/workarounds.md: what the compiler does for Tenstorrent's library, from the rules' own docstrings.
+"""Writes docs/workarounds.md from the docstrings of the workarounds for Tenstorrent's library.
 
 python -m tt_torch.tools.workaround_docs
 """

@@ -1,1 +1,1 @@
-"""Worker processes, here or on a Ray cluster: an item that crashes, hangs or eats memory costs nothing else."""
+"""Worker processes, here or on a Ray cluster: an item that crashes, hangs or uses too much memory fails alone."""

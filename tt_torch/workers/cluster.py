@@ -1,4 +1,4 @@
-"""The same items on a Ray cluster: Ray says where, workers of `engine` guard each item there."""
+"""Runs items on a Ray cluster: Ray chooses the machine, and a worker of `engine` guards the item there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Lane:
 
 
 def run(items: Iterable[Item], address: str, limits: Limits) -> Iterator[tuple[Item, dict[str, Any]]]:
-    """As `engine.run`, on each CPU of the cluster at `address`; items of a machine that dies are run elsewhere.
+    """Like `engine.run`, on all CPUs of the cluster at `address`. If a machine dies, its items run elsewhere.
 
     tt_torch must be installed on every machine. Records also have `node`, the id that Ray gave the machine.
     """

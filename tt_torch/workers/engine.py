@@ -1,4 +1,4 @@
-"""Runs items in worker processes: one that crashes, hangs or eats memory costs its own item and nothing else."""
+"""Runs items in worker processes: an item that crashes, hangs or uses too much memory fails alone."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_ITEMS_PER_WORKER = 100  # then a fresh process, so that what the compilers leak does not reach the memory limit
+_ITEMS_PER_WORKER = 100  # then a new process, so that leaks of the compilers do not reach the memory limit
 _START_SECONDS = 300  # the first worker waits for the imports of the fork server
 _STOP_SECONDS = 5
 _STDERR_CHARACTERS = 2000
 _PR_SET_PDEATHSIG = 1
-_KILLED = (-signal.SIGKILL, 255)  # 255: its fork server was killed, which takes it along
+_KILLED = (-signal.SIGKILL, 255)  # 255: the fork server was killed, and the worker with it
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ class Limits:
 
 
 def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item, dict[str, Any]]]:
-    """Yields each item with its record as it ends, in no order; `jobs` of them run at a time.
+    """Yields each item with its record when it ends, in any order; `jobs` items run at a time.
 
-    A record is what the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error", "message"}.
+    A record is the dict that the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error",
+    "message"}.
     """
     waiting = deque(items)
     modules = {item.call.partition(":")[0] for item in waiting}
@@ -76,10 +77,10 @@ def _wait(workers: list[Worker]) -> None:
 
 
 class Worker:
-    """A process that runs items one after the other, and is replaced when it dies or is late.
+    """A process that runs items one after the other. It is replaced when it dies or when an item exceeds its time.
 
-    Processes are forked from a server that has imported `modules` already. An item whose process is killed (by
-    somebody, or by the kernel for want of memory) is run again, once: it may not be to blame.
+    Processes are forked from a server that has imported `modules` already. If a process is killed with SIGKILL, its
+    item runs once more, because the cause may lie elsewhere: the kernel also kills processes when memory runs out.
     """
 
     def __init__(self, modules: Iterable[str], limits: Limits) -> None:
@@ -112,7 +113,7 @@ class Worker:
         self.deadline = time.monotonic() + self.limits.seconds
 
     def poll(self) -> dict[str, Any] | None:
-        """The record of the current item, or None while it is at work."""
+        """The record of the current item, or None while it runs."""
         while self.connection.poll():
             try:
                 final, values = self.connection.recv()
@@ -151,11 +152,12 @@ class Worker:
         self.log = tempfile.NamedTemporaryFile(prefix="tt_torch_sweep_", suffix=".log")  # noqa: SIM115
         self.connection, child = self.context.Pipe()
         arguments = (child, self.limits, self.log.name)
-        self.process = self.context.Process(target=_serve, args=arguments)  # no daemon: those may have no workers
+        # not a daemon, because daemons may not start processes
+        self.process = self.context.Process(target=_serve, args=arguments)
         with _nameless_main():
             self.process.start()
         atexit.register(self.stop)
-        child.close()  # so that the death of the process is an end of file here
+        child.close()  # then the death of the process is an end of file here
         self.served = 0
         if not self.connection.poll(_START_SECONDS):
             raise TimeoutError(f"a worker did not start within {_START_SECONDS} s")
@@ -175,7 +177,7 @@ class Worker:
 
 @contextlib.contextmanager
 def _nameless_main() -> Iterator[None]:
-    """Workers do not run the user's program again: multiprocessing imports what `__main__` says it came from."""
+    """Hides `__main__`: multiprocessing would import its file in each worker, which runs the user's program again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -192,13 +194,13 @@ _parent: Any = None  # a worker process's connection
 
 
 def note(**values: Any) -> None:
-    """Adds fields to the record of the item at work, which it has even if the worker dies; no-op elsewhere."""
+    """Adds fields to the record of the running item; they stay if the worker dies. It does nothing elsewhere."""
     if _parent is not None:
         _parent.send((False, values))
 
 
 def _serve(connection: Any, limits: Limits, log: str) -> None:
-    """The life of a worker process."""
+    """The main function of a worker process."""
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -208,7 +210,7 @@ def _serve(connection: Any, limits: Limits, log: str) -> None:
     global _parent
     _parent = connection
     connection.send("ready")
-    with contextlib.suppress(EOFError):  # the parent has nothing more to do
+    with contextlib.suppress(EOFError):  # the parent has closed the connection
         while True:
             item = connection.recv()
             os.ftruncate(output, 0)
@@ -216,8 +218,11 @@ def _serve(connection: Any, limits: Limits, log: str) -> None:
 
 
 def _die_with_parent() -> None:
-    """An orphan in an endless loop would stay for ever. The kernel ends this process with its fork server, and that
-    ends with the sweep's process unless another one holds the pipe between them, which multiprocessing hands on."""
+    """Makes the kernel end this process together with its fork server; an orphan in an endless loop would never end.
+
+    The fork server ends with the process of the sweep, but only if no other process holds the pipe between them.
+    multiprocessing passes that pipe on to this process, so it is closed here.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.close(multiprocessing.forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
 

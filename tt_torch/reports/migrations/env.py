@@ -1,11 +1,11 @@
-"""Run by Alembic: migrates the connection that Database gives it."""
+"""Alembic runs this file, which migrates the connection that Database gives it."""
 
 from alembic import context
 from alembic.ddl.impl import DefaultImpl
 
 
 class DuckDBImpl(DefaultImpl):
-    """Alembic has none for DuckDB; what we need of DDL is standard SQL."""
+    """Alembic has no implementation for DuckDB. The default one is enough, because our DDL is standard SQL."""
 
     __dialect__ = "duckdb"
 
