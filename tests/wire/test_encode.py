@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tt_torch.errors import SchemaError
+from tt_torch.runtime import Binary
 from tt_torch.wire import schema as schemas
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import EncodeError, encode, plan, write
@@ -208,6 +209,15 @@ def test_eight_byte_scalars_are_aligned_from_the_first_byte(length):
     data = encode(program(name="n" * length, inputs=[tensor]))
     assert data.index(struct.pack("<Q", core["x"])) % 8 == 0
     assert len(data) % 8 == 0
+
+
+@pytest.mark.parametrize("length", range(9))
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_elements_of_vectors_are_aligned_even_where_there_are_none(length, count):
+    """The runtime refuses a file where they are not."""
+    activation = {"op_type": "Relu", "params": [1.5] * count}
+    operations = [{"type": {"Conv2dOp": {"conv2d_config": {"activation": activation}}}, "loc_info": "l" * length}]
+    Binary(encode(program(operations=operations, name="n" * length)))
 
 
 def test_container():

@@ -1,13 +1,15 @@
-"""A reader that knows nothing but the wire description agrees with us on every file."""
+"""A reader that knows nothing but the wire description agrees with us on every file, and so does the runtime's."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tt_torch.errors import BinaryFormatError
+from tt_torch.runtime import Binary
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import DEFAULT
-from wire.messages import REFERENCES, random_binary
+from wire.messages import REFERENCES, op_members, random_binary, with_op
 from wire.wire_reader import check
 
 
@@ -25,6 +27,16 @@ def test_binaries_of_tt_mlir(path):
 def test_random_binaries(seed, density):
     data = encode(random_binary(DEFAULT, seed, density))
     assert check(data) == decode(data)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(op_members(DEFAULT)), st.floats(0.5, 1.0))
+def test_the_runtime_finds_no_damage(seed, member, density):
+    """It may miss what an op needs; it names a bad offset, text, vector or alignment."""
+    try:
+        Binary(encode(with_op(DEFAULT, member, seed, density)))
+    except BinaryFormatError as error:
+        assert " bad " not in str(error)
 
 
 def test_it_notices_damage():

@@ -70,8 +70,9 @@ void VectorImage::add_offset(uoffset_t offset) { flatbuffers::WriteScalar(add(),
 
 uoffset_t VectorImage::write(FlatBufferBuilder& builder) const {
   const size_t bytes = end() - head_;
-  for (const size_t align : {sizeof(uoffset_t), element_.align})
-    builder.ForceVectorAlignment(bytes, 1, align);
+  // The first element is aligned even if there is none, which ForceVectorAlignment does not do.
+  builder.Align(element_.align);
+  builder.ForceVectorAlignment(bytes, 1, sizeof(uoffset_t));
   if (element_.is_offset())
     for (size_t i = end(); i > head_; i -= element_.size) push_offset(builder, at(i - element_.size));
   else
