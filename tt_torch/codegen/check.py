@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
 
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
+from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFacts
 from tt_torch.runtime import Device, result_forms
 from tt_torch.wire.decode import decode
 
@@ -60,7 +60,7 @@ class Checker:
     def check(self, binary: bytes) -> Report:
         """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a call description."""
         program = from_message(decode(binary))
-        answers = self.ask("check", _request(program))
+        answers: list[Checked] = self.ask("check", _request(program))
         verdicts = [v for f, a in zip(program.functions, answers, strict=True) for v in _verdicts(f, a["verdicts"])]
         peaks = {f.name: a["peak"] for f, a in zip(program.functions, answers, strict=True)}
         return Report(verdicts, peaks)
@@ -85,9 +85,9 @@ def own_peaks(binary: bytes, arch: str) -> dict[str, int]:
     return {"DRAM": stats["dram_peak"], "L1": stats["l1_peak"]}
 
 
-def _request(program: Program) -> dict[str, Any]:
+def _request(program: Program) -> Arguments:
     """The program as plain values, which is what passes to the other Python."""
-    functions = [
+    functions: list[FunctionFacts] = [
         {
             "name": function.name,
             "outputs": function.outputs,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from tt_torch.codegen.ttnn_worker.channel import Channel
+from tt_torch.codegen.ttnn_worker.messages import Answer, Arguments
 from tt_torch.errors import DeviceMemoryError, EnvironmentMissingError, TTTorchError, WorkerError
 
 TIMEOUT = 300.0  # seconds without an answer
@@ -53,7 +53,7 @@ class Client:
         with theirs:
             self._process = self._start(python, {"TT_LOGGER_LEVEL": "error"} | dict(environ) | own, theirs.fileno())
 
-    def _start(self, python: Path | str, environ: dict[str, str], connection: int) -> subprocess.Popen:
+    def _start(self, python: Path | str, environ: dict[str, str], connection: int) -> subprocess.Popen[bytes]:
         passed = [connection, *reversed(self._arenas)]
         with self._log.open("w") as log:
             try:
@@ -74,7 +74,7 @@ class Client:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+    def ask(self, command: str, argument: Arguments | None = None) -> Answer:
         """What the worker answers; arrays in it are valid until the next question.
 
         Raises WorkerError for what it refuses, and when it has died or does not answer in time; DeviceMemoryError.

@@ -13,7 +13,7 @@ import warnings
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from tt_torch.codegen import environment
 from tt_torch.codegen.client import HANGS, TIMEOUT, Client, failure
 from tt_torch.codegen.program import Tensor, from_message, numpy_dtype
 from tt_torch.codegen.source import constant, place, to_source
+from tt_torch.codegen.ttnn_worker.messages import Answer, Arguments
 from tt_torch.errors import (
     DeviceError,
     EnvironmentMissingError,
@@ -41,7 +42,7 @@ class Link(Protocol):
     @property
     def alive(self) -> bool: ...
 
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any: ...
+    def ask(self, command: str, argument: Arguments | None = None) -> Answer: ...
 
     def close(self) -> None: ...
 
@@ -55,7 +56,7 @@ class InProcess:
 
         self._worker, self.alive = Worker(), True
 
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+    def ask(self, command: str, argument: Arguments | None = None) -> Answer:
         try:
             return self._worker.ask(command, argument)
         except Exception as error:
@@ -81,7 +82,7 @@ class Part:
     def alive(self) -> bool:
         return self._link.alive
 
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+    def ask(self, command: str, argument: Arguments | None = None) -> Answer:
         return self._link.ask(command, {"part": self._number} | (argument or {}))
 
     def close(self) -> None:
@@ -342,7 +343,7 @@ class TtnnExecutable:
         return results
 
 
-def _argument(session: Session, described: Tensor, value: Any, position: int, stays: bool) -> _Key | np.ndarray:
+def _argument(session: Session, described: Tensor, value: object, position: int, stays: bool) -> _Key | np.ndarray:
     who = f"input {position}"
     if not isinstance(value, torch.Tensor):
         raise InputDtypeError(f"{who}: got {type(value).__name__}, accepted is a tensor")

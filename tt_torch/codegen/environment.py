@@ -98,7 +98,7 @@ def _install(folder: Path) -> None:
     write(compiler.with_name("kernel.elf"), minimal_kernel())
 
 
-def _run(command: list) -> None:
+def _run(command: list[str | Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr or done.stdout).strip().splitlines() or ["no output"]

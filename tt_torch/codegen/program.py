@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from tt_torch.codegen import calls
+from tt_torch.codegen.ttnn_worker.messages import TensorFacts
 from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.wire import facts, locations
-from tt_torch.wire.messages import File, MemoryConfig, Record
+from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
 
 # Ops that are no calls: the device is an argument, constants are weights, cached functions are called.
@@ -32,10 +32,16 @@ class Tensor:
     layout: str
     memory_config: MemoryConfig | None  # None on the host
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> TensorFacts:
         """As Python text, for the worker."""
-        texts = {key: str(render(getattr(self, key))) for key in ("dtype", "layout", "memory_config")}
-        return {"name": self.name, "shape": self.shape} | texts
+        dtype, layout, memory_config = (str(render(part)) for part in (self.dtype, self.layout, self.memory_config))
+        return {
+            "name": self.name,
+            "shape": self.shape,
+            "dtype": dtype,
+            "layout": layout,
+            "memory_config": memory_config,
+        }
 
 
 @dataclass
@@ -181,17 +187,17 @@ class _Reader:
             if value is not None or not argument.keyword:
                 yield argument.keyword, render(value)
 
-    def _value(self, argument: calls.Argument, record: Record) -> Any:
+    def _value(self, argument: calls.Argument, record: Record) -> object:
         if argument.path[0].isupper():
             return Text(argument.path)
-        value: Any = record
+        value: Value = record
         for part in argument.path.split("."):
             value = None if value is None else _member(value, part)
         if argument.convert and value is not None:
             value = VALUES[argument.convert](value)
         return self._named(value)
 
-    def _named(self, value: Any) -> Any:
+    def _named(self, value: object) -> object:
         """Tensors by their names, the device by that of the argument."""
         if facts.is_tensor(value):
             return Text(self.tensors[value["global_id"]].name)
@@ -212,7 +218,7 @@ class _Reader:
         return tensor
 
 
-def _placement(tensor: facts.Tensor) -> dict[str, Any]:
+def _placement(tensor: facts.Tensor) -> Record:
     return {
         "shape": list(tensor.shape),
         "dtype": tensor.dtype,
@@ -221,7 +227,7 @@ def _placement(tensor: facts.Tensor) -> dict[str, Any]:
     }
 
 
-def _member(value: Record, name: str) -> Any:
+def _member(value: Record, name: str) -> Value:
     """A field; of a tensor also what its descriptor says, and of a union that of its one member."""
     if facts.is_tensor(value):
         return _placement(facts.tensor(value))[name]

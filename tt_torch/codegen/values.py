@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
+
+from tt_torch.wire.messages import CoreRangeSet, Dim2d, MemoryConfig, Record, ShardSpec, Value
 
 WIDTH = 120
 
@@ -66,7 +68,7 @@ def _flat(keyword: str, value: str | Call) -> str:
     return f"{keyword}={value}" if keyword else str(value)
 
 
-def call(function: str, *positional: str | Call, **keywords: Any) -> Call:
+def call(function: str, *positional: str | Call, **keywords: object) -> Call:
     """A call with keywords that are None left out; other values are rendered."""
     named = [(k, render(v)) for k, v in keywords.items() if v is not None]
     return Call(function, (*(("", p) for p in positional), *named))
@@ -77,7 +79,7 @@ def names(values: Sequence[str]) -> Call:
     return Call("", tuple(("", name) for name in values), "[]")
 
 
-def render(value: Any) -> str | Call:
+def render(value: object) -> str | Call:
     """A literal, an enum member or a memory config."""
     if isinstance(value, Call | Text):
         return value
@@ -86,7 +88,7 @@ def render(value: Any) -> str | Call:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f'float("{value}")'
     if isinstance(value, dict) and "buffer_type" in value:
-        return memory_config(value)
+        return memory_config(cast(MemoryConfig, value))
     if isinstance(value, list) and any(isinstance(v, Text) for v in value):
         return names(value)
     if isinstance(value, list | tuple):
@@ -96,22 +98,22 @@ def render(value: Any) -> str | Call:
     raise TypeError(f"no Python form for {value!r}")
 
 
-def memory_config(value: dict) -> str | Call:
+def memory_config(value: MemoryConfig) -> str | Call:
     shards = value.get("shard_spec")
     plain = value["tensor_memory_layout"] == "Interleaved" and not shards
     if plain and value["buffer_type"] in ("DRAM", "L1"):
         return f"ttnn.{value['buffer_type']}_MEMORY_CONFIG"
-    arguments = [str(render(value[k])) for k in ("tensor_memory_layout", "buffer_type")]
+    arguments = [str(render(name)) for name in (value["tensor_memory_layout"], value["buffer_type"])]
     return call("ttnn.MemoryConfig", *arguments, *([_shard_spec(shards)] if shards else []))
 
 
-def _shard_spec(value: dict) -> Call:
+def _shard_spec(value: ShardSpec) -> Call:
     orientation = {"RowMajor": "RowMajorShards", "ColMajor": "ColMajorShards"}[value["orientation"]]
     return call("ttnn.ShardSpec", core_ranges(value["core_range_set"]), *map(render, (value["shape"], orientation)))
 
 
-def core_ranges(value: dict) -> Call:
-    def coordinate(c: dict) -> str:
+def core_ranges(value: CoreRangeSet) -> Call:
+    def coordinate(c: Dim2d) -> str:
         return f"ttnn.CoreCoord({c['x']}, {c['y']})"
 
     ranges = (
@@ -120,10 +122,11 @@ def core_ranges(value: dict) -> Call:
     return call("ttnn.CoreRangeSet", f"[{', '.join(ranges)}]")
 
 
-def number(value: dict) -> int | float:
+def number(value: Record) -> int | float:
     """A member of NumberType."""
     ((_, record),) = value.items()
-    return record["value"]
+    found: int | float = record["value"]
+    return found
 
 
 def whole(value: float) -> int | float:
@@ -146,19 +149,19 @@ def reduce(value: str) -> str | None:
     return {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply", "Invalid": None}[value]
 
 
-def scale(value: dict) -> Any:
+def scale(value: Record) -> Value:
     ((_, record),) = value.items()
     return record.get("scale") or record["scale_factor"]
 
 
-def compute(value: dict) -> Call:
+def compute(value: Record) -> Call:
     fields = dict(value)
     if "math_fidelity" in fields:
         fields["math_fidelity"] = Text(f"ttnn.MathFidelity.{fields['math_fidelity']}")
     return call("ttnn.WormholeComputeKernelConfig", **fields)
 
 
-def conv_config(value: dict) -> Call:
+def conv_config(value: Record) -> Call:
     fields = dict(value)
     activation = fields.pop("activation", None)
     grid = fields.pop("core_grid", None)
@@ -170,12 +173,12 @@ def conv_config(value: dict) -> Call:
     return call("ttnn.Conv2dConfig", **fields)
 
 
-def slice_config(value: dict) -> Call:
+def slice_config(value: Record) -> Call:
     kind = {"DramHeight": "DRAMSliceHeight", "DramWidth": "DRAMSliceWidth", "L1Full": "L1Full"}[value["slice_type"]]
     ways = Text(f"ttnn.Op2DSliceConfig.SliceTypeEnum.{kind}")
     return call("ttnn.Op2DSliceConfig", slice_type=ways, num_slices=value["num_slices"])
 
 
-VALUES: dict[str, Callable[[Any], Any]] = {
+VALUES: dict[str, Callable[[Value], object]] = {
     f.__name__: f for f in (number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config)
 }

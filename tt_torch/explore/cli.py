@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tt_torch.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
+    from model_explorer.node_data_builder import ModelNodeData
+
     from tt_torch.explore.graphs import Graph
 
 PACKAGE = "ai-edge-model-explorer==0.1.34"
@@ -52,7 +54,7 @@ def explore(
     )
 
 
-def _node_data(graphs: list[Graph], measure: str) -> Any:
+def _node_data(graphs: list[Graph], measure: str) -> ModelNodeData:
     """One measure of all graphs as Model Explorer takes it; numbers colour their nodes, the worst ones most."""
     from model_explorer import node_data_builder as builder
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tt_torch.errors import ModuleFormatError
 from tt_torch.profiling.cost_model import PlannedOp, planned
@@ -17,7 +17,13 @@ from tt_torch.wire.binary import first_chip
 from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import Program
 
-Key = Callable[[dict[str, str]], Any]
+if TYPE_CHECKING:
+    from torch_mlir import ir
+
+Row = dict[str, str]  # of a CSV, by the names of its columns
+Op = tuple[str, str]  # the name of an op, and its FX node or its location
+Tensor = dict[str, str]  # what is shown of one
+Source = tuple[str, int]  # a node's id, and the number of one of its outputs
 
 
 @dataclass
@@ -28,8 +34,8 @@ class Node:
     label: str
     namespace: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
-    sources: list[tuple[str, int]] = field(default_factory=list)
-    outputs: list[dict[str, str]] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
 
 
 @dataclass
@@ -58,7 +64,7 @@ def read_graphs(path: Path) -> list[Graph]:
 
 def _program(program: Program, arch: str) -> Graph:
     graph, plan = Graph(program["name"], True), planned(program, arch)
-    made: dict[int, tuple[str, int]] = {}
+    made: dict[int, Source] = {}
     for i, tensor in enumerate(facts.inputs(program)):
         graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(tensor)]))
         made[tensor.id] = (f"input {i}", 0)
@@ -79,11 +85,10 @@ def node_of(location: str) -> str:
     return (locations.nodes(location) or [""])[-1]
 
 
-def _op(identity: str, op: facts.Op, made: dict[int, tuple[str, int]]) -> Node:
+def _op(identity: str, op: facts.Op, made: dict[int, Source]) -> Node:
     """The node of an op, whose results are entered into `made`: node and number of output by tensor."""
     node = Node(identity, op.name, node_of(op.location))
-    node.attributes = {k: json.dumps(v) for k, v in op.record.items() if isinstance(v, str | int | float | list | tuple)
-                       and not facts.tensors(v)} | {"location": op.location}  # fmt: skip
+    node.attributes = {k: json.dumps(v) for k, v in op.attributes.items()} | {"location": op.location}
     node.sources = [made[tensor.id] for tensor in op.operands]
     node.outputs = [_tensor(tensor) for tensor in op.results]
     made.update({tensor.id: (node.id, i) for i, tensor in enumerate(op.results)})
@@ -106,11 +111,11 @@ def _measures(op: PlannedOp) -> dict[str, float | str]:
     }
 
 
-def _tensor(tensor: facts.Tensor) -> dict[str, str]:
+def _tensor(tensor: facts.Tensor) -> Tensor:
     return _described(tensor.shape, tensor.dtype, tensor.tiled, tensor.place, tensor.bytes)
 
 
-def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size: int) -> dict[str, str]:
+def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size: int) -> Tensor:
     layout = "tile" if tiled else "row major"
     shapes = "x".join(map(str, shape))
     return {"shape": shapes, "dtype": dtype, "layout": layout, "memory": memory, "bytes": f"{size:,}"}
@@ -129,10 +134,10 @@ def _functions(source: bytes) -> list[Graph]:
     return [_function(function) for function in module.body.operations]
 
 
-def _function(function: Any) -> Graph:
+def _function(function: ir.Operation) -> Graph:
     graph = Graph(function.name.value, False)
     body = function.regions[0].blocks[0]
-    made: dict[Any, tuple[str, int]] = {}
+    made: dict[ir.Value, Source] = {}
     for i, argument in enumerate(body.arguments):
         graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_value(argument)]))
         made[argument] = (f"input {i}", 0)
@@ -150,7 +155,7 @@ def _function(function: Any) -> Graph:
     return graph
 
 
-def _value(value: Any) -> dict[str, str]:
+def _value(value: ir.Value) -> Tensor:
     """What the type of a value says; types of TTNN have layouts."""
     from tt_torch.mlir.ttnn.layout import layout_of
 
@@ -162,7 +167,7 @@ def _value(value: Any) -> dict[str, str]:
 
 def add_profile(graphs: Iterable[Graph], path: Path) -> None:
     """Host times of the last call, from the CSV of `tt-torch profile`."""
-    rows: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    rows: dict[str, list[tuple[int, Row]]] = {}
     for row in _rows(path):
         where = json.loads(row["PROGRAM_METADATA"])
         rows.setdefault(where["program"], []).append((where["call"], row))
@@ -183,14 +188,16 @@ def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
         graph.data["PCC"] = {node.id: float(row["pcc"]) for node, row in pairs if row["pcc"]}
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
+def _rows(path: Path) -> Iterator[Row]:
     with path.open(newline="") as file:
         yield from csv.DictReader(file)
 
 
-def _matched(graph: Graph, rows: list[dict[str, str]], op: Key, name: Key) -> Iterator[tuple[Node, dict[str, str]]]:
-    """Ops and the rows that tell of them. In a module, whose ops are not the device's, all rows of an FX node go to the
-    last op that came from it."""
+def _matched(
+    graph: Graph, rows: list[Row], op: Callable[[Row], Op], name: Callable[[Row], str]
+) -> Iterator[tuple[Node, Row]]:
+    """Ops and the rows that tell of them; `op` and `name` read a row's op and its FX node. In a module, whose ops are
+    not the device's, all rows of an FX node go to the last op that came from it."""
     if graph.of_device:
         yield from _in_order(graph, rows, op)
         return
@@ -198,7 +205,7 @@ def _matched(graph: Graph, rows: list[dict[str, str]], op: Key, name: Key) -> It
     yield from ((last[name(row)], row) for row in rows if name(row) in last)
 
 
-def _in_order(graph: Graph, rows: list[dict[str, str]], key: Key) -> Iterator[tuple[Node, dict[str, str]]]:
+def _in_order(graph: Graph, rows: list[Row], key: Callable[[Row], Op]) -> Iterator[tuple[Node, Row]]:
     """Both ops and rows are in the order of the program."""
     remaining = list(rows)
     for node in graph.nodes:

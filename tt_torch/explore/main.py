@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from model_explorer import Adapter, AdapterMetadata, ModelExplorerGraphs, graph_builder
 
@@ -21,7 +20,7 @@ class TTAdapter(Adapter):
         fileExts=["ttnn", "mlir"],
     )
 
-    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+    def convert(self, model_path: str, settings: dict[str, object]) -> ModelExplorerGraphs:
         """The graphs of a file; `settings` are the explorer's, none of which matters here."""
         return {"graphs": [_graph(graph) for graph in read_graphs(Path(model_path))]}
 

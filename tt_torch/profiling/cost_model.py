@@ -102,7 +102,7 @@ def matrix_flops(op: Op) -> int:
         return 2 * op.tensor("out").elements * shape[-2 if record.get("transpose_a") and len(shape) > 1 else -1]
     if op.name in ("Conv2dOp", "Conv3dOp", "ConvTranspose2dOp"):
         tensor, channels = ("input", "out_channels") if op.name == "ConvTranspose2dOp" else ("out", "in_channels")
-        window = record[channels] // record["groups"] * math.prod(record["kernel_size"])
+        window: int = record[channels] // record["groups"] * math.prod(record["kernel_size"])
         return 2 * op.tensor(tensor).elements * window
     if op.name == "ScaledDotProductAttentionOp":
         return 4 * op.tensor("query").elements * op.tensor("key").shape[-2]
@@ -111,7 +111,7 @@ def matrix_flops(op: Op) -> int:
 
 def _fidelity(op: Op) -> str:
     """What the file asks for, else all bits: two passes for the 8 of block floats, four for more."""
-    asked = (op.record.get("compute_config") or {}).get("math_fidelity")
+    asked = str((op.record.get("compute_config") or {}).get("math_fidelity"))
     if asked in _PASSES:
         return asked
     return "HiFi2" if any(t.dtype in BLOCK_BITS for t in op.operands) else "HiFi4"

@@ -7,7 +7,6 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.autograd.profiler import record_function
@@ -85,7 +84,7 @@ class _Watcher:
         self.remaining = {name: iter(plan) for name, plan in executor.plans.items()}
         self.since = time.perf_counter_ns()
 
-    def __call__(self, name: str, location: str, text: str, program: str, outputs: list[Any]) -> None:
+    def __call__(self, name: str, location: str, text: str, program: str, outputs: list[object]) -> None:
         now = time.perf_counter_ns()
         e = self.executor
         op = next(op for op in self.remaining[program] if op.name == name and op.location == location)

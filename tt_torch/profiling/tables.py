@@ -14,7 +14,6 @@ from tt_torch.files import write
 from tt_torch.profiling.cost_model import CHIPS
 from tt_torch.profiling.session import OpRun, Session
 from tt_torch.wire.facts import Tensor
-from tt_torch.wire.messages import Record
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
 
@@ -28,6 +27,7 @@ DEVICE TRISC2 KERNEL DURATION [ns]|DEVICE ERISC KERNEL DURATION [ns]|DEVICE COMP
 DEVICE COMPUTE CB RESERVE BACK [ns]|DISPATCH TOTAL CQ CMD OP TIME [ns]|DISPATCH GO SEND WAIT TIME [ns]"""
 _HEAD = """OP CODE|OP TYPE|GLOBAL CALL COUNT|DEVICE ID|ATTRIBUTES|MATH FIDELITY|CORE COUNT|PARALLELIZATION STRATEGY
 HOST START TS|HOST END TS|HOST DURATION [ns]"""
+Event = dict[str, Any]  # of a trace, as chrome://tracing has them
 _TAIL = """PM IDEAL [ns]|PM COMPUTE [ns]|PM BANDWIDTH [ns]|PM REQ I BW|PM REQ O BW|PM FPU UTIL (%)|NOC UTIL (%)
 DRAM BW UTIL (%)|NPE CONG IMPACT (%)|LOC|CONST_EVAL_OP|PROGRAM_METADATA"""
 
@@ -50,7 +50,7 @@ def write_csv(session: Session) -> Path:
     return session.folder / CSV_NAME
 
 
-def _row(number: int, run: OpRun, session: Session) -> dict[str, Any]:
+def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
     op, cost, chip = run.op.op, run.op.cost, CHIPS[session.arch]
     ideal = cost.seconds
     return {
@@ -58,7 +58,7 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, Any]:
         "OP TYPE": "tt_dnn_device",
         "GLOBAL CALL COUNT": number,
         "DEVICE ID": 0,
-        "ATTRIBUTES": json.dumps(_attributes(op.record)),
+        "ATTRIBUTES": json.dumps(op.attributes),
         "MATH FIDELITY": cost.fidelity,
         "CORE COUNT": chip.cores,
         "HOST START TS": run.begin,
@@ -81,15 +81,6 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, Any]:
 
 def _ns(seconds: float) -> str:
     return f"{seconds * 1e9:.1f}"
-
-
-def _attributes(record: Record) -> dict[str, Any]:
-    plain = (str, int, float, bool)
-    return {
-        k: v
-        for k, v in record.items()
-        if isinstance(v, plain) or (isinstance(v, list | tuple) and all(isinstance(x, plain) for x in v))
-    }
 
 
 _PARTS = ("W", "Z", "Y", "X", "LAYOUT", "DATATYPE", "MEMORY")
@@ -119,7 +110,7 @@ def write_trace(session: Session) -> Path:
     return session.folder / TRACE_NAME
 
 
-def _events(session: Session) -> Iterator[dict[str, Any]]:
+def _events(session: Session) -> Iterator[Event]:
     process = os.getpid()
     for thread, name in ((1, "host (measured)"), (2, f"{session.arch} (roofline model)")):
         yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}}

@@ -7,22 +7,23 @@ It differs from a message in three points: a union's member is named in a field 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
-from tt_torch.wire.messages import File
+from tt_torch.wire.messages import File, Value
 from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
-Form = Callable[[bytes], Any]
+Json: TypeAlias = "str | int | float | list[Json] | dict[str, Json] | None"
+Form = Callable[[bytes], Json]
 
 
-def as_json(message: File, form: Form = list) -> dict[str, Any]:
+def as_json(message: File, form: Form = list) -> dict[str, Json]:
     """A whole file's message (`decode`) as `json.dumps` takes it; `form` gives what bytes become."""
     schema = load(message["schema_hash"])
     return _table(schema, schema.root, message, form)
 
 
-def _table(schema: Schema, table: str, message: Mapping[str, Any], form: Form) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def _table(schema: Schema, table: str, message: Mapping[str, Value], form: Form) -> dict[str, Json]:
+    out: dict[str, Json] = {}
     for field in schema.fields(table):
         if "utype" in (field.type, field.element):
             continue
@@ -35,7 +36,7 @@ def _table(schema: Schema, table: str, message: Mapping[str, Any], form: Form) -
     return out
 
 
-def _field(schema: Schema, field: Field, value: Any, form: Form) -> dict[str, Any]:
+def _field(schema: Schema, field: Field, value: Value, form: Form) -> dict[str, Json]:
     if isinstance(value, bytes):
         return {field.name: form(value)}
     vector = field.type == "vector"
@@ -47,4 +48,4 @@ def _field(schema: Schema, field: Field, value: Any, form: Form) -> dict[str, An
         forms[field.name] = [_table(schema, tables[name], table, form) for name, table in members]
     elif "obj" in (field.type, field.element) and not schema.is_struct(field.ref):
         forms[field.name] = [_table(schema, field.ref, item, form) for item in forms[field.name]]
-    return forms if vector else {name: items[0] for name, items in forms.items()}
+    return {name: items if vector else items[0] for name, items in forms.items()}

@@ -16,10 +16,10 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, cast
+from typing import TypeAlias, cast
 
 from tt_torch.errors import BinaryFormatError, SchemaError
-from tt_torch.wire.messages import File
+from tt_torch.wire.messages import File, Record, Value
 from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
@@ -71,7 +71,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._seen: dict[tuple[int, object], Any] = {}  # (position, what is read there) -> value
+        self._seen: dict[tuple[int, object], Value] = {}  # (position, what is read there) -> value
         # Twice, because a frugal writer may let equal vectors of different types share their bytes.
         self._bytes_left = 2 * len(data)
         self._tables_left = _MAX_TABLES
@@ -90,7 +90,7 @@ class _Reader:
         self.check(pos, 4, what)
         return pos + _U32.unpack_from(self.data, pos)[0]
 
-    def once(self, key: object, read: Callable[[int, str], Any], pos: int, what: str) -> Any:
+    def once(self, key: object, read: Callable[[int, str], Value], pos: int, what: str) -> Value:
         """What `read` finds at `pos`; the same object for the same position and `key`."""
         found = self._seen.get((pos, key))
         if found is None:
@@ -109,13 +109,13 @@ class _Reader:
         self.check(pos, size, what)
         return size, struct.unpack_from(f"<{vtable_size // 2 - 2}H", self.data, vtable + 4)
 
-    def table(self, plan: _TablePlan, pos: int) -> dict:
+    def table(self, plan: _TablePlan, pos: int) -> Record:
         found = self._seen.get((pos, plan.name))
         if found is None:
             found = self._seen[pos, plan.name] = self._table(plan, pos)
         return found
 
-    def _table(self, plan: _TablePlan, pos: int) -> dict:
+    def _table(self, plan: _TablePlan, pos: int) -> Record:
         size, offsets = self.vtable(pos, plan.name)
         self.charge(pos, size, plan.name)
         self._tables_left -= 1
@@ -127,7 +127,7 @@ class _Reader:
         for offset, width in zip(offsets, plan.widths, strict=True):
             if offset and not 4 <= offset <= size - width:
                 raise BinaryFormatError(f"{plan.name} at byte {pos}: a field is not inside its {size} bytes")
-        message = {}
+        message: Record = {}
         for field in plan.fields:
             offset = offsets[field.id]
             if offset:
@@ -157,12 +157,24 @@ class _Reader:
         return pos + 4, count
 
 
+_Read = Callable[[_Reader, int], Value]  # of a field, from its position in the table
+_ReadVector = Callable[[_Reader, int, str], Value]  # from the position of the vector
+# Enters a union into the message of its table, from the position of that and the offsets of its slots.
+_ReadUnion = Callable[[_Reader, int, tuple[int, ...], Record], None]
+_NameOf = Callable[[int, int], str | int]  # the enum's member for a number, and the position of that for errors
+
+
 @dataclass(frozen=True, slots=True)
 class _FieldPlan:
     name: str
     id: int
-    read: Callable[[_Reader, int], Any]
-    default: Any = None
+    read: _Read
+    default: Value = None
+
+
+# Name, offset, what unpacks a number or the plan of a nested struct, and what names the number.
+_StructField: TypeAlias = "tuple[str, int, struct.Struct | _StructPlan, _NameOf | None]"
+_StructPlan: TypeAlias = tuple[_StructField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,7 @@ class _TablePlan:
     slots: int
     widths: tuple[int, ...]  # inline bytes per slot
     fields: tuple[_FieldPlan, ...]
-    unions: tuple[Callable[[_Reader, int, tuple[int, ...], dict], None], ...]
+    unions: tuple[_ReadUnion, ...]
 
 
 @cache
@@ -212,8 +224,8 @@ def _field_plan(schema: Schema, table: str, field: Field) -> _FieldPlan:
     return _FieldPlan(field.name, field.id, lambda r, pos: unpack(r.data, pos)[0], default)
 
 
-def _namer(schema: Schema, field: Field, what: str) -> Callable[[int, int], str | int] | None:
-    """Number at a position to enum member, if the field is of an enum."""
+def _namer(schema: Schema, field: Field, what: str) -> _NameOf | None:
+    """None for a field that is not of an enum."""
     if not field.ref:
         return None
     enum = schema.enum(field.ref)
@@ -227,7 +239,7 @@ def _namer(schema: Schema, field: Field, what: str) -> Callable[[int, int], str 
     return name_of
 
 
-def _object_reader(schema: Schema, field: Field, what: str) -> Callable[[_Reader, int], Any]:
+def _object_reader(schema: Schema, field: Field, what: str) -> _Read:
     """Reader of a field that is not a scalar."""
     if field.type == "string":
         return lambda r, pos: r.once("string", r.string, r.follow(pos, what), what)
@@ -239,19 +251,19 @@ def _object_reader(schema: Schema, field: Field, what: str) -> Callable[[_Reader
     return lambda r, pos: r.table(_plan(schema, field.ref), r.follow(pos, what))
 
 
-def _vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, int, str], Any]:
+def _vector_reader(schema: Schema, field: Field) -> _ReadVector:
     if field.element in FORMATS:
         return _number_vector_reader(schema, field)
     if field.element == "obj" and schema.is_struct(field.ref):
         plan, size = _struct_plan(schema, field.ref), schema.struct(field.ref).size
 
-        def read_structs(r: _Reader, pos: int, what: str) -> list:
+        def read_structs(r: _Reader, pos: int, what: str) -> list[Record]:
             first, count = r.vector(pos, size, what)
             return [_read_struct(plan, what, r, first + i * size) for i in range(count)]
 
         return read_structs
 
-    def read_objects(r: _Reader, pos: int, what: str) -> list:
+    def read_objects(r: _Reader, pos: int, what: str) -> list[Value]:
         first, count = r.vector(pos, 4, what)
         at = [r.follow(first + 4 * i, what) for i in range(count)]
         if field.element == "string":
@@ -262,11 +274,11 @@ def _vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, int, str]
     return read_objects
 
 
-def _number_vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, int, str], Any]:
+def _number_vector_reader(schema: Schema, field: Field) -> _ReadVector:
     letter = FORMATS[field.element]
     width = struct.calcsize("<" + letter)
 
-    def read_numbers(r: _Reader, pos: int, what: str) -> bytes | list:
+    def read_numbers(r: _Reader, pos: int, what: str) -> bytes | list[Value]:
         first, count = r.vector(pos, width, what)
         if letter == "B" and not field.ref:
             return r.data[first : first + count]
@@ -277,24 +289,24 @@ def _number_vector_reader(schema: Schema, field: Field) -> Callable[[_Reader, in
     return read_numbers
 
 
-def _union_reader(schema: Schema, table: str, field: Field) -> Callable[..., None]:
+def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
     """Adds the union to the table's message. Its tags are in the slot before its value."""
     enum, what = schema.enum(field.ref), f"{table}.{field.name}"
 
-    def member(r: _Reader, tag: int, pos: int) -> dict:
+    def member(r: _Reader, tag: int, pos: int) -> Record:
         name = enum.names.get(tag)
         if not tag or name is None:
             raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {tag}")
         return {name: r.table(_plan(schema, enum.refs[name]), r.follow(pos, what))}
 
-    def read_one(r: _Reader, pos: int, offsets: tuple[int, ...], message: dict) -> None:
+    def read_one(r: _Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         tag = r.data[pos + offsets[field.id - 1]] if offsets[field.id - 1] else 0
         if bool(tag) != bool(offsets[field.id]):
             raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} and value do not go together")
         if tag:
             message[field.name] = member(r, tag, pos + offsets[field.id])
 
-    def read_vector(r: _Reader, pos: int, offsets: tuple[int, ...], message: dict) -> None:
+    def read_vector(r: _Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         if not offsets[field.id] and not offsets[field.id - 1]:
             return
         if not offsets[field.id] or not offsets[field.id - 1]:
@@ -308,27 +320,23 @@ def _union_reader(schema: Schema, table: str, field: Field) -> Callable[..., Non
     return read_one if field.type == "union" else read_vector
 
 
-def _struct_plan(schema: Schema, name: str) -> tuple[tuple[str, int, Any, Any], ...]:
-    """(name, offset, unpack or plan of a nested struct, enum namer) per field."""
-    return tuple(
-        (f.name, f.offset, _struct_plan(schema, f.ref), None)
-        if f.type == "obj"
-        else (
-            f.name,
-            f.offset,
-            struct.Struct("<" + FORMATS[f.type]).unpack_from,
-            _namer(schema, f, f"{name}.{f.name}"),
-        )
-        for f in schema.struct(name).fields
-    )
+def _struct_plan(schema: Schema, name: str) -> _StructPlan:
+    return tuple(_struct_field(schema, name, field) for field in schema.struct(name).fields)
 
 
-def _read_struct(plan: tuple, what: str, r: _Reader, pos: int) -> dict:
-    out = {}
-    for name, offset, read, name_of in plan:
-        if isinstance(read, tuple):
-            out[name] = _read_struct(read, what, r, pos + offset)
+def _struct_field(schema: Schema, struct_name: str, field: Field) -> _StructField:
+    if field.type == "obj":
+        return field.name, field.offset, _struct_plan(schema, field.ref), None
+    number = struct.Struct("<" + FORMATS[field.type])
+    return field.name, field.offset, number, _namer(schema, field, f"{struct_name}.{field.name}")
+
+
+def _read_struct(plan: _StructPlan, what: str, r: _Reader, pos: int) -> Record:
+    out: Record = {}
+    for name, offset, part, name_of in plan:
+        if isinstance(part, tuple):
+            out[name] = _read_struct(part, what, r, pos + offset)
             continue
-        value = read(r.data, pos + offset)[0]
+        value = part.unpack_from(r.data, pos + offset)[0]
         out[name] = name_of(value, pos + offset) if name_of else value
     return out

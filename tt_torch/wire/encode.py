@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
 
 from tt_torch.errors import SchemaError, TTTorchError
 from tt_torch.wire._encoder import Plan, write
+from tt_torch.wire.messages import Value
 from tt_torch.wire.schema import DEFAULT, FORMATS, Enum, Field, Schema, load
+
+# What a field is for the plan: name, kind, number of its type or enum, size and alignment in bytes, whether it is a
+# vector, and its slot or offset.
+_Row = tuple[str, str, int, int, int, bool, int]
 
 
 class EncodeError(TTTorchError, ValueError):
@@ -33,7 +37,7 @@ class EncodeError(TTTorchError, ValueError):
         self.field, self.got, self.accepted = field, got, accepted
 
 
-def encode(message: dict, schema: str | None = None) -> bytes:
+def encode(message: Mapping[str, Value], schema: str | None = None) -> bytes:
     """The bytes of a whole file.
 
     The schema is the named one (a hash or its beginning), else the one that the message itself names in
@@ -45,7 +49,9 @@ def encode(message: dict, schema: str | None = None) -> bytes:
     table = load(schema or named or DEFAULT)
     if named not in (None, table.hash):
         raise SchemaError(f"the message is for schema {named!r} and was to be written as {table.hash!r}")
-    return write(plan(table), message if named else message | {"schema_hash": table.hash}, partial(_error, table))
+    fields = {**message, "schema_hash": table.hash}
+    data: bytes = write(plan(table), fields, partial(_error, table))
+    return data
 
 
 def _error(schema: Schema, table: str, name: object, got: object, path: Sequence[str]) -> EncodeError:
@@ -105,7 +111,9 @@ def _enum(types: dict[str, int], enum: Enum) -> tuple[dict[str, int], set[int], 
     return {name: i for i, name in enumerate(enum.refs)}, set(), False, members
 
 
-def _field(schema: Schema, types: dict[str, int], enums: dict[str, int], field: Field) -> tuple[tuple, Any]:
+def _field(
+    schema: Schema, types: dict[str, int], enums: dict[str, int], field: Field
+) -> tuple[_Row, int | float | None]:
     """What a field is, and the default with which it is left out (None if always written)."""
     kind, ref = field.element or field.type, types.get(field.ref, enums.get(field.ref, -1))
     if kind in FORMATS:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from tt_torch.errors import BinaryFormatError
-from tt_torch.wire.messages import File, MemoryConfig, MemoryDesc, Program, Record, TensorRef
+from tt_torch.wire.messages import File, MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
 
 TILE = 32  # rows, and columns, of a tile
 # Bytes of an element, by data type.
@@ -25,6 +25,8 @@ BLOCK_BITS = {
     "BFP_BFloat8": 8, "BFP_BFloat4": 4, "BFP_BFloat2": 2, "BFP_Float8": 8, "BFP_Float4": 4, "BFP_Float2": 2,
 }  # fmt: skip
 BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # by the names that options use
+
+Attribute = str | int | float | list[str] | list[int] | list[float]  # bool is an int
 
 # Bookkeeping: what a call does besides running device ops on tensors.
 NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
@@ -168,8 +170,17 @@ class Op:
         """Whether the device computes or moves something for it."""
         return self.name not in NOT_DEVICE_OPS
 
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """The fields that are numbers or texts, or lists of these."""
+        return {field: value for field, value in self.record.items() if _is_plain(value)}
+
     def tensor(self, field: str) -> Tensor:
         return tensor(self.record[field])
+
+
+def _is_plain(value: Value) -> TypeGuard[Attribute]:
+    return all(isinstance(item, str | int | float) for item in (value if isinstance(value, list) else [value]))
 
 
 def key_of(name: str, record: Record) -> str:

@@ -15,12 +15,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tt_torch.wire.schema import FORMATS
+from tt_torch.wire.schema import FORMATS, RawEnum, RawField, RawSchema, RawStruct
 
+Reflection = dict[str, Any]  # a part of a wire description
 _PREFIX_OF_IDENT = {"TTNN": "ttnn", "TTSY": "system_desc"}
 
 
-def compact(wire: dict, schema_hash: str, commit: str, version: list[int]) -> dict:
+def compact(wire: Reflection, schema_hash: str, commit: str, version: list[int]) -> RawSchema:
     """The schema of one version: everything that encoding and decoding need, nothing more."""
     objects = sorted(wire["objects"], key=lambda o: o["name"])
     return {
@@ -35,12 +36,12 @@ def compact(wire: dict, schema_hash: str, commit: str, version: list[int]) -> di
     }
 
 
-def _table_fields(table: dict) -> list[dict]:
+def _table_fields(table: Reflection) -> list[RawField]:
     return [_field(field) for field in sorted(table["fields"], key=lambda f: f["id"])]
 
 
-def _field(field: dict) -> dict:
-    out: dict[str, Any] = {"name": field["name"], "id": field["id"], "type": field["base_type"]}
+def _field(field: Reflection) -> RawField:
+    out: RawField = {"name": field["name"], "id": field["id"], "type": field["base_type"]}
     if "type" in field:
         out["ref"] = field["type"]
     if "element" in field:
@@ -53,17 +54,19 @@ def _field(field: dict) -> dict:
     return out
 
 
-def _struct(struct: dict) -> dict:
-    fields = []
+def _struct(struct: Reflection) -> RawStruct:
+    fields: list[RawField] = []
     for field in sorted(struct["fields"], key=lambda f: f["id"]):
-        out = {"name": field["name"], "offset": field["offset"], "type": field["base_type"]}
-        fields.append(out | ({"ref": field["type"]} if "type" in field else {}))
+        out: RawField = {"name": field["name"], "offset": field["offset"], "type": field["base_type"]}
+        if "type" in field:
+            out["ref"] = field["type"]
+        fields.append(out)
     return {"size": struct["bytesize"], "align": struct["minalign"], "fields": fields}
 
 
-def _enum(enum: dict) -> dict:
+def _enum(enum: Reflection) -> RawEnum:
     values = {value["name"]: value["value"] for value in enum["values"]}
-    out = {"underlying": enum["underlying_type"], "is_union": enum["is_union"], "values": values}
+    out: RawEnum = {"underlying": enum["underlying_type"], "is_union": enum["is_union"], "values": values}
     if enum["is_union"]:
         out["refs"] = {v["name"]: v["union_type"] for v in enum["values"] if "union_type" in v}
     # An enum without a member 0 is a set of bits: 0 then means "none of them".
@@ -72,7 +75,7 @@ def _enum(enum: dict) -> dict:
     return out
 
 
-def to_text(schema: dict) -> str:
+def to_text(schema: RawSchema) -> str:
     """JSON with one table, struct or enum per line."""
     parts = []
     for key, value in schema.items():

@@ -7,8 +7,10 @@ table each, whose fields only the schema knows.
 # No `annotations` of `__future__`: TypedDict reads NotRequired when a class is made.
 from typing import Any, NotRequired, TypedDict
 
-# A table, field by field, of whichever kind the schema says. Read-only, as all messages.
-Record = dict[str, Any]
+# What a field has, as the schema says: a number, a text, bytes, a Record or struct, a list of these, or None.
+Value = Any
+# A table by its fields, a union by the name of its member. Read-only, as all messages.
+Record = dict[str, Value]
 
 
 class Dim2d(TypedDict):

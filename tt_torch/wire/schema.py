@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 from tt_torch.errors import SchemaError
 
@@ -26,6 +27,49 @@ FORMATS = {
 
 _FOLDER = Path(__file__).with_name("schemas")
 _DIGITS = 8  # of the hash, in the file name
+
+
+class RawField(TypedDict, total=False):
+    """A field in `schemas/*.json`, where what is the default of Field is left out."""
+
+    name: str
+    type: str
+    id: int
+    offset: int
+    ref: str
+    element: str
+    default: int | float
+    optional: bool
+
+
+class RawTable(TypedDict):
+    fields: list[RawField]
+
+
+class RawStruct(RawTable):
+    size: int
+    align: int
+
+
+class RawEnum(TypedDict):
+    underlying: str
+    is_union: bool
+    values: dict[str, int]
+    refs: NotRequired[dict[str, str]]
+    flags: NotRequired[bool]
+
+
+class RawSchema(TypedDict):
+    """A file of `schemas/`; tables, structs and enums are by their full names."""
+
+    schema_hash: str
+    ttmlir_git_hash: str
+    version: list[int]
+    file_ident: str
+    root: str
+    tables: dict[str, RawTable]
+    structs: dict[str, RawStruct]
+    enums: dict[str, RawEnum]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +105,11 @@ class Enum:
 class Schema:
     """One version of the format. Compared by identity: `load` gives the same object each time."""
 
-    def __init__(self, raw: dict) -> None:
+    def __init__(self, raw: RawSchema) -> None:
         self.hash: str = raw["schema_hash"]
         self.git_hash: str = raw["ttmlir_git_hash"]
-        self.version: tuple[int, int, int] = tuple(raw["version"])
+        major, minor, patch = raw["version"]
+        self.version: tuple[int, int, int] = (major, minor, patch)
         self.file_ident: str = raw["file_ident"]
         self.root: str = raw["root"]
         self._tables, self._structs, self._enums = raw["tables"], raw["structs"], raw["enums"]

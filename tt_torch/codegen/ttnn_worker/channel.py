@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from .messages import Message
+
 ALIGNMENT = 64  # bytes, of each array
 
 
 class _Pickler(pickle.Pickler):
     """Arrays by type, shape and memory alone: NumPy's own way names functions that differ between its versions."""
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         if type(value) is not np.ndarray:
             return NotImplemented
         whole = value if value.flags.c_contiguous else value.copy(order="C")
@@ -53,7 +55,7 @@ class Channel:
     def __init__(self, connection: Connection, own: int, other: int) -> None:
         self.connection, self._own, self._other = connection, Arena(own), Arena(other)
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Message) -> None:
         buffers: list[pickle.PickleBuffer] = []
         text = io.BytesIO()
         _Pickler(text, protocol=5, buffer_callback=buffers.append).dump(message)
@@ -64,7 +66,7 @@ class Channel:
             memory[place : place + len(source)] = source
         self.connection.send([len(source) for source in sources])
 
-    def receive(self) -> Any:
+    def receive(self) -> Message:
         """The next message. Its arrays show what the other end overwrites with the message after it."""
         sizes = self.connection.recv()
         places, end = _places(sizes)

@@ -6,18 +6,20 @@ from typing import Any
 
 import ttnn
 
+from .messages import Checked, FunctionFacts, StatementFacts, TensorFacts
 from .refusal import refusal
 from .specification import Specification
 
 GRAPH = ttnn._ttnn.graph
+Prepared = dict[tuple[str, int], ttnn.Tensor]  # blocked results, by the name of their function and their position
 
 
 def check_function(
-    function: dict[str, Any], constants: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
-) -> dict[str, Any]:
+    function: FunctionFacts, constants: dict[str, TensorFacts], prepared: Prepared, device: ttnn.MeshDevice
+) -> Checked:
     """Runs a function's statements without dispatching them: a verdict per statement, and the peak of memory.
 
-    `prepared` takes the function's blocked results, by its name and their position, for the functions that call it.
+    `prepared` takes the function's blocked results, for the functions that call it.
     """
     GRAPH.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
     try:
@@ -34,7 +36,7 @@ def check_function(
 
 
 def _check_statement(
-    statement: dict[str, Any], scope: dict[str, Any], prepared: dict[tuple[str, int], Any], device: Any
+    statement: StatementFacts, scope: dict[str, Any], prepared: Prepared, device: ttnn.MeshDevice
 ) -> list[str]:
     """What the library has against a statement; what is not as specified goes on as specified."""
     wanted = [Specification(facts) for facts in statement["results"]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import ttnn
 
+from .messages import TensorFacts
 from .specification import Specification
 from .trace import Trace
 
@@ -23,7 +24,7 @@ class LoadedProgram:
     """
 
     def __init__(
-        self, source: str, constants: dict[str, np.ndarray], inputs: list[dict[str, Any]], traceable: bool, name: str
+        self, source: str, constants: dict[str, np.ndarray], inputs: list[TensorFacts], traceable: bool, name: str
     ) -> None:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
         self.scope: dict[str, Any] = {"__name__": name}
@@ -35,7 +36,7 @@ class LoadedProgram:
         self.trace: Trace | None = None
         self.ran_with: tuple[int | None, ...] | None = None
 
-    def __call__(self, tensors: list[Any], device: Any) -> list[Any]:
+    def __call__(self, tensors: list[ttnn.Tensor], device: ttnn.MeshDevice) -> list[ttnn.Tensor]:
         """`tensors` are the binary's inputs in order; those that stay on the host are the program's weights."""
         pairs = list(zip(self.inputs, tensors, strict=True))
         inputs = [tensor for spec, tensor in pairs if spec.memory_config is not None]
@@ -50,22 +51,22 @@ class Execution:
     A trace writes wherever it did when it was recorded: none outlives a change of what stays on the device.
     """
 
-    def __init__(self, device: Any, enable_trace: bool = False, queues: int = 1) -> None:
+    def __init__(self, device: ttnn.MeshDevice, enable_trace: bool = False, queues: int = 1) -> None:
         self.device, self.enable_trace, self.queues = device, enable_trace, queues
         self.programs: dict[int, LoadedProgram] = {}
-        self.kept: dict[int, Any] = {}
+        self.kept: dict[int, ttnn.Tensor] = {}
 
     def load(
         self,
         key: int,
         source: str,
         constants: dict[str, np.ndarray],
-        inputs: list[dict[str, Any]],
+        inputs: list[TensorFacts],
         traceable: bool,
     ) -> None:
         self.programs[key] = LoadedProgram(source, constants, inputs, traceable, f"<program {key}>")
 
-    def keep(self, key: int, facts: dict[str, Any], array: np.ndarray) -> None:
+    def keep(self, key: int, facts: TensorFacts, array: np.ndarray) -> None:
         self._release_traces()
         self.kept[key] = Specification(facts).place(array, self.device)
 
@@ -94,11 +95,11 @@ class Execution:
             outputs = self._call(program, arguments)
         return [self._values(t) for t in outputs]
 
-    def _call(self, program: LoadedProgram, arguments: list[int | np.ndarray]) -> list[Any]:
+    def _call(self, program: LoadedProgram, arguments: list[int | np.ndarray]) -> list[ttnn.Tensor]:
         pairs = zip(program.inputs, arguments, strict=True)
         return program([self._tensor(*pair) for pair in pairs], self.device)
 
-    def _tensor(self, spec: Specification, argument: int | np.ndarray) -> Any:
+    def _tensor(self, spec: Specification, argument: int | np.ndarray) -> ttnn.Tensor:
         if not isinstance(argument, int):
             return spec.place(argument, self.device)
         kept = self.kept[argument]
@@ -112,7 +113,7 @@ class Execution:
                 program.trace.release()
                 program.trace = None
 
-    def _values(self, tensor: Any) -> np.ndarray:
+    def _values(self, tensor: ttnn.Tensor) -> np.ndarray:
         if ttnn.is_tensor_storage_on_device(tensor):
             tensor = ttnn.from_device(tensor)
         tensor = ttnn.get_device_tensors(tensor)[0]  # all chips of a mesh compute the same

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 import ttnn
 
 from .channel import Channel
-from .check import check_function
+from .check import Prepared, check_function
 from .execution import Execution
+from .messages import Answer, Arguments, Checked, FunctionFacts, TensorFacts
 from .refusal import explanation
 from .specification import NAMES, TILE
 
@@ -23,7 +23,7 @@ class Worker:
     def __init__(self) -> None:
         self._parts: dict[int, Execution] = {}  # 0 is the whole mesh
 
-    def ask(self, command: str, argument: dict[str, Any] | None = None) -> Any:
+    def ask(self, command: str, argument: Arguments | None = None) -> Answer:
         given = dict(argument or {})
         if not hasattr(type(self), command):
             return getattr(self._parts[given.pop("part", 0)], command)(**given)
@@ -38,7 +38,7 @@ class Worker:
         program_cache: bool = True,
         enable_trace: bool = False,
         num_command_queues: int = 1,
-        **options: Any,
+        **options: int | list[int],
     ) -> str:
         """The device's architecture. The options left are those of ttnn.open_mesh_device."""
         device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), num_command_queues=num_command_queues, **options)
@@ -59,8 +59,8 @@ class Worker:
         for part in sorted(self._parts, reverse=True):  # parts of parts have higher numbers
             self.close_part(part)
 
-    def check(self, functions: list[dict[str, Any]], constants: dict[str, Any]) -> list[dict[str, Any]]:
-        prepared: dict[tuple[str, int], Any] = {}
+    def check(self, functions: list[FunctionFacts], constants: dict[str, TensorFacts]) -> list[Checked]:
+        prepared: Prepared = {}
         return [check_function(f, constants, prepared, self._parts[0].device) for f in functions]
 
     def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
@@ -70,7 +70,7 @@ class Worker:
         shard = tensor.host_buffer().get_shard(ttnn.MeshCoordinate(0, 0))
         return np.from_dlpack(shard).tobytes(), tensor.to_numpy().astype(np.float32).tobytes()
 
-    def echo(self, value: Any) -> Any:
+    def echo(self, value: Answer) -> Answer:
         return value
 
 

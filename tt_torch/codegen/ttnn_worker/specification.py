@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import ttnn
+
+from .messages import TensorFacts
 
 TILE = 32
 NAMES = {"ttnn": ttnn, "np": np}
@@ -15,31 +16,31 @@ NAMES = {"ttnn": ttnn, "np": np}
 class Specification:
     """What the binary says about a tensor, as objects of the package."""
 
-    def __init__(self, facts: dict[str, Any]) -> None:
+    def __init__(self, facts: TensorFacts) -> None:
         self.name, self.shape = facts["name"], list(facts["shape"])
-        self.dtype, self.layout, self.memory_config = (
-            eval(facts[k], NAMES) for k in ("dtype", "layout", "memory_config")
-        )
+        self.dtype: ttnn.DataType = eval(facts["dtype"], NAMES)
+        self.layout: ttnn.Layout = eval(facts["layout"], NAMES)
+        self.memory_config: ttnn.MemoryConfig | None = eval(facts["memory_config"], NAMES)
 
-    def make(self, device: Any) -> Any:
+    def make(self, device: ttnn.MeshDevice) -> ttnn.Tensor:
         """A tensor as specified, without values."""
         if self.memory_config is not None:
             return ttnn.empty(self.shape, self.dtype, self.layout, device, self.memory_config)
         return self.place(np.zeros(self.shape, np.float32), device)
 
-    def place(self, array: np.ndarray, device: Any) -> Any:
+    def place(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
         """A tensor as specified, of these values."""
         tensor = self.on_host(array)
         if self.memory_config is None:
             return tensor
         return ttnn.to_device(tensor, device, memory_config=self.memory_config)
 
-    def on_host(self, array: np.ndarray) -> Any:
+    def on_host(self, array: np.ndarray) -> ttnn.Tensor:
         """These values in type and layout as specified. bfloat16 comes as float32: the package takes no such arrays."""
         tensor = ttnn.Tensor(array, self.dtype)
         return tensor if self.layout == ttnn.ROW_MAJOR_LAYOUT else ttnn.to_layout(tensor, self.layout)
 
-    def differences(self, tensor: Any, blocked: bool = False) -> list[str]:
+    def differences(self, tensor: ttnn.Tensor, blocked: bool = False) -> list[str]:
         """What is not as specified. The padding of tensors that are blocked for one op is the library's."""
         on_device = ttnn.is_tensor_storage_on_device(tensor)
         found = {
@@ -69,7 +70,7 @@ def _round_up(size: int) -> int:
     return -(-size // TILE) * TILE
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, ttnn.MemoryConfig):
         return f"{value.memory_layout.name} {value.buffer_type.name}"
     return "host" if value is None else getattr(value, "name", str(value))

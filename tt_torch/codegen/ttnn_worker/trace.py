@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import ttnn
@@ -11,6 +10,7 @@ import ttnn
 from .specification import Specification
 
 PROGRAMS, WRITES = ttnn.QueueId(0), ttnn.QueueId(1)
+Run = Callable[[list[ttnn.Tensor]], list[ttnn.Tensor]]  # a program, from all of its inputs to its results
 
 
 class Trace:
@@ -23,11 +23,11 @@ class Trace:
 
     def __init__(
         self,
-        device: Any,
+        device: ttnn.MeshDevice,
         queues: int,
-        run: Callable[[list[Any]], list[Any]],
+        run: Run,
         inputs: Sequence[Specification],
-        arguments: Sequence[Any | None],
+        arguments: Sequence[ttnn.Tensor | None],
     ) -> None:
         self._device, self._writes = device, WRITES if queues > 1 else PROGRAMS
         self._inputs = {i: (inputs[i], inputs[i].make(device)) for i, kept in enumerate(arguments) if kept is None}
@@ -36,7 +36,7 @@ class Trace:
         self._number, self._outputs = self._record(run, tensors)
         self._replayed = self._event(PROGRAMS)
 
-    def _record(self, run: Callable[[list[Any]], list[Any]], tensors: list[Any]) -> tuple[Any, list[Any]]:
+    def _record(self, run: Run, tensors: list[ttnn.Tensor]) -> tuple[ttnn.MeshTraceId, list[ttnn.Tensor]]:
         number = ttnn.begin_trace_capture(self._device, cq_id=PROGRAMS)
         try:
             try:
@@ -48,7 +48,7 @@ class Trace:
             raise
         return number, outputs
 
-    def replay(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+    def replay(self, arrays: Sequence[np.ndarray]) -> list[ttnn.Tensor]:
         """The results, on the device, for the inputs that a call brings; valid until the next replay."""
         self._wait(self._writes, self._replayed)
         for (spec, tensor), array in zip(self._inputs.values(), arrays, strict=True):
@@ -58,11 +58,11 @@ class Trace:
         self._replayed = self._event(PROGRAMS)
         return self._outputs
 
-    def _event(self, queue: Any) -> Any:
+    def _event(self, queue: ttnn.QueueId) -> ttnn.MeshEvent | None:
         """What comes after all that `queue` has been told; one queue keeps its order without."""
         return None if self._writes is PROGRAMS else ttnn.record_event(self._device, queue)
 
-    def _wait(self, queue: Any, event: Any) -> None:
+    def _wait(self, queue: ttnn.QueueId, event: ttnn.MeshEvent | None) -> None:
         if event is not None:
             ttnn.wait_for_event(queue, event)
 

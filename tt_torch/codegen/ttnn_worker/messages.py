@@ -1,0 +1,42 @@
+"""What passes between the two processes, as types. Arrays travel as they are, all else as plain values."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+Arguments = dict[str, Any]  # of a command: the keyword arguments of the method that has its name
+Answer = Any  # what that method returns
+Message = Any  # a command with its arguments, or "ok" with an answer, or "error" with a text
+
+
+class TensorFacts(TypedDict):
+    """A tensor as a binary describes it; its last three facts are Python text, with `ttnn` for the package."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+    layout: str
+    memory_config: str  # "None" on the host
+
+
+class StatementFacts(TypedDict):
+    """A statement of a generated function, and what the binary says about its results."""
+
+    code: str
+    results: list[TensorFacts]
+    callee: str  # the cached function that it calls, or ""
+    blocked: bool  # its results are padded as the library wants
+
+
+class FunctionFacts(TypedDict):
+    name: str
+    inputs: list[TensorFacts]
+    outputs: list[str]  # their names
+    statements: list[StatementFacts]
+
+
+class Checked(TypedDict):
+    """What the library has against each statement of a function, and its peaks of memory in bytes."""
+
+    verdicts: list[list[str]]
+    peak: dict[str, int]
