@@ -1,5 +1,6 @@
 """A reader that knows nothing but the wire description agrees with us on every file, and so does the runtime's."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,3 +45,21 @@ def test_it_notices_damage():
     for damaged in (data[:-4], data.replace(b"here\0", b"here1"), data.replace(bytes([131]), bytes([132]))):
         with pytest.raises((AssertionError, ValueError)):
             check(damaged)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_empty_vector_needs_no_alignment(place):
+    """tt-mlir may write such files, with flatbuffers' C++ builder. Here a file gets zeros at its end, and the offset of
+    an empty vector of eight-byte elements leads there, to a multiple of eight and to the word after it."""
+    activation = {"op_type": "Relu", "params": []}
+    data = encode(
+        {"programs": [{"operations": [{"type": {"Conv2dOp": {"conv2d_config": {"activation": activation}}}}]}]}
+    )
+    words = np.append(np.frombuffer(data, "<u4"), [0, 0]).astype("<u4")
+    words[0] += 8  # the size of what follows
+    target = len(words) - 2 + place
+    vector = 45  # where the encoder has put it
+    assert words[vector - 1 : vector + 1].tolist() == [4, 0]
+    words[vector - 1] = 4 * (target - (vector - 1))
+    Binary(words.tobytes())
+    assert decode(words.tobytes()) == decode(data)

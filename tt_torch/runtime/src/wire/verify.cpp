@@ -109,11 +109,12 @@ void Checker::vector(const uint8_t* at, const Field& f, int depth) {
   const size_t size = structs ? schema_->types[f.type].size : size_of(f.element);
   const size_t align = structs ? schema_->types[f.type].align : size;
   const auto start = static_cast<size_t>(at - file_.data());
+  if (!verifier_.VerifyVectorOrString(at, size)) damaged(std::string("bad vector ") + f.name);
   // One-byte constants are only 4-byte aligned; everything else starts after the 4-byte length, aligned.
-  if (!verifier_.VerifyVectorOrString(at, size) || (start + 4) % align)
-    damaged(std::string("bad vector ") + f.name);
-  if (structs || f.element < Base::String) return;
+  // flatbuffers' C++ builder, and so tt-mlir, does not align a vector that has no elements.
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
+  if (count && (start + 4) % align) damaged(std::string("bad vector ") + f.name);
+  if (structs || f.element < Base::String) return;
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* slot = at + 4 + 4 * i;
     // Vectors of unions occur only in user kernels, which have no kernel here; their tags are not followed.
