@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -247,13 +247,22 @@ class Drawing:
 
     def convolved(self) -> Case:
         a = self._window()
-        groups = self.one_of(1, 1, 4)
+        return self._image(a, lambda channels, outputs: [outputs, channels // a["groups"]])
+
+    def _image(self, a: dict[str, Any], filters: Callable[[int, int], list[int]]) -> Case:
+        """A convolution of an image; `filters` gives the first two sizes of the weight."""
         channels, outputs = 4, self.one_of(4, 8)
-        a |= {"in_channels": channels, "out_channels": outputs, "groups": groups}
+        a |= {"in_channels": channels, "out_channels": outputs, "groups": self.one_of(1, 1, 4)}
         image = ([1, 1, a["batch_size"] * a["input_height"] * a["input_width"], channels], self.layout)
         host = Layout(self.layout.dtype.replace("BFP_BFloat8", "BFloat16"), tiled=False, buffer="SystemMemory")
-        weight = ([outputs, channels // groups, *a["kernel_size"]], host)
+        weight = ([*filters(channels, outputs), *a["kernel_size"]], host)
         return Case([image, weight, self.one_of(None, ([1, 1, 1, outputs], host))], a)
+
+    def transposed(self) -> Case:
+        a = self._window()
+        a["padding"] = a["padding"][::2]
+        a["output_padding"] = [self.one_of(0, s - 1) for s in a["stride"]]
+        return self._image(a, lambda channels, outputs: [channels, outputs // a["groups"]])
 
 
 class Case:
@@ -274,8 +283,8 @@ FAMILIES: dict[str, list[str]] = {
     "sliced": ["slice_static"], "padded": ["pad"], "repeated": ["repeat"], "gathered": ["gather"],
     "scattered": ["scatter"], "looked_up": ["embedding"], "softmax": ["softmax"],
     "normalized": ["layer_norm", "rms_norm"], "heads": ["concatenate_heads"], "pooled": ["max_pool2d"],
-    "averaged": ["avg_pool2d"], "convolved": ["conv2d"], "attended": ["scaled_dot_product_attention"],
-    "created": ["full", "rand"], "counted": ["arange"],
+    "averaged": ["avg_pool2d"], "convolved": ["conv2d"], "transposed": ["conv_transpose2d"],
+    "attended": ["scaled_dot_product_attention"], "created": ["full", "rand"], "counted": ["arange"],
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from benchmarks.legality import Case, build, drawn
 from tt_torch.codegen.program import from_message
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir import ods
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout
@@ -25,6 +26,25 @@ def test_what_is_legal_is_taken(checkers):
     judged = list(drawn(150, checkers(), start=1))
     assert [(theirs[0].differences, text) for _, ours, theirs, text in judged if theirs and not ours] == []
     assert sum(bool(ours) == bool(theirs) for _, ours, theirs, _ in judged) >= 0.9 * len(judged)
+
+
+def test_each_op_has_a_rule_or_needs_none():
+    declared = {name for name in ods.OPS if name.startswith("ttnn.")}
+    assert declared | {"func.call", "func.return"} == legality.ANY_FORM | set(legality.RULES)
+    assert not legality.ANY_FORM & set(legality.RULES)
+
+
+def test_an_op_without_a_rule_is_refused(monkeypatch):
+    monkeypatch.delitem(legality.RULES, "ttnn.exp")
+    with make_context(), ir.Location.name("exp_1: aten.exp.default"):
+        module = ir.Module.parse("""
+            #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+            func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles> {
+              %0 = "ttnn.exp"(%x) : (tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles> loc("exp_1: aten.exp.default")
+              return %0 : tensor<2x3xf32, #tiles>
+            }""")
+        with pytest.raises(UnsupportedOpError, match=r"needs ttnn\.exp, and .* does not take an op without a rule"):
+            legality.verify(module)
 
 
 def test_an_illegal_op_is_named():

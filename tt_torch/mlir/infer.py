@@ -177,10 +177,14 @@ def transposed_size(
     return [(n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, k, s, p, extra, d in spans]
 
 
+def transposed_image(input_height: int, input_width: int, kernel_size: Any, **attrs: Any) -> list[int]:
+    """Height and width that a transposed 2D convolution makes."""
+    return transposed_size([input_height, input_width], kernel_size, **attrs)
+
+
 def conv_transpose2d(x: Any, weight: Any, bias: Any = None, **attrs: Any) -> Type:
     """NHWC flattened to (1, 1, N*H*W, C); the weight is (C, O / groups, KH, KW)."""
-    kernel = attrs["kernel_size"]
-    height, width = transposed_size([attrs["input_height"], attrs["input_width"]], kernel, **attrs)
+    height, width = transposed_image(**attrs)
     return make([1, 1, attrs["batch_size"] * height * width, attrs["out_channels"]], element(x))
 
 

@@ -66,3 +66,28 @@ func.func @main(%x: tensor<1x2x2x2x16xf32, #rows>, %w: tensor<32x32xf32, #rows>,
   %1 = "ttnn.conv3d"(%x, %v) {batch_size = 1 : i64, input_depth = 2 : i64, input_height = 2 : i64, input_width = 2 : i64, in_channels = 16 : i64, out_channels = 32 : i64, kernel_size = array<i64: 1, 1, 1>, stride = array<i64: 1, 1, 1>, padding = array<i64: 0, 0, 0>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x2x2x2x16xf32, #rows>, tensor<16x32xf32, #rows>) -> tensor<1x2x2x2x32xf32, #rows> loc("illegal")
   return %1 : tensor<1x2x2x2x32xf32, #rows>
 }
+
+// -----
+
+// Sixteen rows of two columns; fifteen rows are taken, and so are sixteen of one column that the kernel reads in one run.
+// CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.conv_transpose2d, and ttnn {{.*}} does not take a narrow image
+#tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+#host = #ttnn.layout<"Float32", "RowMajor", "SystemMemory", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<1x1x15x4xf32, #tiles>, %y: tensor<1x1x16x4xf32, #tiles>, %v: tensor<4x4x1x1xf32, #host>, %w: tensor<4x4x1x2xf32, #host>) -> tensor<1x1x32x4xf32, #tiles> {
+  %0 = "ttnn.conv_transpose2d"(%x, %w) {batch_size = 1 : i64, input_height = 15 : i64, input_width = 1 : i64, in_channels = 4 : i64, out_channels = 4 : i64, kernel_size = array<i64: 1, 2>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0>, output_padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x15x4xf32, #tiles>, tensor<4x4x1x2xf32, #host>) -> tensor<1x1x30x4xf32, #tiles>
+  %1 = "ttnn.conv_transpose2d"(%y, %v) {batch_size = 1 : i64, input_height = 16 : i64, input_width = 1 : i64, in_channels = 4 : i64, out_channels = 4 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0>, output_padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x16x4xf32, #tiles>, tensor<4x4x1x1xf32, #host>) -> tensor<1x1x16x4xf32, #tiles>
+  %2 = "ttnn.conv_transpose2d"(%y, %w) {batch_size = 1 : i64, input_height = 16 : i64, input_width = 1 : i64, in_channels = 4 : i64, out_channels = 4 : i64, kernel_size = array<i64: 1, 2>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0>, output_padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x16x4xf32, #tiles>, tensor<4x4x1x2xf32, #host>) -> tensor<1x1x32x4xf32, #tiles> loc("illegal")
+  return %2 : tensor<1x1x32x4xf32, #tiles>
+}
+
+// -----
+
+// CHECK: ttnn.conv_transpose2d, and ttnn {{.*}} does not take a result in L1
+#tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+#l1 = #ttnn.layout<"Float32", "Tile", "L1", "Interleaved", array<i64: 1, 1>>
+#host = #ttnn.layout<"Float32", "RowMajor", "SystemMemory", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<1x1x15x4xf32, #tiles>, %w: tensor<4x4x1x1xf32, #host>) -> tensor<1x1x15x4xf32, #l1> {
+  %0 = "ttnn.conv_transpose2d"(%x, %w) {batch_size = 1 : i64, input_height = 15 : i64, input_width = 1 : i64, in_channels = 4 : i64, out_channels = 4 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0>, output_padding = array<i64: 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x15x4xf32, #tiles>, tensor<4x4x1x1xf32, #host>) -> tensor<1x1x15x4xf32, #l1>
+  return %0 : tensor<1x1x15x4xf32, #l1>
+}

@@ -15,10 +15,11 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.mlir import infer, ods
+from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn import windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.wire.facts import TILE
 
@@ -247,36 +248,22 @@ def _prepared(op: ir.Operation) -> str:
     return "an operand on the device" if layout_of(op.operands[0]).on_device else ""
 
 
-def sliding_size(a: dict[str, Any]) -> tuple[int, int]:
-    """Height and width that a 2D convolution makes."""
-    top, bottom, left, right = a["padding"]
-    vertical = a["input_height"], a["kernel_size"][0], a["stride"][0], top + bottom, a["dilation"][0]
-    horizontal = a["input_width"], a["kernel_size"][1], a["stride"][1], left + right, a["dilation"][1]
-    return infer.window(*vertical), infer.window(*horizontal)
-
-
-def too_narrow(a: dict[str, Any]) -> bool:
-    """Whether a convolution makes so many rows of one or two columns that the library's reader has no room for the
-    list of them: half of the 32 results of a core."""
-    height, width = sliding_size(a)
-    padded = a["input_width"] + a["padding"][2] + a["padding"][3]
-    in_one_run = a["stride"][0] == 1 and padded == width * a["stride"][1]
-    return width <= 2 and a["batch_size"] * height >= 16 and not in_one_run
-
-
-def one_row_per_channel(a: dict[str, Any], bias: Any) -> bool:
-    """Whether a convolution is one that the library prepares in another way."""
-    each = a["groups"] == a["in_channels"] == a["out_channels"]
-    return each and a["input_height"] == 1 and a["kernel_size"][0] == 1 and bias is None
+IN_L1 = "a result in L1: some go to DRAM whatever the call says"
 
 
 def _convolved(op: ir.Operation) -> str:
     a = ods.attrs_of(op)
-    if one_row_per_channel(a, ods.operand(op, "bias")):
+    if windows.one_row_per_channel(a, ods.operand(op, "bias")):
         return "one row per channel"
     if layout_of(op.results[0]).buffer == "L1":
-        return "a result in L1: some go to DRAM whatever the call says"
-    return "a narrow image" if too_narrow(a) else ""
+        return IN_L1
+    return "a narrow image" if windows.too_narrow(a) else ""
+
+
+def _transposed(op: ir.Operation) -> str:
+    if layout_of(op.results[0]).buffer == "L1":
+        return IN_L1
+    return "a narrow image" if windows.transposed_too_narrow(ods.attrs_of(op)) else ""
 
 
 def _volumes(op: ir.Operation) -> str:
@@ -322,6 +309,7 @@ RULES: dict[str, Rule] = {
     **_rule(["linear"], FLOATS, TILES, as_declared, more=_biased),
     **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
     **_rule(["conv2d"], PLAIN, BOTH, in_tiles, more=_convolved, values=1),
+    **_rule(["conv_transpose2d"], FLOATS, BOTH, in_tiles, more=_transposed, values=1),
     **_rule(["conv3d"], PLAIN, ROWS, more=_volumes, values=1),
     **_rule(["max_pool2d", "avg_pool2d"], frozenset({"BFloat16"}), makes=as_wanted),
     **_rule(["max_pool2d_with_indices"], frozenset({"BFloat16"}), BOTH, _placed),
@@ -344,6 +332,10 @@ RULES: dict[str, Rule] = {
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
 }
 
+# What needs no rule. The first ones keep, copy or free memory, whatever is in it: asked for all data types, pages and
+# buffers. Calls and returns are the program's own, which the library never sees.
+ANY_FORM = {"ttnn.constant", "ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "func.call", "func.return"}
+
 
 def without_bytes() -> list[str]:
     """Ops that do not take tiles of UInt8."""
@@ -358,11 +350,12 @@ def takes(op: Any, value: Any) -> bool:
 
 
 def refusal(op: ir.Operation) -> str:
-    """Why the library does not take an op, or makes something else of it; empty when it is legal, and for ops that
-    no rule is known for."""
+    """Why the library does not take an op, or makes something else of it; empty when it is legal."""
+    if op.name in ANY_FORM:
+        return ""
     rule = RULES.get(op.name)
     if rule is None:
-        return ""
+        return "an op without a rule (in mlir/ttnn/legality.py)"
     for operand in list(op.operands)[: rule.values]:
         layout = layout_of(operand)
         if not layout.on_device and not rule.host:

@@ -10,7 +10,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, shape
-from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn import legality, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
 from tt_torch.wire.facts import TILE
@@ -142,8 +142,8 @@ def narrow_convolutions(op: Any, b: Builder) -> Any:
     "Reader indices buffer page size 68 exceeds worst-case CB size 64 (config tensor layout changed?)"
     """
     operands, a = ods.operands_of(op), ods.attrs_of(op)
-    height, width = legality.sliding_size(a)
-    if not legality.too_narrow(a):
+    height, width = windows.sliding_size(a)
+    if not windows.too_narrow(a):
         return None
     wide = 3
     a["padding"] = [*a["padding"][:3], a["padding"][3] + (wide - width) * a["stride"][1]]
@@ -161,7 +161,7 @@ def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
     "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=3 height=32"
     """
     operands, a = ods.operands_of(op), ods.attrs_of(op)
-    if not legality.one_row_per_channel(a, operands["bias"]):
+    if not windows.one_row_per_channel(a, operands["bias"]):
         return None
     bias = full(b, 0.0, layout_of(op.results[0]).dtype, [1, 1, 1, a["out_channels"]])
     return b("ttnn.conv2d", operands["input"], operands["weight"], bias, type=op.results[0].type, **a)
