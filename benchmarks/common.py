@@ -26,6 +26,10 @@ def model(name: str, batch: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, .
     if name == "resnet50":
         config = transformers.ResNetConfig(num_labels=1000)
         return transformers.ResNetForImageClassification(config).eval(), (torch.randn(batch, 3, 224, 224),)
+    if name == "llama":  # two layers of the size of Llama 3.2 1B
+        sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8}
+        llama = transformers.LlamaConfig(vocab_size=32000, num_hidden_layers=2, **sizes)
+        return transformers.LlamaForCausalLM(llama).eval(), (torch.randint(0, llama.vocab_size, (batch, 128)),)
     config = transformers.BertConfig()
     return transformers.BertModel(config).eval(), (torch.randint(0, config.vocab_size, (batch, 128)),)
 

@@ -14,6 +14,7 @@ import torch
 import typer
 from safetensors.torch import load_file
 
+from benchmarks import common
 from benchmarks.common import table
 from tt_torch.accuracy import calculate_pcc
 from tt_torch.errors import TTTorchError
@@ -30,17 +31,13 @@ def model(name: str) -> tuple[torch.nn.Module, torch.Tensor]:
     """The model that a binary was made of, with seeded random weights, and an input."""
     import transformers
 
-    torch.manual_seed(0)
-    if name.startswith("resnet50"):
-        config = transformers.ResNetConfig(num_labels=1000)
-        return transformers.ResNetForImageClassification(config).eval(), torch.randn(1, 3, 224, 224)
     if name.startswith("bert_base"):
+        torch.manual_seed(0)
         config = transformers.BertConfig()
         bert = transformers.BertModel(config, add_pooling_layer=False)
         return bert.eval(), torch.randint(0, config.vocab_size, (1, 128))
-    sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8}
-    config = transformers.LlamaConfig(vocab_size=32000, num_hidden_layers=2, **sizes)
-    return transformers.LlamaForCausalLM(config).eval(), torch.randint(0, config.vocab_size, (1, 128))
+    module, (given,) = common.model("resnet50" if name.startswith("resnet50") else "llama", 1)
+    return module, given
 
 
 def load(path: Path) -> tuple[bytes, Executable]:

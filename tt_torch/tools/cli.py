@@ -56,17 +56,17 @@ def inspect(
         typer.Option("--brief", help="in JSON, print constants and host code by length and hash, not byte by byte"),
     ] = False,
 ) -> None:
-    """Shows the programs of a binary with inputs, outputs, memory and device ops, and the system that it needs."""
+    """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
+    its bytes are spent on."""
     from tt_torch.tools import inspection
     from tt_torch.wire.decode import decode
 
     with one_line_errors():
         data = file.read_bytes()
-        message = decode(data)
         if section or as_json:
-            print(json.dumps(inspection.section(section or "all", message, brief), indent=2))
+            print(json.dumps(inspection.section(section or "all", decode(data), brief), indent=2))
         else:
-            print("\n".join(inspection.text(file.name, len(data), message)))
+            print("\n".join(inspection.text(file.name, data)))
 
 
 @app.command()

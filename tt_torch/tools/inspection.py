@@ -11,16 +11,25 @@ from typing import Any
 from tt_torch.errors import ConfigError
 from tt_torch.wire import facts
 from tt_torch.wire.as_json import as_json
+from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import ChipDesc, File, Program, SystemDesc, Version
 from tt_torch.wire.schema import load
+from tt_torch.wire.spending import bytes_by_part
 
 
-def text(name: str, size: int, message: File) -> Iterator[str]:
+def text(name: str, data: bytes) -> Iterator[str]:
     """The lines of the text form."""
-    yield f"{name}: {size:,} bytes, schema {message['schema_hash'][:8]}, {_origin(message)}"
+    message = decode(data)
+    yield f"{name}: {len(data):,} bytes, schema {message['schema_hash'][:8]}, {_origin(message)}"
     yield from _system(message["system_desc"])
-    if "programs" not in message:
-        return
+    if "programs" in message:
+        yield from _programs(message)
+    yield "\nbytes of the file:"
+    for part, size in bytes_by_part(data).most_common():
+        yield f"  {size:11,} {size / len(data):6.1%} {part}"
+
+
+def _programs(message: File) -> Iterator[str]:
     for i, program in enumerate(message["programs"]):
         yield from _program(i, program)
     spent = facts.cost(message)

@@ -30,9 +30,18 @@ _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<H
 
 def decode(data: bytes | bytearray | memoryview) -> File:
     """The message in the bytes of a file; `BinaryFormatError` says what is wrong with them and where."""
-    data = bytes(data)
-    root = _check_container(data)
-    reader = _Reader(data)
+    return read(Reader(bytes(data)))
+
+
+def read(reader: Reader) -> File:
+    """The message in the bytes that a reader has; errors as for `decode`."""
+    root = _check_container(reader.data)
+    schema = _schema(reader.data, root)
+    return cast(File, reader.table(_plan(schema, schema.root), root))
+
+
+def _schema(data: bytes, root: int) -> Schema:
+    reader = Reader(data)
     schema_hash = _root_text(reader, root, _HASH_SLOT)
     if not schema_hash:
         raise BinaryFormatError("the root table has no schema hash")
@@ -43,7 +52,7 @@ def decode(data: bytes | bytearray | memoryview) -> File:
         raise SchemaError(f"{error}; the file was written by tt-mlir of commit {commit}") from None
     if schema.file_ident.encode() != data[8:12]:
         raise BinaryFormatError(f"identifier {data[8:12]!r} does not go with schema {schema.hash[:8]}")
-    return cast(File, _Reader(data).table(_plan(schema, schema.root), root))
+    return schema
 
 
 def _check_container(data: bytes) -> int:
@@ -58,7 +67,7 @@ def _check_container(data: bytes) -> int:
     return 4 + _U32.unpack_from(data, 4)[0]
 
 
-def _root_text(reader: _Reader, root: int, slot: int) -> str:
+def _root_text(reader: Reader, root: int, slot: int) -> str:
     """A text of the root table, read without its schema; "" if there is none."""
     _, offsets = reader.vtable(root, "root table")
     if len(offsets) <= slot or not offsets[slot]:
@@ -66,7 +75,7 @@ def _root_text(reader: _Reader, root: int, slot: int) -> str:
     return reader.string(reader.follow(root + offsets[slot], "root text"), "root text")
 
 
-class _Reader:
+class Reader:
     """The bytes, with what has been read from them so far."""
 
     def __init__(self, data: bytes) -> None:
@@ -97,10 +106,14 @@ class _Reader:
             found = self._seen[pos, key] = read(pos, what)
         return found
 
+    def vtable_position(self, table: int) -> int:
+        """Of a table whose first four bytes are inside the file; the result may be anywhere."""
+        return table - int(_I32.unpack_from(self.data, table)[0])
+
     def vtable(self, pos: int, what: str) -> tuple[int, tuple[int, ...]]:
         """Inline size of the table at `pos`, and for each slot its offset in there (0 = absent)."""
         self.check(pos, 4, what)
-        vtable = pos - _I32.unpack_from(self.data, pos)[0]
+        vtable = self.vtable_position(pos)
         self.check(vtable, 4, f"vtable of {what}")
         vtable_size, size = _U16x2.unpack_from(self.data, vtable)
         if vtable_size < 4 or vtable_size % 2 or size < 4:
@@ -109,13 +122,13 @@ class _Reader:
         self.check(pos, size, what)
         return size, struct.unpack_from(f"<{vtable_size // 2 - 2}H", self.data, vtable + 4)
 
-    def table(self, plan: _TablePlan, pos: int) -> Record:
+    def table(self, plan: TablePlan, pos: int) -> Record:
         found = self._seen.get((pos, plan.name))
         if found is None:
             found = self._seen[pos, plan.name] = self._table(plan, pos)
         return found
 
-    def _table(self, plan: _TablePlan, pos: int) -> Record:
+    def _table(self, plan: TablePlan, pos: int) -> Record:
         size, offsets = self.vtable(pos, plan.name)
         self.charge(pos, size, plan.name)
         self._tables_left -= 1
@@ -157,10 +170,10 @@ class _Reader:
         return pos + 4, count
 
 
-_Read = Callable[[_Reader, int], Value]  # of a field, from its position in the table
-_ReadVector = Callable[[_Reader, int, str], Value]  # from the position of the vector
+_Read = Callable[[Reader, int], Value]  # of a field, from its position in the table
+_ReadVector = Callable[[Reader, int, str], Value]  # from the position of the vector
 # Enters a union into the message of its table, from the position of that and the offsets of its slots.
-_ReadUnion = Callable[[_Reader, int, tuple[int, ...], Record], None]
+_ReadUnion = Callable[[Reader, int, tuple[int, ...], Record], None]
 _NameOf = Callable[[int, int], str | int]  # the enum's member for a number, and the position of that for errors
 
 
@@ -178,7 +191,7 @@ _StructPlan: TypeAlias = tuple[_StructField, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _TablePlan:
+class TablePlan:
     name: str
     slots: int
     widths: tuple[int, ...]  # inline bytes per slot
@@ -187,10 +200,10 @@ class _TablePlan:
 
 
 @cache
-def _plan(schema: Schema, table: str) -> _TablePlan:
+def _plan(schema: Schema, table: str) -> TablePlan:
     name = table.rpartition(".")[2]
     fields = schema.fields(table)
-    return _TablePlan(
+    return TablePlan(
         name,
         len(fields),
         tuple(_inline_size(schema, field) for field in fields),
@@ -257,13 +270,13 @@ def _vector_reader(schema: Schema, field: Field) -> _ReadVector:
     if field.element == "obj" and schema.is_struct(field.ref):
         plan, size = _struct_plan(schema, field.ref), schema.struct(field.ref).size
 
-        def read_structs(r: _Reader, pos: int, what: str) -> list[Record]:
+        def read_structs(r: Reader, pos: int, what: str) -> list[Record]:
             first, count = r.vector(pos, size, what)
             return [_read_struct(plan, what, r, first + i * size) for i in range(count)]
 
         return read_structs
 
-    def read_objects(r: _Reader, pos: int, what: str) -> list[Value]:
+    def read_objects(r: Reader, pos: int, what: str) -> list[Value]:
         first, count = r.vector(pos, 4, what)
         at = [r.follow(first + 4 * i, what) for i in range(count)]
         if field.element == "string":
@@ -278,7 +291,7 @@ def _number_vector_reader(schema: Schema, field: Field) -> _ReadVector:
     letter = FORMATS[field.element]
     width = struct.calcsize("<" + letter)
 
-    def read_numbers(r: _Reader, pos: int, what: str) -> bytes | list[Value]:
+    def read_numbers(r: Reader, pos: int, what: str) -> bytes | list[Value]:
         first, count = r.vector(pos, width, what)
         if letter == "B" and not field.ref:
             return r.data[first : first + count]
@@ -293,20 +306,20 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
     """Adds the union to the table's message. Its tags are in the slot before its value."""
     enum, what = schema.enum(field.ref), f"{table}.{field.name}"
 
-    def member(r: _Reader, tag: int, pos: int) -> Record:
+    def member(r: Reader, tag: int, pos: int) -> Record:
         name = enum.names.get(tag)
         if not tag or name is None:
             raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {tag}")
         return {name: r.table(_plan(schema, enum.refs[name]), r.follow(pos, what))}
 
-    def read_one(r: _Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
+    def read_one(r: Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         tag = r.data[pos + offsets[field.id - 1]] if offsets[field.id - 1] else 0
         if bool(tag) != bool(offsets[field.id]):
             raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} and value do not go together")
         if tag:
             message[field.name] = member(r, tag, pos + offsets[field.id])
 
-    def read_vector(r: _Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
+    def read_vector(r: Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         if not offsets[field.id] and not offsets[field.id - 1]:
             return
         if not offsets[field.id] or not offsets[field.id - 1]:
@@ -331,7 +344,7 @@ def _struct_field(schema: Schema, struct_name: str, field: Field) -> _StructFiel
     return field.name, field.offset, number, _namer(schema, field, f"{struct_name}.{field.name}")
 
 
-def _read_struct(plan: _StructPlan, what: str, r: _Reader, pos: int) -> Record:
+def _read_struct(plan: _StructPlan, what: str, r: Reader, pos: int) -> Record:
     out: Record = {}
     for name, offset, part, name_of in plan:
         if isinstance(part, tuple):
