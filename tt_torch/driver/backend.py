@@ -37,6 +37,7 @@ from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
+from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device, without_mkldnn
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 
@@ -82,9 +83,12 @@ def compile_captured(
     """The backend, with options that are complete: environment variables are not read any more."""
     config = options.compiler_config
     observer = asked_for(config, observer)
+    gm, before, after = without_streams(gm)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
-        return _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
-    return share_strided(gm, _aot(gm, example_inputs, config, options, observer))
+        run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+    else:
+        run = share_strided(gm, _aot(gm, example_inputs, config, options, observer))
+    return around(run, before, after)
 
 
 def _aot(

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 from unittest import mock
 
+import torch
 from torch._dynamo import (
     config,  # 2.13.0: for recurrent_layers_unrolled
     convert_frame,  # 2.13.0: for traced_within
@@ -94,3 +95,12 @@ def traced_instead(functions: Mapping[Callable[..., Any], Callable[..., Any]]) -
 
     with mock.patch.dict(VariableBuilder._id_dispatch(), {id(f): variable(t) for f, t in functions.items()}):
         yield
+
+
+# 2.13.0: without it ops on streams would reach AOTAutograd, which binds other ops to them, and our backend.
+# torch/_dynamo/variables/streams.py defines them.
+STREAM_OPS = {
+    getattr(torch.ops.streams, name)
+    for name in """fork join record_event record_stream synchronize_device synchronize_event synchronize_stream
+    wait_event wait_stream""".split()
+}
