@@ -122,6 +122,45 @@ def test_what_decompositions_and_passes_make_is_on_the_device():
     torch.testing.assert_close([v.cpu() for v in compiled(program)(x.tt())], list(program(x)), rtol=1e-4, atol=1e-4)
 
 
+def draws(x):
+    return (
+        torch.rand(3, device=x.device), torch.randn(3, device=x.device), torch.randint(9, (3,), device=x.device),
+        torch.randperm(9, device=x.device), torch.normal(0.0, 1.0, (3,), device=x.device), torch.rand_like(x),
+        nn.functional.dropout(x, 0.5), torch.rand(3), torch.rand_like(x, device="cpu"),
+    )  # fmt: skip
+
+
+def test_random_tensors_are_where_eager_has_them_and_drawn_from_generators_there():
+    run, x = compiled(draws), torch.ones(9, device="tt")
+    places = [value.device for value in draws(x)]
+    on_tt = [place.type == "tt" for place in places]
+    assert on_tt == [True] * 7 + [False] * 2
+    outside = torch.get_rng_state()
+    torch.tt.manual_seed(3)
+    first = run(x)
+    assert [value.device for value in first] == places
+    assert not torch.equal(torch.get_rng_state(), outside)  # the last two
+    torch.tt.manual_seed(3)
+    assert [torch.equal(a, b) for a, b in zip(first, run(x), strict=True)] == on_tt
+    torch.tt.manual_seed(3)
+    torch.set_rng_state(outside)
+    assert all(map(torch.equal, first, run(x)))
+
+
+def test_the_default_device_is_the_users():
+    def program(x):
+        return (
+            torch.rand_like(x),
+            nn.functional.interpolate(x[None, None], 5),
+            torch.rand(3),
+            torch.rand(3, device="cpu"),
+        )
+
+    x = torch.ones(3)
+    with torch.device("tt"):
+        assert [value.device.type for value in compiled(program)(x)] == ["cpu", "cpu", "tt", "cpu"]
+
+
 CHIPS = """
 import torch, tt_torch
 from tt_torch import runtime

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ class Interface:
 
     inputs: list[int]  # positions of the tensors among the graph's inputs
     outputs: list[Any]  # what the graph returns that is no tensor, Ellipsis in the place of each tensor
-    seeds: int  # random ops; if there are any, the program's last input has a seed for each
+    seeds: list[torch.device]  # of random ops; if there are any, the program's last input has a seed for each
     complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
     complex_outputs: list[int]
     strides: dict[int, tuple[int, ...]]  # of results that do not fill their memory, or share it among elements
@@ -34,11 +35,12 @@ class Interface:
         tensors = [inputs[i] for i in self.inputs]
         for i in self.complex_inputs:
             tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
-        return tensors + ([draw_seeds(self.seeds)] if self.seeds else [])
+        drawn = [draw_seeds(len(list(ops)), device).cpu() for device, ops in groupby(self.seeds)]
+        return tensors + ([torch.cat(drawn)] if drawn else [])
 
     def roles(self, roles: Sequence[str]) -> list[str]:
         """Roles of the program's inputs, from those of the graph's."""
-        return [roles[i] for i in self.inputs] + ["input"] * (self.seeds > 0)
+        return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
         tensors = list(tensors)
@@ -81,8 +83,9 @@ def _tensors_only(gm: GraphModule) -> Interface:
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     given = [i for i, n in enumerate(placeholders) if is_tensor(n)]
     returned = [... if is_tensor(v) else v for v in output.args[0]]
-    seeds = len(gm.graph.find_nodes(op="call_function", target=SEED))
-    if seeds or len(given) < len(placeholders) or any(v is not ... for v in returned):
+    seeds: list[torch.device] = []
+    draws = bool(gm.graph.find_nodes(op="call_function", target=SEED))
+    if draws or len(given) < len(placeholders) or any(v is not ... for v in returned):
         output.args = (tuple(v for v in output.args[0] if is_tensor(v)),)
         gm.graph.eliminate_dead_code()
         for i in set(range(len(placeholders))) - set(given):
@@ -120,19 +123,19 @@ def name_inputs(graph: GraphModule, names: Sequence[str]) -> None:
             node.meta["source"] = names[descriptor.idx]
 
 
-def _seeds_to_input(graph: torch.fx.Graph) -> int:
-    """Each seed becomes a row of one new input, the last; returns how many there are."""
+def _seeds_to_input(graph: torch.fx.Graph) -> list[torch.device]:
+    """Each seed becomes a row of one new input, the last; returns the devices whose generators they come from."""
     nodes = graph.find_nodes(op="call_function", target=SEED)
     if not nodes:
-        return 0
+        return []
     with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
         seeds = graph.placeholder("seeds")
     with nodes[0].meta["val"].fake_mode:
-        seeds.meta["val"] = torch.empty(len(nodes), 2, dtype=torch.int32)
+        seeds.meta["val"] = torch.empty(len(nodes), 2, dtype=torch.int32, device="cpu")
     for row, node in enumerate(nodes):
         with graph.inserting_before(node):
             seed = graph.call_function(torch.ops.aten.select.int, (seeds, 0, row))
         seed.meta = node.meta
         node.replace_all_uses_with(seed)
         graph.erase_node(node)
-    return len(nodes)
+    return [node.meta["val"].device for node in nodes]

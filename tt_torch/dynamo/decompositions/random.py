@@ -2,7 +2,8 @@
 
 `tenstorrent::seed` is the only op that differs from call to call. `interface.py` makes it an input of the program,
 so the device computes pure functions: the backward pass, and what checkpointing computes anew, see the same numbers
-as the forward pass. torch.manual_seed makes calls repeatable; the numbers are not those of eager PyTorch.
+as the forward pass. The seed is drawn from the generator of the device that the random tensor is on, so that
+torch.manual_seed and torch.tt.manual_seed make calls repeatable; the numbers are not those of eager PyTorch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ INTEGERS = -(2**31), 2**31
 
 
 def draw_seeds(count: int, device: torch.device | None = None) -> Tensor:
-    """A row of two int32 for each random op of a program, from PyTorch's default generator."""
+    """A row of two int32 for each random op of a program, from the default generator of the device, and there."""
     return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
 
 
@@ -44,7 +45,8 @@ def _mix(x: Tensor) -> Tensor:
 
 def _bits(size: Sequence[int]) -> Tensor:
     """Uniform int32: a hash of each element's position and the seed."""
-    first, second = torch.ops.tenstorrent.seed().unbind()
+    place = torch.empty(0).device  # where new tensors are made
+    first, second = torch.ops.tenstorrent.seed(device=place).unbind()
     position, step = first, 1
     for dim in reversed(range(len(size))):
         along = torch.arange(size[dim], dtype=torch.int32) * step

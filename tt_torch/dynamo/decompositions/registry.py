@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -172,20 +171,21 @@ def decomposes(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _beside_operands(function: Callable[..., Any]) -> Callable[..., Any]:
-    """New tensors are made where the operands are, when these are not on the CPU."""
+    """New tensors are made on the device that the op is told, else on that of its operands."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with device_of((args, kwargs)):
+        with kwargs.get("device") or device_of((args, kwargs)):
             return function(*args, **kwargs)
 
     return call
 
 
-def device_of(values: Any) -> torch.device | nullcontext:
-    """The device of tensors among the values that are not on the CPU, for a `with` in which new tensors go there."""
+def device_of(values: Any) -> torch.device:
+    """The device of tensors among the values that are not on the CPU, else the CPU; for a `with` in which new tensors
+    go there, whatever the user's default device is."""
     devices = (v.device for v in tree_leaves(values) if isinstance(v, Tensor))
-    return next((device for device in devices if device.type != "cpu"), nullcontext())
+    return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
 
 
 def lengths(x: Tensor, dim: int) -> tuple[int, int]:
