@@ -12,6 +12,7 @@ from tt_torch.codegen import environment
 from tt_torch.codegen.check import own_peaks
 from tt_torch.codegen.client import Client
 from tt_torch.errors import EnvironmentMissingError, WorkerError
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 
@@ -25,8 +26,7 @@ def message():
 
 
 def operations(message):
-    (program,) = message["programs"]
-    return {next(iter(op["type"])): next(iter(op["type"].values())) for op in program["operations"]}
+    return {op.name: op.record for program in message["programs"] for op in facts.ops(program)}
 
 
 @needs_ttnn

@@ -9,6 +9,7 @@ import torch
 
 import tt_torch
 from tt_torch.wire.decode import decode
+from tt_torch.wire.facts import ops
 
 
 class Small(torch.nn.Module):
@@ -23,8 +24,7 @@ class Small(torch.nn.Module):
 
 def test_locations_reach_the_binary():
     compiled = tt_torch.compile_model(Small().eval(), (torch.randn(2, 8),))
-    operations = decode(compiled.binary)["programs"][0]["operations"]
-    locations = {next(iter(op["type"])): op["loc_info"] for op in operations}
+    locations = {op.name: op.location for op in ops(decode(compiled.binary)["programs"][0])}
     for table, node in [("LinearOp", "addmm"), ("LayerNormOp", "layer_norm"), ("SliceOp", "slice")]:
         assert re.match(rf'loc\("{node}\w*: ', locations[table]), locations[table]
         assert f'"{__file__}":' in locations[table]

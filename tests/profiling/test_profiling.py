@@ -20,7 +20,7 @@ from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import device_ops
+from tt_torch.wire.facts import device_ops, public
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 PROGRAM = """
@@ -67,7 +67,7 @@ def test_planned_memory_is_the_runtimes() -> None:
     """But for the runtime's rounding to as many pages in each of 12 banks."""
     x = torch.ones(512, 512)
     compiled = tt_torch.compile_model(lambda x: torch.softmax(x.sin() + x.exp(), -1), (x,))
-    (program,) = (p for p in decode(compiled.binary)["programs"] if not p.get("private"))
+    (program,) = public(decode(compiled.binary))
     with Device("wormhole_b0") as device:
         executable = Executable(Binary(compiled.binary), 0, device)
         executable([x])

@@ -95,7 +95,7 @@ class _Record:
 
     def _describe(self, binary: bytes) -> None:
         message = decode(binary)
-        (program,) = (p for p in message["programs"] if not p.get("private"))
+        (program,) = facts.public(message)
         self.values["compiled_json"] = _plain({key: message[key] for key in ("schema_hash", "programs")})
         self.values["input_tensors"] = list(map(describe, facts.inputs(program)))
         self.values["output_tensors"] = list(map(describe, facts.outputs(program)))

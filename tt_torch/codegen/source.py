@@ -13,7 +13,7 @@ import numpy as np
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.files import write
-from tt_torch.wire import locations
+from tt_torch.wire import bfloat16, locations
 from tt_torch.wire.decode import decode
 
 
@@ -109,8 +109,8 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
 
 def constant(tensor: Tensor, data: bytes) -> np.ndarray:
     """The values of a constant of the binary: those that NumPy has no type for, as float32."""
-    if tensor.dtype == "BFloat16":  # the upper half of a float32
-        return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(tensor.shape)
+    if tensor.dtype == "BFloat16":
+        return bfloat16.floats(np.frombuffer(data, np.uint16)).reshape(tensor.shape)
     return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape).copy()  # the package wants to write
 
 

@@ -201,6 +201,11 @@ def ops(program: Program) -> Iterator[Op]:
             known.update(t.id for t in results)
 
 
+def public(message: File) -> list[Program]:
+    """The programs that a call runs, without those whose results are cached."""
+    return [program for program in message.get("programs", ()) if not program.get("private")]
+
+
 def inputs(program: Program) -> list[Tensor]:
     return [tensor(ref) for ref in program.get("inputs") or ()]
 
@@ -215,9 +220,8 @@ def device_ops(message: File) -> Iterator[Op]:
     Private programs (const-eval, whose results are cached) are not part of a call, and
     deallocate, get_device and load_cached are bookkeeping: none of them is a device op.
     """
-    for program in message.get("programs", ()):
-        if not program.get("private"):
-            yield from (op for op in ops(program) if op.on_device)
+    for program in public(message):
+        yield from (op for op in ops(program) if op.on_device)
 
 
 def op_histogram(message: File) -> Counter[str]:

@@ -14,6 +14,7 @@ float32, bfloat16, bfloat8_b, bfloat4_b, int32, uint32, uint16, uint8 = Dtype
 Layout = Enum("Layout", "ROW_MAJOR TILE")
 ROW_MAJOR_LAYOUT, TILE_LAYOUT = Layout
 DRAM_MEMORY_CONFIG = "DRAM"
+TILE_SIZE = 32
 _ttnn = SimpleNamespace(graph=None)
 MathFidelity = SimpleNamespace(LoFi=0, HiFi2=2, HiFi3=3, HiFi4=4)
 WormholeComputeKernelConfig = SimpleNamespace

@@ -14,7 +14,7 @@ from .check import Prepared, check_function
 from .execution import Execution
 from .messages import Answer, Arguments, Checked, FunctionFacts, TensorFacts
 from .refusal import explanation
-from .specification import NAMES, TILE
+from .specification import NAMES
 
 
 class Worker:
@@ -65,7 +65,7 @@ class Worker:
 
     def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
         """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""
-        tile = np.frombuffer(values, np.float32).reshape(TILE, TILE).copy()  # writable
+        tile = np.frombuffer(values, np.float32).reshape(ttnn.TILE_SIZE, ttnn.TILE_SIZE).copy()  # writable
         tensor = ttnn.Tensor(tile, eval(dtype, NAMES), layout=ttnn.TILE_LAYOUT)
         shard = tensor.host_buffer().get_shard(ttnn.MeshCoordinate(0, 0))
         return np.from_dlpack(shard).tobytes(), tensor.to_numpy().astype(np.float32).tobytes()

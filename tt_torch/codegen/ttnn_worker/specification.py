@@ -9,7 +9,6 @@ import ttnn
 
 from .messages import TensorFacts
 
-TILE = 32
 NAMES = {"ttnn": ttnn, "np": np}
 
 
@@ -67,7 +66,7 @@ class Specification:
 
 
 def _round_up(size: int) -> int:
-    return -(-size // TILE) * TILE
+    return -(-size // ttnn.TILE_SIZE) * ttnn.TILE_SIZE
 
 
 def _short(value: object) -> str:

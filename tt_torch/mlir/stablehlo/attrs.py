@@ -9,6 +9,8 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
+from tt_torch.wire import bfloat16
+
 
 def ints(op: Any, name: str) -> Any:
     """An array or dense attribute of integers, flattened; None when absent."""
@@ -67,7 +69,7 @@ def _bf16(value: Any) -> np.ndarray:
         halves = np.frombuffer(bytes.fromhex(blob[1]), np.uint16)
     else:
         halves = np.array([_half(number) for number in re.findall(r"0x[0-9A-F]+|[-+.\de]+", text)], np.uint16)
-    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(value.type.shape)
+    return bfloat16.floats(halves).reshape(value.type.shape)
 
 
 def _half(number: str) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
@@ -18,7 +17,7 @@ from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
-from tt_torch.wire import binary
+from tt_torch.wire import bfloat16, binary
 from tt_torch.wire.encode import encode
 from tt_torch.wire.facts import TILE
 
@@ -187,9 +186,7 @@ def _open_fields(op: str) -> tuple[list[str], list[str]]:
 
 def _constant_bytes(value: Any, layout: Layout) -> bytes:
     data = elements(value)
-    if layout.dtype == "BFloat16":  # the upper half of a float32, exact for what was bf16 before
-        data = (np.ascontiguousarray(data, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    return data.tobytes()
+    return (bfloat16.halves(data) if layout.dtype == "BFloat16" else data).tobytes()
 
 
 @cache

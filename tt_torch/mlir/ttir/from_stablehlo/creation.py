@@ -11,6 +11,7 @@ from torch_mlir import ir
 from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.wire import bfloat16
 
 # Integers up to this size are exact as the float32 that the attributes of some ops are.
 EXACT = 2**24
@@ -59,11 +60,10 @@ def _fits(value: float | int, element: ir.Type) -> float | int:
 
 
 def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
-    """A dense attribute of the device's element type. bf16, which holds booleans too, is the upper half of float32."""
+    """A dense attribute of the device's element type. Booleans are in bf16, too."""
     name = str(kind.element_type)
     if name == "bf16":
-        halves = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        return ir.Attribute.parse(f'dense<"0x{halves.tobytes().hex()}"> : {kind}')
+        return ir.Attribute.parse(f'dense<"0x{bfloat16.halves(values).tobytes().hex()}"> : {kind}')
     if name in ("i32", "ui32"):
         info = np.iinfo(np.int32 if name == "i32" else np.uint32)
         values = np.clip(values, info.min, info.max)
