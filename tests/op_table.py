@@ -36,6 +36,7 @@ from op_rows import (
 )
 from op_table_complex import COMPLEX, FOURIER
 from op_table_convolution import CONVOLUTIONS
+from op_table_edges import EDGES
 from op_table_linalg import LINALG
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
@@ -368,5 +369,6 @@ FAMILIES = {
     "attention": ATTENTION,
     "linalg": LINALG,
     "special": SPECIAL,
+    "edges": EDGES,
 }
 ROWS = list(itertools.chain.from_iterable(FAMILIES.values()))

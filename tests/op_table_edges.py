@@ -1,0 +1,106 @@
+"""Rows of the op table: sizes, types and options for which a rule goes another way than for most."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from op_rows import FLOATS, INTS, NUMBERS, Row, X, b1, f32, i64, index, moved, of, tensor
+
+aten = torch.ops.aten
+linalg = torch.linalg
+NAN, INF = float("nan"), float("inf")
+UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # places of two points in a volume
+
+EDGES = [
+    Row("fmod scalar", lambda x: torch.fmod(x, 3), [X], NUMBERS),
+    Row("fmod negative scalar", lambda x: torch.fmod(x, -0.75), [X]),
+    Row("angle", torch.angle, [tensor([2.0, -1.0, 0.0, NAN, -INF])], FLOATS),
+    Row("angle of integers", torch.angle, [tensor([2, -1, 0])], (i64, b1)),
+    Row(
+        "lerp to a scalar", lambda x, y: (torch.lerp(x, y, 0.25), torch.lerp(x, y, 0.75), torch.lerp(x, y, 0.5)), [X, X]
+    ),
+    Row("log_softmax of a scalar", lambda x: x.log_softmax(0), [()]),
+    Row("log_softmax of infinity", lambda x: x.log_softmax(0), [tensor(INF)]),
+    Row("index_put of nothing", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([False] * 3, b1), (0,)], NUMBERS),
+    Row("masked_scatter of nothing", lambda x, m, v: x.masked_scatter(m, v), [(3,), tensor([False] * 3, b1), (0,)]),
+    *(
+        Row(
+            f"scatter_reduce {r} of a scalar",
+            lambda x, i, v, r=r: x.scatter_reduce(0, i, v, r),
+            [(), tensor(0, i64), ()],
+        )
+        for r in ("sum", "amax", "mean")
+    ),
+    Row(
+        "scatter_add of booleans",
+        lambda x, i, v: x.scatter_add(1, i, v),
+        [(3, 5), tensor([[1, 3]], i64), (1, 2)],
+        (b1,),
+    ),
+    Row(
+        "mean of integers by index",
+        lambda x, i, v: x.scatter_reduce(0, i, v, "mean"),
+        [(3,), index(0, 3, 7), (7,)],
+        INTS,
+    ),
+    Row("variance of a scalar", lambda x: (x.var(correction=0), x.var(), x.std(correction=0)), [()], (f32,)),
+    Row("histc of nothing", lambda x: x.histc(3), [(0,)], (f32,)),
+    Row("searchsorted for a number", lambda x: torch.searchsorted(x.sort().values, 0.5), [(7,)], (f32,)),
+    Row(
+        "cdist by product",
+        lambda x, y: torch.cdist(x, y, compute_mode="use_mm_for_euclid_dist"),
+        [(3, 4), (5, 4)],
+        (f32,),
+    ),
+    Row(
+        "cdist of many by rows",
+        lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"),
+        [(27, 4), (30, 4)],
+        (f32,),
+    ),
+    Row("histogram between bounds", lambda x: x.histogram(4, range=(-1.0, 1.5)), [(20,)], (f32,)),
+    Row("histogram between edges", lambda x, e: x.histogram(e), [(20,), tensor([-1.0, 0, 0.25, 2])], (f32,)),
+    Row("histogram weighted", lambda x, w: x.histogram(4, weight=w, density=True), [(20,), (20,)], (f32,)),
+    Row("histogramdd of bins", lambda x: torch.histogramdd(x, [3, 4]), [(30, 2)], (f32,)),
+    Row(
+        "histogramdd between bounds",
+        lambda x: torch.histogramdd(x, [3, 4], range=[-1, 1, -2.0, 0.5]),
+        [(30, 2)],
+        (f32,),
+    ),
+    Row(
+        "one element per dimension",
+        lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=True),
+        [(1, 2, 1, 1, 3), UNIT],
+        (f32,),
+    ),
+    Row(
+        "fractional_max_pool2d of one",
+        lambda x, s: aten.fractional_max_pool2d(x, [2, 3], [1, 2], s),
+        [(2, 3, 5, 7), moved(of(f32, 2, 3, 2), torch.sigmoid)],
+        (f32,),
+    ),
+    Row("layer_norm over all", lambda x: F.layer_norm(x, x.shape), [X]),
+    Row(
+        "solve_triangular of nothing", lambda a, b: linalg.solve_triangular(a, b, upper=True), [(3, 3), (3, 0)], (f32,)
+    ),
+    Row("cholesky_ex of nothing", linalg.cholesky_ex, [(0, 0)], (f32,)),
+    Row("lu_solve of nothing", lambda a, b: linalg.lu_solve(*linalg.lu_factor_ex(a)[:2], b), [(3, 3), (3, 0)], (f32,)),
+    Row("householder_product", lambda x: linalg.householder_product(*torch.geqrf(x)), [(6, 4)], (f32,)),
+    Row("householder_product of nothing", linalg.householder_product, [(4, 0), (0,)], (f32,)),
+    Row(
+        "solve_ex right of a batch",
+        lambda a, b: linalg.solve_ex(a + 9 * torch.eye(3), b, left=False),
+        [(2, 3, 3), (2, 4, 3)],
+        (f32,),
+    ),
+    Row("as_strided of a transposed one", lambda x: x.t().as_strided((2, 2), (1, 3)), [(3, 4)], NUMBERS),
+    Row("native_dropout in evaluation", lambda x: aten.native_dropout(x, 0.5, False), [X]),
+    Row("rrelu in evaluation", lambda x: F.rrelu(x, 0.1, 0.3), [X]),
+    Row(
+        "power of a degree of 0 and below",
+        lambda x: (torch.special.hermite_polynomial_h(x, 0), torch.special.laguerre_polynomial_l(x, -1)),
+        [X],
+        (f32,),
+    ),
+]
