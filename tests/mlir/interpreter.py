@@ -1,0 +1,73 @@
+"""StableHLO's reference interpreter, which torch-mlir brings along: what a program computes, whoever compiles it.
+
+It ends the process at an op that it does not know, so that programs of such ops cannot be tried.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch_mlir import ir
+from torch_mlir._mlir_libs import _stablehlo
+
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.mlir.context import make_context, run_native
+from tt_torch.mlir.functions import main
+from tt_torch.runtime import Binary, Executable
+
+DTYPES = {
+    "f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i1": torch.bool, "i8": torch.int8,
+    "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8, "ui32": torch.uint32,
+}  # fmt: skip
+
+
+def drawn(kind: ir.Type) -> torch.Tensor:
+    """Normal floats, booleans, and small integers of both signs."""
+    dtype, shape = DTYPES[str(kind.element_type)], list(kind.shape)
+    if dtype.is_floating_point:
+        return torch.randn(shape).to(dtype)
+    return torch.randint(-3 if dtype.is_signed else 0, 4, shape).to(dtype)
+
+
+def interpreted(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    with make_context():
+        module = ir.Module.parse(text)
+        run_native(module, "func.func(chlo-legalize-to-stablehlo)", "inline")
+        kinds = [argument.type for argument in main(module).arguments]
+        given = [_attribute(x, kind) for x, kind in zip(inputs, kinds, strict=True)]
+        return [_tensor(result) for result in _stablehlo.eval_module(module, given)]
+
+
+def _attribute(x: torch.Tensor, kind: ir.Type) -> ir.Attribute:
+    if x.dtype is torch.bool or not x.numel():
+        return ir.Attribute.parse(f"dense<{str(x.tolist()).lower() if x.numel() else ''}> : {kind}")
+    raw = x.view(torch.int16) if x.dtype is torch.bfloat16 else x
+    return ir.Attribute.parse(f'dense<"0x{raw.numpy().tobytes().hex()}"> : {kind}')
+
+
+def _tensor(result: ir.Attribute) -> torch.Tensor:
+    shape, dtype = list(result.type.shape), DTYPES[str(result.type.element_type)]
+    if result.is_splat:
+        return torch.full(shape, result.get_splat_value().value).to(dtype)
+    return torch.tensor(list(result), dtype=dtype).reshape(shape)
+
+
+def compiled(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    with make_context():
+        binary = compile_stablehlo(ir.Module.parse(text), CompilerConfig(verify_ir=True))
+    return Executable(Binary(binary))(inputs)
+
+
+def inputs_of(text: str) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    with make_context():
+        module = ir.Module.parse(text)
+        return [drawn(argument.type) for argument in main(module).arguments]
+
+
+def check(text: str, inputs: list[torch.Tensor] | None = None) -> None:
+    """Compiles a program and compares it with the interpreter, by value: types are those of the device."""
+    inputs = inputs_of(text) if inputs is None else inputs
+    for got, expected in zip(compiled(text, inputs), interpreted(text, inputs), strict=True):
+        tolerance = 2e-2 if "bf16" in text else 1e-5
+        torch.testing.assert_close(got.double(), expected.double(), rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -1,0 +1,71 @@
+"""Passes change how a program computes, not what: modules of the IR tests, run with and without their pass."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
+from tt_torch.mlir import pipeline
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.functions import main
+from tt_torch.mlir.ttnn.to_binary import translate
+from tt_torch.runtime import Binary, Executable
+
+TESTS = Path(__file__).parents[1] / "ir"
+TTIR = [f"ttir/{name}" for name in "apply_dtype canonicalize fuse_attention fuse_convolution fuse_matmul".split()]
+TTIR += ["ttir/fuse_normalization", "ttir/sink_data_movement"]
+TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts place_in_l1 prepare_convolutions workarounds".split()]
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
+# What only the pass makes right: TTNN has no batch normalization, and masks fewer queries than keys in another way.
+NEEDED = ("ttir.batch_norm_inference", "is_causal = true")
+# Steps that the compiler could do without, were it not for Tenstorrent's library, speed or memory.
+OPTIONAL = ("workarounds", "prepare-convolutions", "const-eval", "place-in-l1", "legality", "deallocate")
+
+
+def modules(names: list[str]) -> list[object]:
+    """The text of each module, and the step of the pass that its file is for."""
+    found = []
+    for name in names:
+        text = (TESTS / f"{name}.mlir").read_text()
+        step = re.findall(r"--step (\S+)", text.split("\n")[0])[-1]
+        parts = re.split(r"^// -----$", text, flags=re.MULTILINE)
+        found += [pytest.param(part, step, id=f"{name}-{i}") for i, part in enumerate(parts)]
+    return [module for module in found if not any(op in module.values[0] for op in NEEDED)]
+
+
+def drawn(kind: ir.Type) -> torch.Tensor:
+    """Normal floats; integers that are indices, divisors and exponents as well."""
+    dtype, shape = DTYPES[str(kind.element_type)], list(kind.shape)
+    return torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.randint(1, 3, shape).to(dtype)
+
+
+def run(text: str, steps: list[pipeline.Step], config: CompilerConfig) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    with make_context():
+        module = ir.Module.parse(text)
+        inputs = [drawn(argument.type) for argument in main(module).arguments]
+        pipeline.run_steps(module, steps, config, pipeline.Timings())
+        return Executable(Binary(translate(module, config)))(inputs)
+
+
+def check(text: str, without: list[pipeline.Step], steps: list[pipeline.Step], config: CompilerConfig) -> None:
+    tolerance = 2e-2 if config.dtype == "bf16" or "bf16" in text else 1e-5
+    for got, expected in zip(run(text, steps, config), run(text, without, CompilerConfig()), strict=True):
+        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize(("text", "step"), modules(TTIR))
+def test_ttir(text: str, step: str) -> None:
+    config = CompilerConfig(dtype="bf16" if step == "apply-dtype" else None)
+    check(text, pipeline.TO_TTNN, [(step, pipeline.STEPS[step]), *pipeline.TO_TTNN], config)
+
+
+@pytest.mark.parametrize(("text", "step"), modules(TTNN))
+def test_ttnn(text: str, step: str) -> None:
+    without = [(name, run) for name, run in pipeline.TO_TTNN if name not in OPTIONAL]
+    check(text, without, pipeline.TO_TTNN, CompilerConfig(enable_optimizer=step == "place-in-l1"))
