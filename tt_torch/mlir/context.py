@@ -20,8 +20,9 @@ from tt_torch.wire import locations
 
 _stablehlo.register_stablehlo_passes()
 
-# For each op object that it makes, the binding imports the Python module of the op's dialect. The wheel has none
-# for these, and a failing import searches the file system every time: compiling takes ten times longer.
+# For each op object that it makes, the binding imports the Python module of the op's dialect. The wheel has no module
+# for
+# these dialects. Each failing import searches the file system, which makes compiling ten times slower.
 for _dialect in ("chlo", "stablehlo", "ttir", "ttnn"):
     sys.modules.setdefault(f"torch_mlir.dialects.{_dialect}", types.ModuleType(_dialect))
 
@@ -30,19 +31,20 @@ def make_context() -> ir.Context:
     """A context with the torch, StableHLO, TTIR and TTNN dialects. Diagnostics become exceptions."""
     context = ir.Context()
     context.emit_error_diagnostics = False
-    context.enable_multithreading(False)  # `guard` forks, and threads do not survive that
+    context.enable_multithreading(False)  # `guard` forks this process, and threads do not survive a fork
     torch_dialect.register_dialect(context)
     _stablehlo.register_dialect(context, True)
     with context:
         TTIR.load()
         TTNN.load()
-        # The wheel has no call that loads CHLO; a pass that produces its ops loads it even with nothing to do.
+        # The wheel has no function that loads CHLO. A pass that can produce its ops loads it, even if it changes
+        # nothing.
         run_native(ir.Module.parse("module {}"), "func.func(convert-torch-to-stablehlo)")
     return context
 
 
 def run_native(module: ir.Module, *passes: str) -> None:
-    """Runs passes that MLIR or torch-mlir bring along, e.g. `run_native(module, "canonicalize", "cse")`."""
+    """Runs passes of MLIR or torch-mlir, for example `run_native(module, "canonicalize", "cse")`."""
     with module.context:
         PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
 
@@ -52,14 +54,14 @@ _INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
 def describe(location: ir.Location) -> str:
-    """The user's source line of a location, as `file.py:12`, or the location's text when it names no file."""
+    """The user's source line of a location, as `file.py:12`; the text of the location if it names no file."""
     text = str(location)
     frame = _users(locations.lines(text), itemgetter(0))
     return ":".join(map(str, frame)) if frame else text
 
 
 def brief(location: ir.Location) -> ir.Location:
-    """The location with one frame in place of each chain of calls: the user's, or the innermost if it has none."""
+    """The location with one frame instead of each chain of calls: the user's frame, or the innermost one without it."""
     match location:
         case ir.NameLoc():
             return ir.Location.name(location.name_str, brief(location.child_loc), location.context)
@@ -84,20 +86,21 @@ def _frames(location: ir.Location) -> list[ir.FileLineColLoc]:
 
 
 def _users(frames: Sequence[Frame], path: Callable[[Frame], str]) -> Frame | None:
-    """The user's frame among those of a chain of calls, from the innermost out: the first one outside of installed
-    packages, and if all are inside, the first one outside of torch itself."""
+    """The user's frame in a chain of calls, which begins with the innermost one: the first frame outside of installed
+    packages. If there is none, it is the first frame outside of torch."""
     return next((frame for inside in _INSTALLED for frame in frames if inside not in path(frame)), None)
 
 
 def node_of(location: ir.Location) -> tuple[str, str]:
-    """Name and target of the FX node of a location, ("", "") when it names none."""
+    """Name and target of the FX node of a location; ("", "") if the location names no node."""
     name, target = locations.only_node(str(location))
     return (name, target) if target else ("", "")
 
 
 def unsupported(op: Any, stage: str, accepted: str = "") -> UnsupportedOpError:
-    """The error of an op that a stage has no rule for, by its ATen name where the location has it; `accepted` says
-    what has one."""
+    """The error of an op for which a stage has no rule. It names the ATen op if the location has its name. `accepted`
+    says
+    which forms have a rule."""
     name, target = node_of(op.location)
     signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
     detail = f"node {name} needs {signature}" if name else signature

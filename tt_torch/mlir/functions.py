@@ -1,4 +1,4 @@
-"""The functions of a module: which is the program, what its arguments are, replacing ops in it."""
+"""The functions of a module: finding the program, the roles of its arguments, replacing ops."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def main(module: ir.Module) -> Any:
 
 
 def mark_arguments(function: Any, kinds: Sequence[str]) -> None:
-    """Writes each argument's role where tt-mlir keeps it, as `ttcore.argument_type`."""
+    """Writes the role of each argument into the attribute that tt-mlir uses, `ttcore.argument_type`."""
     roles = [ir.DictAttr.get({"ttcore.argument_type": ir.StringAttr.get(kind)}) for kind in kinds]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
 
 
 def argument_kind(function: Any, number: int) -> str:
-    """Role of one argument; arguments of a module without roles are inputs."""
+    """The role of one argument. In a module without roles, all arguments are inputs."""
     if "arg_attrs" not in function.attributes:
         return "input"
     roles = function.attributes["arg_attrs"][number]
@@ -37,7 +37,7 @@ def block(function: Any) -> Any:
 
 
 def replace(op: ir.Operation, new: ir.Operation) -> None:
-    """Uses the results of `new` instead of those of `op`, which goes."""
+    """Replaces the results of `op` by those of `new`, and erases `op`."""
     for old, result in zip(op.results, new.results, strict=True):
         old.replace_all_uses_with(result)
     op.erase()
@@ -46,8 +46,10 @@ def replace(op: ir.Operation, new: ir.Operation) -> None:
 def program_of(
     ops: Sequence[ir.Operation], arguments: Sequence[ir.Value], results: Sequence[ir.Value], extra: Sequence[Any] = ()
 ) -> ir.Module:
-    """A new module whose `@main` has copies of `ops`: it takes what `arguments` are there and returns `results`.
-    Functions in `extra` are copied beside it."""
+    """A new module whose `@main` has copies of `ops`. `arguments` become its arguments, and it returns `results`.
+
+    The functions in `extra` are copied into the module, too.
+    """
     with ops[-1].context, ops[-1].location:
         module = ir.Module.create()
         signature = ir.TypeAttr.get(ir.FunctionType.get([v.type for v in arguments], [v.type for v in results]))

@@ -1,6 +1,7 @@
-"""Native passes in a forked child: a crash, a hang or runaway memory of theirs ends the child, not the user's process.
+"""Runs native passes in a forked child, so that a crash, a hang or runaway memory ends the child, not the user's
+process.
 
-The child is a copy of this process, so nothing has to be sent to it; the result comes back as bytecode.
+The child is a copy of this process, so the module need not be sent to it. The result comes back as bytecode.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from torch_mlir import ir
 from tt_torch.mlir.context import run_native
 
 SECONDS = 120  # for one run of passes; ResNet-50 and BERT-base take less than one
-MEMORY = 4 << 30  # bytes that the passes may add to what the process has mapped already
+MEMORY = 4 << 30  # bytes that the passes may map in addition to what the process has mapped
 
 OK, FAILED = b"\0", b"\1"
 
 
 class NativeCrash(Exception):
-    """Native passes ended the process that they ran in; `args[0]` says how."""
+    """Native passes ended their process; `args[0]` says how."""
 
 
 def run_guarded(module: ir.Module, *passes: str) -> None:
-    """`run_native` in a child. Raises NativeCrash when the child dies, and the child's MLIRError otherwise."""
+    """`run_native` in a child process. Raises NativeCrash if the child dies, and MLIRError if the passes fail."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -40,12 +41,12 @@ def run_guarded(module: ir.Module, *passes: str) -> None:
     if status or not data:
         raise NativeCrash(_cause(status))
     if data[:1] == FAILED:
-        run_native(module, *passes)  # it fails without harm: the same error, with its diagnostics
+        run_native(module, *passes)  # this fails in the same way, with the diagnostics; it did not crash in the child
     _adopt(module, data[1:])
 
 
 def _work(module: ir.Module, passes: tuple[str, ...], writer: int) -> None:
-    """The child's whole life. No handler of the parent may run in it, so it leaves by `_exit`."""
+    """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
     try:
         for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS):
             signal.signal(number, signal.SIG_DFL)
@@ -89,7 +90,7 @@ def _cause(status: int) -> str:
 
 
 def _adopt(module: ir.Module, bytecode: bytes) -> None:
-    """Makes `module` what the bytecode says."""
+    """Replaces the content of `module` by the module in the bytecode."""
     with module.context, ir.Location.unknown():
         new = ir.Module.parse(bytecode)
     for op in list(module.body.operations):

@@ -1,7 +1,7 @@
 """Result types of ops, shared by TTIR and TTNN. Each rule takes operand values and attributes by name.
 
-Builders use them to type new ops, the verifier to check existing ones: they are the shape part of an op's
-specification. Types carry no layout here; `verify` compares shape and element type.
+Builders use them to type new ops, and the verifier to check existing ones; they are the shape part of an op's
+specification. Types have no layout here; `verify` compares shape and element type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def element(value: Any) -> ir.Type:
 
 
 def axis(dim: int, rank: int) -> int:
-    """A dimension counted from the front; negatives count from the end."""
+    """A dimension as a number from the front; negative numbers count from the end."""
     if not -rank <= dim < max(rank, 1):
         raise ValueError(f"dimension {dim} is out of range for rank {rank}")
     return dim % rank if rank else 0
@@ -52,12 +52,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> list[int]:
 
 
 def elementwise(*operands: Any, **_: Any) -> Type:
-    """Broadcast of all operands, in the first one's element type."""
+    """The broadcast shape of all operands, with the element type of the first."""
     return make(broadcast_shapes(*map(dims, operands)), element(operands[0]))
 
 
 def predicate(*operands: Any, **_: Any) -> Type:
-    """Comparisons and logical ops: 0 or 1 in bf16, as the device has no boolean type."""
+    """Comparisons and logical ops: 0 or 1 in bf16, because the device has no boolean type."""
     return make(broadcast_shapes(*map(dims, operands)), ir.BF16Type.get())
 
 
@@ -85,7 +85,7 @@ def argmax(x: Any, dim_arg: Sequence[int] | None, keep_dim: bool) -> Type:
 
 
 def ordering(x: Any, dim: int, k: int | None = None, **_: Any) -> list[Type]:
-    """Values and their positions along `dim`, all of them or the first `k`."""
+    """Sorted values and their positions along `dim`; all of them, or the first `k`."""
     shape, at = dims(x), axis(dim, len(dims(x)))
     if k is not None and not 0 <= k <= shape[at]:
         raise ValueError(f"{k} of {shape[at]} elements")
@@ -152,7 +152,7 @@ def embedding(indices: Any, weight: Any, **_: Any) -> Type:
 
 
 def gather(x: Any, index: Any, dim: int, **_: Any) -> Type:
-    """torch.gather: the index's shape in the input's element type."""
+    """torch.gather: the shape of the index, with the element type of the input."""
     return make(dims(index), element(x))
 
 
@@ -178,7 +178,7 @@ def transposed_size(
 
 
 def transposed_image(input_height: int, input_width: int, kernel_size: Any, **attrs: Any) -> list[int]:
-    """Height and width that a transposed 2D convolution makes."""
+    """Height and width of the result of a transposed 2D convolution."""
     return transposed_size([input_height, input_width], kernel_size, **attrs)
 
 
@@ -227,7 +227,7 @@ def concat_heads(x: Any, **_: Any) -> Type:
 def verify(
     name: str, rule: Callable[..., Any], operands: Sequence[Any], attrs: dict[str, Any], got: Sequence[Type]
 ) -> str:
-    """Empty when the types of an op are those of its rule, else what is wrong."""
+    """An empty text if the types of an op are those of its rule; otherwise what is wrong."""
     try:
         expected = rule(*operands, **attrs)
     except (ValueError, IndexError) as error:

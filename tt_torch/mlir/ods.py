@@ -2,8 +2,8 @@
 serialization are derived.
 
 A declaration is a row, `declare(Dialect, "conv2d", operands="input weight bias?", attrs={...}, infer=rule)`:
-operands are names, `?` marks an optional one and `*` a variadic one; attributes map a name to its kind, or to
-`(kind, default)`, where a default of None means that the attribute may be absent.
+operands are names; `?` marks an optional operand and `*` a variadic one. Attributes map a name to its kind, or to
+`(kind, default)`. With a default of None, the attribute may be absent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from torch_mlir import ir
 from torch_mlir.dialects import ext
 
 REQUIRED = object()
-# IRDL wants all values of a variadic operand to have one type, so a variadic operand is declared to it as that
-# many optional ones. Builders of longer lists nest ops.
+# In IRDL, all values of a variadic operand must have one type. So a variadic operand is declared as this number of
+# optional
+# ones. For a longer list, builders nest ops.
 LONGEST_VARIADIC = 32
 
 
@@ -34,7 +35,7 @@ def _dict(value: dict[str, Any]) -> ir.DictAttr:
 
 
 def _any(value: Any) -> ir.Attribute:
-    """The attribute of a plain Python value, for nested records whose wire table knows the exact types."""
+    """The attribute of a plain Python value. It is for nested records, whose exact types are in the wire table."""
     if isinstance(value, ir.Attribute):
         return value
     kinds = {bool: "bool", int: "i64", float: "f64", str: "str", dict: "dict"}
@@ -67,7 +68,7 @@ def to_attr(kind: str, value: Any) -> ir.Attribute:
 
 
 def from_attr(attribute: ir.Attribute) -> Any:
-    """The Python value of an attribute that `to_attr` makes. Elements attributes are returned as they are."""
+    """The Python value of an attribute that `to_attr` has made. Elements attributes are returned unchanged."""
     if isinstance(attribute, ir.DictAttr):
         return {named.name: from_attr(named.attr) for named in attribute}
     if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr):
@@ -87,7 +88,7 @@ class OperandDef:
 
 @dataclass(frozen=True)
 class OpDef:
-    """What there is to know about an op. `facts` is what a level adds (the wire table, layout needs, ...)."""
+    """The declaration of an op. `facts` has what a level adds, such as the wire table and layouts of operands."""
 
     name: str
     operands: tuple[OperandDef, ...]
@@ -111,7 +112,7 @@ def _operand(spec: str) -> OperandDef:
 def _operand_fields(op: OpDef) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for o in op.operands:
-        # "in", a frequent name of the wire format, cannot be a parameter of the class's constructor.
+        # The name "in" is frequent in the wire format, but it cannot be a parameter of the class's constructor.
         name = f"{o.name}_" if keyword.iskeyword(o.name) else o.name
         if o.variadicity == "*":
             fields |= {f"{name}_{i}": ext.Operand[Any] | None for i in range(LONGEST_VARIADIC)}
@@ -121,7 +122,7 @@ def _operand_fields(op: OpDef) -> dict[str, Any]:
 
 
 def _segments(spec: OperandDef, size: int) -> list[int]:
-    """Entries of operandSegmentSizes for `size` values given to an operand."""
+    """The entries of operandSegmentSizes for an operand that has `size` values."""
     if spec.variadicity != "*":
         return [size]
     if size > LONGEST_VARIADIC:
@@ -130,7 +131,7 @@ def _segments(spec: OperandDef, size: int) -> list[int]:
 
 
 def emitted_once(dialect: type[ext.Dialect]) -> type[ext.Dialect]:
-    """The IRDL module of a dialect, which every context needs, is made op by op once and parsed from then on."""
+    """Caches the IRDL module of a dialect as bytecode: parsing it per context is faster than making it op by op."""
     emit = dialect._emit_module
 
     @cache
@@ -158,7 +159,7 @@ def declare(
     full = f"{dialect.DIALECT_NAMESPACE}.{name}"
     op = OpDef(full, tuple(map(_operand, operands.split())), kinds, tuple(results.split()), infer, facts)
     fields = _operand_fields(op)
-    # An attribute that may be absent is not declared to IRDL, which has no optional attributes.
+    # IRDL has no optional attributes, so an attribute that may be absent is not declared.
     fields |= {a: Any for a, (_, default) in kinds.items() if default is not None}
     fields |= dict.fromkeys(op.results, ext.Result[Any])
     traits = [ext.Pure] if pure else []
@@ -205,7 +206,7 @@ def build(
 
 
 def attr(op: Any, name: str) -> Any:
-    """The Python value of an attribute, None when it is absent."""
+    """The Python value of an attribute; None if it is absent."""
     attributes = op.operation.attributes
     return from_attr(attributes[name]) if name in attributes else None
 
@@ -218,7 +219,7 @@ def attrs_of(op: Any) -> dict[str, Any]:
 
 
 def operands_of(op: Any) -> dict[str, Any]:
-    """Operands by declared name: a value, None when absent, a list for a variadic one."""
+    """Operands by declared name: a value, None if it is absent, a list for a variadic operand."""
     declaration, values = OPS[op.operation.name], list(op.operation.operands)
     if not declaration.segmented:
         return dict(zip((o.name for o in declaration.operands), values, strict=True))

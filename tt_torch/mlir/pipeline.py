@@ -1,6 +1,7 @@
 """The pipeline from StableHLO to a binary: a flat list of named steps, to be read from top to bottom.
 
-Each name can be stopped at, dumped after and timed; `python -m tt_torch.tools.opt` runs any of them on a file.
+A compilation can stop after each step; each step can be dumped and timed. `python -m tt_torch.tools.opt` runs any of
+them on a file.
 """
 
 from __future__ import annotations
@@ -86,8 +87,11 @@ class Timings:
 
 
 def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
-    """Runs steps in order and verifies the result. A failing step raises StageError with a folder that repeats it,
-    unless the error says that the user's program is not supported."""
+    """Runs steps in order and verifies the result.
+
+    Raises UnsupportedOpError if the user's program is not supported. For any other error it raises StageError and
+    leaves a folder that repeats the step.
+    """
     for name, step in steps:
         before = repro.snapshot(module)
         try:

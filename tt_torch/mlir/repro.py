@@ -1,4 +1,4 @@
-"""What a failing step leaves behind: the IR before it, its name, the command that repeats it."""
+"""The folder of a failing step: the IR before the step, its name, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tt_torch.config import CompilerConfig
 
 
 def snapshot(module: ir.Module) -> bytes:
-    """The module as bytecode, which is quick to write; it becomes text only when it is needed."""
+    """The module as bytecode, which is faster to write than text."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
-# Options that steps read; those that are not at their default go into the command as environment variables.
+# The options that steps read. Those with another value than their default become environment variables of the command.
 OPTIONS = ("dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "enable_optimizer")
 
 

@@ -6,8 +6,8 @@
     def add(op, b):
         return b("ttir.add", *op.operands)
 
-A rule gets the op and a `Builder` that inserts before it at its location, so that no rule can lose the user's
-source line. It returns the replacing value (or values), or None when it does not match.
+A rule gets the op and a `Builder`. The builder inserts ops before it, at its location, so that no rule can lose the
+user's source line. The rule returns the replacing value or values, or None if it does not match.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Rule = Callable[[Any, "Builder"], Any]
 
 
 class Builder:
-    """Creates declared ops at one place and location; result types are inferred from the declaration unless given.
+    """Creates declared ops at one place and location. Result types are inferred from the declaration if not given.
 
-    Without a place it uses the current insertion point and location.
+    Without a place, it uses the current insertion point and location.
     """
 
     def __init__(self, ip: ir.InsertionPoint | None = None, location: ir.Location | None = None) -> None:
@@ -49,7 +49,7 @@ def infer(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> list[ir.
 
 
 class RuleSet:
-    """Rules of one conversion or pass, by the name of the op they start from."""
+    """The rules of one conversion or pass, by the name of the op at which they start."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,11 +64,11 @@ class RuleSet:
 
     @property
     def names(self) -> set[str]:
-        """The ops that rules start from."""
+        """The names of the ops at which rules start."""
         return {name for name, _ in self.rules}
 
     def rows(self, family: Callable[..., Rule], table: dict[str, Any]) -> None:
-        """One family for many ops: `family(argument)` makes the rule of each row."""
+        """Adds one family of rules for many ops: `family(argument)` makes the rule of each row."""
         self.rules += [(name, family(argument)) for name, argument in table.items()]
 
     def __add__(self, other: RuleSet) -> RuleSet:
@@ -91,7 +91,7 @@ class RuleSet:
             rewrite.walk_and_apply_patterns(module.operation, self._patterns())
 
     def simplify(self, module: ir.Module) -> None:
-        """Applies the rules until none matches; unused pure ops disappear on the way."""
+        """Applies the rules until none matches. Unused pure ops are erased on the way."""
         with module.context, ir.Location.unknown():
             config = rewrite.GreedyRewriteConfig()
             config.max_iterations = 50
@@ -99,11 +99,11 @@ class RuleSet:
 
 
 def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
-    """One pattern for all rules of an op, tried in order: calls from C++ cost more than rules that do not match."""
+    """One pattern that tries all rules of an op in order: calls from C++ cost more than rules that do not match."""
 
     def apply(op: Any, rewriter: rewrite.PatternRewriter) -> bool | None:
         if op.operation.parent.name != "func.func":
-            return True  # the body of a reduce or the like: its owner reads it
+            return True  # an op in the body of another op, such as a reduce, belongs to that op's rule
         builder = Builder(rewriter.ip, op.location)
         values = next((v for rule in rules if (v := rule(op, builder)) is not None), None)
         if values is None:
@@ -118,7 +118,7 @@ def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
 
 
 def producer(value: ir.Value, *names: str) -> Any:
-    """The op that makes `value` if it has one of `names` (any name when none is given)."""
+    """The op that makes `value`, if it has one of `names` (without names: any op); otherwise None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None

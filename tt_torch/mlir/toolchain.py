@@ -1,4 +1,4 @@
-"""tt-mlir's own tools in place of stages 4 to 6: StableHLO goes to them, their binary comes back."""
+"""Compiles StableHLO with tt-mlir's own tools instead of our stages TTIR, TTNN and binary."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tt_torch.mlir.context import run_native
 from tt_torch.wire.binary import system
 
 OPT, TRANSLATE = "ttmlir-opt", "ttmlir-translate"
-# CHLO is not for tt-mlir; what expands it leaves broadcasts of computed shapes, which all are constants.
+# tt-mlir does not take CHLO. The pass that expands it leaves broadcasts to computed shapes, which are all constants.
 TO_PLAIN = "func.func(chlo-legalize-to-stablehlo,canonicalize,stablehlo-canonicalize-dynamism,canonicalize)"
 _ROLE = re.compile(r'(ttcore\.argument_type = )"(\w+)"')
 
 
 def compile_stablehlo(module: ir.Module, config: CompilerConfig, dump: Callable[[str, Any], None]) -> bytes:
-    """The binary that tt-mlir's tools make of a StableHLO module; `dump` is shown the levels between.
+    """The binary that tt-mlir's tools make from a StableHLO module; `dump` is called with the levels between.
 
-    Raises ToolchainMissingError without the tools, ConfigError for options that they do not have and StageError when
-    one of them fails; its input stays in `repro_dir` then.
+    Raises ToolchainMissingError without the tools, and ConfigError for options that they do not have. If a tool fails,
+    it raises StageError, and the input of the tool stays in `repro_dir`.
     """
     check(config)
     with tempfile.TemporaryDirectory(prefix="tt_torch_") as folder:
@@ -59,10 +59,10 @@ def check(config: CompilerConfig) -> None:
 
 
 def text(module: ir.Module) -> str:
-    """The module as tt-mlir's parser takes it.
+    """The module as text for tt-mlir's parser.
 
-    Our StableHLO keeps CHLO's ops, such as erf, which it has no rules for; and a role is an attribute of its dialect
-    there, a string here.
+    CHLO ops such as erf, for which tt-mlir has no rules, are expanded. The role of an argument becomes an attribute of
+    tt-mlir's dialect; in our module it is a string.
     """
     copy = ir.Module.parse(repro.snapshot(module), module.context)
     run_native(copy, TO_PLAIN)
@@ -71,10 +71,11 @@ def text(module: ir.Module) -> str:
 
 
 def options(config: CompilerConfig) -> str:
-    """Our options under tt-mlir's names. The device runs no machine code of a file unasked, so none is wanted."""
+    """Our options under tt-mlir's names. Binaries must have no machine code, which the device runs only on request."""
     words = ["enable-cpu-hoisted-const-eval=false", f"enable-const-eval={str(config.enable_consteval).lower()}"]
     if config.system_desc:
-        system(config.arch, config.system_desc)  # readable, and of this architecture
+        # raises an error if the file is not readable or of another architecture
+        system(config.arch, config.system_desc)
         words.append(f"system-desc-path={Path(config.system_desc).resolve()}")
     else:
         words.append(f"mock-system-desc-arch={config.arch}")

@@ -12,7 +12,7 @@ from tt_torch.mlir.context import describe
 
 
 def verify(module: ir.Module) -> None:
-    """Raises IRVerificationError at the first op that breaks its level's rules, else returns."""
+    """Raises IRVerificationError for the first op that breaks the rules of its level."""
     with module.context, ir.Location.unknown():
         for function in module.body.operations:
             for op in function.regions[0].blocks[0].operations:

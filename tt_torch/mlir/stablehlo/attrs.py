@@ -13,7 +13,7 @@ from tt_torch.wire import bfloat16
 
 
 def ints(op: Any, name: str) -> Any:
-    """An array or dense attribute of integers, flattened; None when absent."""
+    """The integers of an array or dense attribute as a flat list; None if it is absent."""
     attributes = op.operation.attributes
     if name not in attributes:
         return None
@@ -32,7 +32,7 @@ def number(op: Any, name: str) -> float:
 
 
 def direction(op: Any) -> str:
-    """EQ, NE, GE, GT, LE or LT of a compare. CHLO has an attribute of its own, with no Python class."""
+    """EQ, NE, GE, GT, LE or LT of a compare. CHLO's attribute has no Python class, so its text is read."""
     return str(op.operation.attributes["comparison_direction"]).rstrip(">").split()[-1]
 
 
@@ -53,7 +53,7 @@ def scatter(op: Any) -> _stablehlo.ScatterDimensionNumbers:
 
 
 def elements(value: Any) -> np.ndarray:
-    """The elements of a constant in C order. bf16, which NumPy lacks, comes as float32."""
+    """The elements of a constant in C order. bf16 becomes float32, because NumPy has no bf16."""
     if not isinstance(value, ir.DenseElementsAttr):
         return _resource(value)
     if isinstance(value.type.element_type, ir.BF16Type):
@@ -64,7 +64,7 @@ def elements(value: Any) -> np.ndarray:
 def _bf16(value: Any) -> np.ndarray:
     if value.is_splat:
         return np.full(value.type.shape, value.get_splat_value().value, np.float32)
-    text = str(value)[len("dense<") :].rpartition(" : ")[0]  # the binding reads no elements of this type
+    text = str(value)[len("dense<") :].rpartition(" : ")[0]  # the binding cannot read elements of this type
     if blob := re.match(r'"0x([0-9A-F]*)"', text):
         halves = np.frombuffer(bytes.fromhex(blob[1]), np.uint16)
     else:
@@ -76,7 +76,8 @@ def _half(number: str) -> int:
     """The bits of one printed bf16: a decimal, or hex digits for infinities and NaN."""
     if number.startswith("0x"):
         return int(number, 16)
-    return (int(np.float32(number).view(np.uint32)) + 0x8000) >> 16  # the decimals are rounded too
+    # the printed decimals are rounded, so this rounds again
+    return (int(np.float32(number).view(np.uint32)) + 0x8000) >> 16
 
 
 _RESOURCE_DTYPES = {
@@ -90,8 +91,11 @@ _RESOURCE_DTYPES = {
 
 
 def _resource(value: Any) -> np.ndarray:
-    """Elements of a `dense_resource`, as which torch-mlir keeps index constants. The binding gives no access to them,
-    but a module that has the attribute prints them: the alignment in four bytes, then the elements."""
+    """The elements of a `dense_resource`, which torch-mlir uses for constant indices.
+
+    The binding gives no access to them, but a module with the attribute prints them: four bytes of alignment, then the
+    elements.
+    """
     dtype = _RESOURCE_DTYPES[str(value.type.element_type)]
     with value.context, ir.Location.unknown():
         module = ir.Module.create()
@@ -102,7 +106,7 @@ def _resource(value: Any) -> np.ndarray:
 
 
 def splat(value: Any) -> int | float | None:
-    """The single value of a splat constant, else None."""
+    """The value of a constant whose elements are all equal; otherwise None."""
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None
     return value.get_splat_value().value

@@ -18,7 +18,7 @@ SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConst
 
 
 def first_failing(function: Any, lower: Callable[[ir.Module], None]) -> ir.Location | None:
-    """The location of the first op in `function` that `lower` refuses, or dies of, in a module of its own."""
+    """The location of the first op in `function` for which `lower` fails or crashes if it is alone in a module."""
     for op in function.regions[0].blocks[0].operations:
         op = op.operation
         if not op.name.startswith(("torch.aten.", "torch.prims.", "torch.operator")):
@@ -42,7 +42,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _constants(op: ir.Operation) -> list[ir.Operation]:
-    """Constants, and lists of them, that an op reads, each before its readers."""
+    """The constants, and lists of constants, that an op reads; each comes before its readers."""
     found: list[ir.Operation] = []
     for value in op.operands:
         if _is_constant(value):

@@ -1,4 +1,4 @@
-"""Makes StableHLO ops, for which the binding has no classes, at the current insertion point and location."""
+"""Creates StableHLO ops at the current insertion point and location; the binding has no classes for them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def make(name: str, kind: ir.Type, *operands: ir.Value, **attributes: ir.Attribu
 def again(
     op: ir.Operation, operands: Sequence[ir.Value], kinds: Sequence[ir.Type], **more: ir.Attribute
 ) -> list[ir.Value]:
-    """The results, of types `kinds`, of the same op with other operands, its attributes and `more`."""
+    """The results of the same op with other operands; they have the types `kinds`. `more` are extra attributes."""
     attributes = {name: op.attributes[name] for name in op.attributes} | more
     return list(ir.Operation.create(op.name, list(kinds), list(operands), attributes).results)
 
 
 def constant(kind: ir.RankedTensorType, values: np.ndarray) -> ir.Value:
-    """Of an array of the type's elements."""
+    """A constant of the type, with the elements of an array."""
     return make("constant", kind, value=ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=kind))
 
 

@@ -1,8 +1,9 @@
-"""Complex numbers as two values, the real and the imaginary parts. Arguments and results have both in a last
-dimension of two, as `torch.view_as_real` has them.
+"""Complex numbers become two values, the real and the imaginary part. Arguments and results have both in a last
+dimension of size 2, like the result of `torch.view_as_real`.
 
-PyTorch's are pairs of floats before they come here (`dynamo/complex_pairs`); a program of which some are left has an op
-without a rule there, and must not take or return them in another form."""
+In programs of PyTorch, `dynamo/complex_pairs` has replaced complex numbers before. If some are left there, an op has no
+rule, and the form of arguments and results must not change here.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tt_torch.mlir.stablehlo.build import again, compared, constant, joined, mak
 
 Parts = tuple[ir.Value, ir.Value]
 
-# Ops that do to each part what they do to the whole; what is no complex operand, both get.
+# Ops that work on each part alone. Operands that are not complex are passed to both.
 PARTWISE = (
     "add all_gather all_to_all broadcast_in_dim collective_broadcast collective_permute concatenate dynamic_slice "
     "dynamic_update_slice gather negate optimization_barrier pad reshape reverse select slice subtract transpose"
@@ -34,7 +35,7 @@ def has_complex(body: ir.Block) -> bool:
 
 
 def split_complex(function: Any) -> None:
-    """Leaves nothing complex in a function; UnsupportedOpError names an op that has no form for that."""
+    """Removes complex numbers from a function. Raises UnsupportedOpError for an op without a rule."""
     body = block(function)
     parts: dict[ir.Value, Parts] = {}
     with ir.InsertionPoint.at_block_begin(body), function.location:
@@ -63,7 +64,7 @@ def part_type(kind: Any, *more: int) -> ir.RankedTensorType:
 
 
 def _take_from_pairs(argument: ir.Value) -> None:
-    """Makes the argument one of floats, and what it was of these."""
+    """Changes a complex argument to floats, and rebuilds the parts from these."""
     kind, rank, uses = argument.type, len(argument.type.shape), list(argument.uses)
     for use in uses:
         _refuse_pytorchs(use.owner.operation)
@@ -81,7 +82,7 @@ def _refuse_pytorchs(op: ir.Operation) -> None:
 
 
 def _split(op: ir.Operation, parts: dict[ir.Value, Parts]) -> None:
-    """Adds the parts of the op's results, or gives its real results to their users. Raises UnsupportedOpError."""
+    """Adds the parts of the op's complex results, or replaces its real results. Raises UnsupportedOpError."""
     name = op.name.removeprefix("stablehlo.")
     given = [parts.get(v, (v, v)) for v in op.operands]
     if op.name == "func.return":
@@ -119,7 +120,7 @@ def _joined(real: ir.Value, imaginary: ir.Value, kind: Any) -> ir.Value:
 
 
 def _constants(op: ir.Operation) -> Parts:
-    """The binding cannot hold the attribute of a complex constant, so its text is read."""
+    """The parts of a complex constant. The binding cannot read its attribute, so this reads the text."""
     kind = op.results[0].type
     text = op.get_asm(large_elements_limit=2**62, large_resource_limit=2**62)
     text = re.sub(r"tensor<.*", "", text[text.index("dense<") :], flags=re.DOTALL)
@@ -168,7 +169,7 @@ def _quotient(op: ir.Operation, given: list[Parts]) -> Parts:
 
 
 def _absolute(op: ir.Operation, given: list[Parts]) -> ir.Value:
-    """By the larger part, whose square may be too large: m sqrt(1 + (n / m)^2)."""
+    """m sqrt(1 + (n / m)^2), where m is the larger part: its square could overflow."""
     kind = part_type(op.results[0].type)
     ((a, b),) = given
     a, b = make("abs", kind, a), make("abs", kind, b)
@@ -194,7 +195,7 @@ def _equality(op: ir.Operation, given: list[Parts]) -> Any:
 
 
 def _sum(op: ir.Operation, given: list[Parts]) -> Parts | None:
-    """A reduction by an addition, for each part with a body of its own."""
+    """A sum as two reductions, one per part, each with its own body."""
     if [o.operation.name for o in op.regions[0].blocks[0].operations][:-1] != ["stablehlo.add"]:
         return None
     sums = []

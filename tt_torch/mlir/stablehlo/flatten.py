@@ -1,5 +1,8 @@
-"""One function of plain ops from what others write: calls and branches are put in place, composites that have no rule
-are taken apart, tuples become their elements, complex numbers two values, quantized ones integers."""
+"""Turns StableHLO from any front-end into one function of plain ops.
+
+Calls and branches are inlined, composites without a rule are replaced by their decomposition, tuples become their
+elements, complex numbers become two values, and quantized numbers become integers.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,15 @@ from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 
 BRANCHES = ("stablehlo.case", "stablehlo.if")
-# The specification says what a quantized op computes by the float op between a dequantize and a quantize.
+# The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
 
 
 def flatten(module: ir.Module, known: Callable[[Any], bool], ops: Container[str]) -> None:
-    """Leaves `main` alone in the module. `known` says which composites stay as they are, and `ops` which ops. Raises
-    UnsupportedOpError when no function is the program."""
+    """Leaves only `main` in the module. `known` tells which composites stay, and `ops` which ops stay.
+
+    Raises UnsupportedOpError if no function can be the program.
+    """
     _name_entry(module)
     for op in [op for op in _nested(module) if op.name == "stablehlo.composite" and not known(op)]:
         with module.context, ir.InsertionPoint(op), op.location:
@@ -51,7 +56,7 @@ def flatten(module: ir.Module, known: Callable[[Any], bool], ops: Container[str]
 
 
 def _name_entry(module: ir.Module) -> None:
-    """The one public function is the program if none is called main."""
+    """Renames the only public function to main, if there is no main."""
     functions = [f for f in module.body.operations if f.operation.name == "func.func"]
     if any(f.name.value == "main" for f in functions):
         return
@@ -64,7 +69,7 @@ def _name_entry(module: ir.Module) -> None:
 
 
 def _nested(op: Any) -> Iterator[ir.Operation]:
-    """The ops inside `op`, those of regions too."""
+    """All ops inside `op`, in regions of regions too."""
     for region in op.operation.regions:
         for body in region.blocks:
             for inner in body.operations:
@@ -79,7 +84,7 @@ def _has_quantized(body: ir.Block) -> bool:
 
 
 def _take_branches_apart(body: ir.Block) -> None:
-    """All branches are computed, and the index selects from their results: there are no effects to be avoided."""
+    """Computes all branches and selects a result by the index. StableHLO ops have no side effects, so this is safe."""
     while ops := [op.operation for op in body.operations if op.operation.name in BRANCHES]:
         for op in ops:
             branches = [_moved(region.blocks[0], op) for region in op.regions]
@@ -91,7 +96,7 @@ def _take_branches_apart(body: ir.Block) -> None:
 
 
 def _moved(body: ir.Block, before: ir.Operation) -> list[ir.Value]:
-    """What a branch returns, once its ops are before the op that has it."""
+    """Moves the ops of a branch before the op with the branch; returns the values that the branch returns."""
     *ops, last = list(body.operations)
     for op in ops:
         op.operation.move_before(before)
@@ -99,7 +104,7 @@ def _moved(body: ir.Block, before: ir.Operation) -> list[ir.Value]:
 
 
 def _selected(name: str, index: ir.Value, branches: list[list[ir.Value]]) -> list[ir.Value]:
-    *others, values = branches  # the last stands for indices out of range, too
+    *others, values = branches  # an index out of range selects the last branch
     for number, branch in reversed(list(enumerate(others))):
         chosen = index if name == "stablehlo.if" else compared("EQ", index, _number(index.type, number))
         values = [make("select", b.type, chosen, b, v) for b, v in zip(branch, values, strict=True)]
@@ -111,7 +116,7 @@ def _number(kind: ir.RankedTensorType, value: int) -> ir.Value:
 
 
 def _take_tuples_apart(body: ir.Block) -> None:
-    """Who takes an element of a tuple takes the value itself; a custom call returns the elements of its tuple."""
+    """Replaces each element of a tuple by its value. A custom call returns the elements instead of a tuple."""
     tuples: dict[ir.Value, list[ir.Value]] = {}
     for op in [op.operation for op in body.operations]:
         if op.name == "stablehlo.tuple":

@@ -1,8 +1,8 @@
-"""FX graph to torch-mlir's torch dialect, weights as arguments and composites kept whole.
+"""Imports an FX graph into torch-mlir's torch dialect. Weights are arguments, and composites stay whole.
 
-A composite op (`tt_torch.dynamo.composites`) becomes a call of a private function before torch-mlir lowers
-anything, and a `stablehlo.composite` afterwards (see lowering.py). The function is the composite's
-decomposition, so the module means the same to a consumer that does not know the name.
+A composite op (`tt_torch.dynamo.composites`) becomes a call of a private function before torch-mlir lowers the graph,
+and a `stablehlo.composite` afterwards (see lowering.py). The function is the decomposition of the composite, so the
+module means the same to a consumer that does not know the name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
     importer._cc = _NamedLocations(context, py_attr_tracker=importer._py_attr_tracker)
     try:
         importer.import_stateless_graph(graph, func_name="main")
-    except (AssertionError, KeyError, NotImplementedError) as error:  # a type or argument that torch-mlir has not
+    except (AssertionError, KeyError, NotImplementedError) as error:  # torch-mlir does not know a type or an argument
         node = importer._cc.last
         raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), repr(error)) from error
     forms = composites.forms(graph)
@@ -45,7 +45,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
 
 
 class _NamedLocations(ContextCache):
-    """Puts the FX node's name and op over its source location: `loc("add_1: aten.add.Tensor"(...))`."""
+    """Wraps the source location with name and op of the FX node: `loc("add_1: aten.add.Tensor"(...))`."""
 
     __slots__ = ("last",)  # the node that is being imported, for errors
 
@@ -60,14 +60,14 @@ def _composite_attributes(form: composites.Form) -> ir.DictAttr:
 
 
 def _keep_bodies(module: ir.Module) -> None:
-    """torch-mlir's pipeline inlines what it may."""
+    """Marks the decompositions as not to be inlined by torch-mlir."""
     for function in module.body.operations:
         if function.name.value != "main":
             function.attributes["no_inline"] = ir.UnitAttr.get()
 
 
 def _outline(function: Any, forms: Sequence[composites.Form]) -> None:
-    """Each operator of our namespace becomes a call; operators come in the order of the graph's nodes."""
+    """Replaces each operator of our namespace by a call. The operators have the order of the graph's nodes."""
     remaining = iter(forms)
     for op in list(block(function).operations):
         op = op.operation

@@ -1,4 +1,4 @@
-"""The torch dialect to StableHLO by torch-mlir's passes. Calls of decompositions become composites."""
+"""Lowers the torch dialect to StableHLO with torch-mlir's passes. Calls of decompositions become composites."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import NativeCrash, run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
 
-# torch-mlir would decompose these; StableHLO has them whole.
+# torch-mlir would decompose these ops, but StableHLO has them.
 KEPT = "aten.batch_norm"
-# torch-mlir's own backend pipeline without its two last concerns: it would expand CHLO ops such as erf into
-# polynomials, and its contract check knows no calls.
+# torch-mlir's own backend pipeline without its last two parts, which would expand CHLO ops such as erf into
+# polynomials,
+# and would refuse calls in a check.
 TO_STABLEHLO = (
     f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}",
     "func.func(convert-torch-to-stablehlo)",
@@ -25,15 +26,15 @@ TO_STABLEHLO = (
     "torch-func-backend-type-conversion-for-stablehlo",
     "func.func(canonicalize)",
     "func.func(torch-finalizing-backend-type-conversion-for-stablehlo)",
-    # Static shapes come as dynamic_iota, dynamic_reshape and the like of constants.
+    # torch-mlir writes static shapes as dynamic_iota, dynamic_reshape and similar ops of constants.
     "func.func(stablehlo-canonicalize-dynamism,canonicalize)",
 )
 _ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
 
 
 def to_stablehlo(module: ir.Module) -> None:
-    """Runs torch-mlir's passes. What they cannot legalize is an ATen op that the program should not use; a crash
-    is told with the op that causes it."""
+    """Runs torch-mlir's passes. Raises UnsupportedOpError for an ATen op that they cannot legalize, or that crashes
+    them."""
     try:
         run_guarded(module, *TO_STABLEHLO)
     except ir.MLIRError as error:
@@ -54,7 +55,7 @@ def _lower(module: ir.Module) -> None:
 
 
 def _unsupported(module: ir.Module, error: ir.MLIRError) -> UnsupportedOpError | None:
-    """The error with the op and line that it is about, None if it is about none."""
+    """The error with the name and the line of its op; None if the diagnostic names no op."""
     for diagnostic in error.error_diagnostics:
         if found := _ILLEGAL.search(diagnostic.message):
             location = diagnostic.location
@@ -67,7 +68,7 @@ def _unsupported(module: ir.Module, error: ir.MLIRError) -> UnsupportedOpError |
 
 
 def _name_composites(module: ir.Module) -> None:
-    """Calls of decompositions become `stablehlo.composite`, as the table on the module says."""
+    """Turns calls of decompositions into `stablehlo.composite`, with the table that the module has as an attribute."""
     table = module.operation.attributes["tt.composites"]
     for op in list(block(main(module)).operations):
         op = op.operation
@@ -88,7 +89,7 @@ def _name_composites(module: ir.Module) -> None:
 
 
 def _make_sorts_stable(decomposition: Any) -> None:
-    """torch-mlir's sorts may reorder equal elements; composites promise more."""
+    """Marks sorts as stable. torch-mlir's sorts may reorder equal elements, but our composites are stable."""
     for op in block(decomposition).operations:
         if op.operation.name == "stablehlo.sort":
             op.operation.attributes["is_stable"] = ir.BoolAttr.get(True)

@@ -1,4 +1,4 @@
-"""Element types of PyTorch programs to those that a device has, before StableHLO becomes TTIR.
+"""Replaces element types of PyTorch programs by those that the device has, before StableHLO becomes TTIR.
 
 i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8 and i16 -> i32. The runtime converts the
 caller's tensors at upload and download, so that users keep PyTorch's dtypes.
@@ -35,7 +35,8 @@ def normalize(module: ir.Module) -> None:
 
 
 def _mark(op: ir.Operation) -> None:
-    """Notes what the device types no longer show: that a convert means "is nonzero", that bits are those of others."""
+    """Notes what the device types no longer show: that a convert to boolean means "is not zero", and the source type of
+    a bitcast."""
     name = str(op.results[0].type.element_type) if op.name in MARKED else ""
     if op.name == "stablehlo.convert" and name == "i1":
         op.attributes["tt.to_bool"] = ir.UnitAttr.get()
@@ -51,7 +52,7 @@ def _retype(values: Any) -> None:
 
 
 def retype_function(function: Any) -> None:
-    """Makes a function's signature that of its arguments and its return op."""
+    """Sets the signature of a function to the types of its arguments and of its return op."""
     block = function.regions[0].blocks[0]
     returned = [v.type for v in list(block.operations)[-1].operation.operands]
     signature = ir.FunctionType.get([a.type for a in block.arguments], returned)

@@ -1,5 +1,8 @@
-"""The 64-bit state of `stablehlo.rng_bit_generator` as pairs of 32-bit words, which the device has: all of the bits
-where they come from words or a constant, otherwise those that a 64-bit integer keeps there, the lower ones."""
+"""The 64-bit state of `stablehlo.rng_bit_generator` becomes pairs of 32-bit words, because the device has 32 bits.
+
+All bits are kept if the state comes from words or from a constant. Otherwise only the lower 32 bits exist, because
+64-bit integers have only these on the device.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known before a program's inputs are: values that depend on parameters and constants alone."""
+"""Finds values that depend only on parameters and constants, so that they are known before the inputs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torch_mlir import ir
 
 from tt_torch.mlir.functions import argument_kind, argument_kinds
 
-DRAWS = ("ttir.rand", "ttnn.rand")  # without operands, and yet not the same at each run
+DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results differ at each run
 
-# Weights are prepared by a handful of ops; a value with more history than this is one of the program's.
+# Preparing weights takes few ops. A value that depends on more ops than this counts as not constant.
 FARTHEST = 64
 
 
 def is_constant(value: Any) -> bool:
-    """Whether `value` is known to come from parameters, constants and creation ops only."""
+    """Whether `value` depends only on parameters, constants and creation ops."""
     seen, pending = {value}, [value]
     while pending:
         owner = pending.pop().owner

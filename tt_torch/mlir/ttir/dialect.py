@@ -150,9 +150,9 @@ op(
 
 # One value everywhere.
 op("full", "", {"shape": "i64s", "fill_value": "any"})
-# Elements of the result's type, held by the op.
+# The elements of the result are an attribute of the op.
 op("constant", "", {"value": "any"})
-# Equally distributed from `low` to below `high`, others at each run.
+# Uniformly distributed in [low, high); other numbers at each run.
 op(
     "rand",
     "",

@@ -1,7 +1,7 @@
-"""The data-type policy: which floating-point type the program computes in.
+"""The data-type policy: the floating-point type in which the program computes.
 
-Constants keep theirs: what const-eval computes from the weights (a folded batch norm) is exact to float32, and
-only the finished weight is cast. Results come back in the model's types.
+Constants keep their types: const-eval computes in float32, for example a folded batch norm, and only its result is
+cast. Results of the program have the types of the model.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dia
 
 
 def apply_dtype(module: ir.Module, policy: str | None) -> None:
-    """Makes every floating-point value that depends on inputs of the type that `policy` names; None keeps all.
+    """Changes the type of every floating-point value that depends on inputs to that of `policy`. None changes nothing.
 
-    Comparisons keep their bf16 zeros and ones, and so does what is combined from them only.
+    Results of comparisons stay zeros and ones in bf16, and so do values that are combined only from these.
     """
     if policy is None:
         return
@@ -52,13 +52,13 @@ def _apply(function: Any, target: ir.Type) -> None:
 def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts: dict[Any, Any]) -> None:
     outside = [v for v in op.operands if v in constant or isinstance(v.owner, ir.Block)]
     _cast(op, outside, target, casts)
-    # Booleans meet floats of the target where the model's own type was bf16.
+    # Here booleans in bf16 meet floats of the target type, if the type of the model was bf16.
     if op.name not in PREDICATES and any(dtype(v) == target for v in op.operands):
         _cast(op, list(op.operands), target, casts)
 
 
 def _cast(op: ir.Operation, values: list[Any], target: ir.Type, casts: dict[Any, Any]) -> None:
-    """Makes `op` read floats among `values` as `target`, but for what is a boolean or cast anyway."""
+    """Casts the floats among `values` that `op` reads to `target`, except booleans and values that are cast already."""
     for i, value in enumerate(op.operands):
         as_it_is = op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0)
         if as_it_is or value not in values or not isinstance(dtype(value), FLOATS) or dtype(value) == target:
@@ -81,7 +81,7 @@ def _retype(op: ir.Operation, target: ir.Type) -> None:
 
 
 def _restore(op: ir.Operation, function: Any) -> None:
-    """Casts what the function returns to the types in its signature."""
+    """Casts the results of the function to the types in its signature."""
     promised = function.attributes["function_type"].value.results
     for i, value in enumerate(op.operands):
         if value.type != promised[i]:

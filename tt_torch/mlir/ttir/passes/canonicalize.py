@@ -1,5 +1,6 @@
-"""Removes what torch-mlir leaves behind: identities, chains of reshapes, transposes and casts, broadcasts
-that element-wise ops do by themselves, arithmetic on splats."""
+"""Removes needless ops that torch-mlir leaves: identities, chains of reshapes, transposes and casts, broadcasts before
+element-wise ops, and arithmetic on splats.
+"""
 
 from __future__ import annotations
 
@@ -85,11 +86,11 @@ def typecast(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites(*BROADCASTING)
 def implicit_broadcast(op: Any, b: Builder) -> Any:
-    """Element-wise ops broadcast by themselves, as long as one operand still has the result's shape."""
+    """Removes broadcasts before element-wise ops, which broadcast if one operand has the shape of the result."""
     for i, operand in enumerate(op.operands):
         others = [shape(v) for j, v in enumerate(op.operands) if j != i]
         small = _shape_without_broadcast(operand)
-        # An op made by a rule that then does not match would count as a change, for ever.
+        # If a rule made an op and then did not match, that would count as a change, and the rules would never end.
         if small is None or infer.broadcast_shapes(small, *others) != shape(op.results[0]):
             continue
         operands = list(op.operands)
@@ -124,7 +125,7 @@ UNARY_FOLDS = {
 
 
 def fold(compute: Any) -> Rule:
-    """Arithmetic on splats. Only finite floats: what is exceptional, NaN in a maximum, is left to the device."""
+    """Arithmetic on splats of finite floats. Exceptional values, such as NaN in a maximum, are left to the device."""
 
     def rule(op: Any, b: Builder) -> Any:
         values = [splat(v) for v in op.operands]
@@ -163,7 +164,8 @@ def relu(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.divide")
 def undo_multiply(op: Any, b: Builder) -> Any:
-    """x * c / c of an average pool written as a window's sum divided by its size. Elsewhere x * c may overflow."""
+    """x * c / c of an average pool that is written as the sum of a window divided by its size. For other x, x * c may
+    overflow, so these stay."""
     product, divisor = producer(op.operands[0], "ttir.multiply"), splat(op.operands[1])
     if product is None or not divisor or splat(product.operands[1]) != divisor:
         return None

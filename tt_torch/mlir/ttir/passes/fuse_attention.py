@@ -63,7 +63,7 @@ def concatenate_heads(op: Any, b: Builder) -> Any:
 
 
 def _projection(value: Any) -> Any:
-    """The linear op whose result, split into heads, is `value`."""
+    """The linear op whose result is `value` after it has been split into heads."""
     move = producer(value, "ttir.permute")
     if move is None or ods.attr(move, "permutation") != SPLIT:
         return None
@@ -81,7 +81,7 @@ def _ranks(operands: dict[str, Any]) -> tuple[int, int]:
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
 def joint_projection(op: Any, b: Builder) -> Any:
-    """Query, key and value projected from one input: one product with the weights side by side."""
+    """Three projections of one input to query, key and value become one product with concatenated weights."""
     values = list(op.operands)[:3]
     linears = [_projection(v) for v in values]
     if any(linear is None for linear in linears) or any(shape(v) != shape(values[0]) for v in values):

@@ -1,7 +1,7 @@
-"""Convolutions take up what follows them channel by channel: batch norm, scales, biases, ReLU.
+"""Fuses per-channel ops into the convolution before them: batch norm, scales, biases, ReLU.
 
-Batch norm becomes a scale and a shift; both reach the convolution through `sink_data_movement`, and as they
-depend on parameters only, the folded weights are computed once, by const-eval.
+Batch norm becomes a scale and a shift. `sink_data_movement` brings both next to the convolution. They depend only on
+parameters, so const-eval computes the folded weights once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def batch_norm(op: Any, b: Builder) -> Any:
 
 
 def _conv_and_vector(op: Any) -> tuple[Any, Any]:
-    """The convolution that only `op` reads, and the other operand if it is a constant per output channel."""
+    """The convolution whose only reader is `op`, and the other operand of `op` if it is a constant per channel."""
     for product, vector in (op.operands, list(op.operands)[::-1]):
         conv = producer(product, "ttir.conv2d")
         if conv is None or not single_use(product) or ods.attr(conv, "activation"):

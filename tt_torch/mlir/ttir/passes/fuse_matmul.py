@@ -1,4 +1,4 @@
-"""Matrix products take up what surrounds them: transposes, a bias, an activation."""
+"""Fuses transposes, a bias and an activation into matrix products."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def transposed_operand(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.add")
 def bias(op: Any, b: Builder) -> Any:
-    """matmul + a vector along the columns; of floats, as the library multiplies no integers."""
+    """matmul + a vector along the columns, for floats only: the library has no product of integers."""
     if not isinstance(dtype(op.results[0]), ir.FloatType):
         return None
     for product, vector in (op.operands, list(op.operands)[::-1]):
@@ -45,7 +45,7 @@ def bias(op: Any, b: Builder) -> Any:
     return None
 
 
-# Activations that TTNN's matmul computes on its way out.
+# Activations that TTNN's matmul applies to its result.
 ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "silu", "sigmoid", "tanh")}
 
 

@@ -1,4 +1,4 @@
-"""Reductions written out in primitives back to the ops that TTNN has: mean, softmax, layer norm, GELU."""
+"""Finds ops that TTNN has in chains of primitives: mean, softmax, layer norm, GELU."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ RULES = RuleSet("fuse-normalization")
 
 
 def _behind(value: Any, name: str) -> Any:
-    """The op called `name` that makes `value`, or None; reshapes do not count."""
+    """The op called `name` that makes `value`, also behind reshapes; otherwise None."""
     while move := producer(value, "ttir.reshape"):
         value = move.operands[0]
     return producer(value, name)
 
 
 def _per_row(value: Any, x: Any, axis: int, name: str) -> Any:
-    """The op called `name` with one result for each row of `x` along `axis`, that `value` spreads over these rows.
+    """The op called `name` that has one result per row of `x` along `axis`, if `value` repeats these along the rows.
 
-    The check of shapes matters: a square matrix divided by the sums of its rows may mean that column i is divided
-    by the sum of row i.
+    The check of shapes matters. If a square matrix is divided by the sums of its rows, column i may be divided by the
+    sum of row i.
     """
     while spread := producer(value, "ttir.broadcast"):
         value = spread.operands[0]
@@ -62,7 +62,7 @@ def mean_of_reshaped(op: Any, b: Builder) -> Any:
 
 
 def _same_axis(reduced: Any, x: Any) -> int | None:
-    """The one dimension of `x` that `reduced` (max or sum of x) reduces."""
+    """The only dimension of `x` that the reduction `reduced` (its max or sum) reduces."""
     dims = ods.attr(reduced, "dim_arg") if reduced is not None else []
     return dims[0] % len(shape(x)) if len(dims) == 1 and reduced.operands[0] == x else None
 
@@ -102,7 +102,7 @@ def layer_norm(op: Any, b: Builder) -> Any:
 
 
 def _variance(deviation: Any, centred: Any) -> float | None:
-    """epsilon of rsqrt(mean(centred ** 2) + epsilon), None when it is something else."""
+    """epsilon of rsqrt(mean(centred ** 2) + epsilon); None for another expression."""
     total = _behind(deviation.operands[0], "ttir.add")
     average = _behind(total.operands[0], "ttir.mean") if total is not None else None
     square = producer(average.operands[0], "ttir.multiply") if average is not None else None
@@ -145,7 +145,7 @@ def gelu(op: Any, b: Builder) -> Any:
 
 
 def _factors(op: Any) -> list[Any]:
-    """Operands of a product, those of its operands spelled out: (a * b) * c is what a GELU is."""
+    """The factors of a product of products: a, b and c of (a * b) * c, which is the form of a GELU."""
     inner = [producer(value, "ttir.multiply") for value in op.operands]
     return [f for v, i in zip(op.operands, inner, strict=True) for f in (i.operands if i is not None else [v])]
 

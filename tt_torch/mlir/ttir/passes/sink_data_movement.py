@@ -1,8 +1,8 @@
 """Moves permutes and reshapes towards their users, where they meet their inverses and cancel.
 
-Convolutions come wrapped in NCHW <-> flattened NHWC; what stands between two of them is element-wise, so the
-wrappings travel through it. A movement only sinks from a value that nobody else reads, so that no op is made
-twice; what merges with a movement further down frees such values on the way.
+Each convolution has conversions between NCHW and flattened NHWC around it. The ops between two convolutions are
+element-wise, so these conversions can move through them. A movement only moves past a value with one reader, so that no
+op is duplicated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOVES = ("ttir.permute", "ttir.reshape")
 
 
 def movement(value: Any) -> Any:
-    """The permute or reshape that makes `value` for one reader only."""
+    """The permute or reshape that makes `value`, if `value` has only one reader."""
     op = producer(value, *MOVES)
     return op if op is not None and single_use(value) else None
 
@@ -61,14 +61,14 @@ def through_binary(op: Any, b: Builder) -> Any:
 
 
 def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
-    """`other` as it must be to meet the unmoved operand: by the same movement undone, or as a broadcast."""
+    """`other` in the form of the operand before its movement: by the inverse movement, or by a broadcast."""
     twin = movement(other)
     if twin is not None and twin.name == move.name and shape(twin.operands[0]) == source:
         same = move.name == "ttir.reshape" or ods.attr(twin, "permutation") == ods.attr(move, "permutation")
         return twin.operands[0] if same else None
     sizes = shape(other)
     if not is_constant(other) and math.prod(sizes) == math.prod(source):
-        return None  # a second value of the size: nothing gained, and the same rule could undo it for ever
+        return None  # another movement of the same size gains nothing, and the rule could undo it without end
     if math.prod(sizes) == 1:
         return b("ttir.reshape", other, shape=[1] * len(source))
     target = shape(move.results[0])
@@ -77,7 +77,7 @@ def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
         permutation = ods.attr(move, "permutation")
         inverse = [permutation.index(d) for d in range(len(permutation))]
         return b("ttir.permute", b("ttir.reshape", other, shape=sizes), permutation=inverse)
-    # A reshape that keeps the last dimension lets a vector along it pass.
+    # A vector along the last dimension can stay if the reshape keeps that dimension.
     if math.prod(sizes) == sizes[-1] == source[-1] == target[-1]:
         return b("ttir.reshape", other, shape=[1] * (len(source) - 1) + sizes[-1:])
     return None
@@ -85,7 +85,7 @@ def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
 
 @RULES.rewrites(*(f"ttir.{n}" for n in dialect.REDUCTIONS))
 def through_reduction(op: Any, b: Builder) -> Any:
-    """A reduction over permuted dimensions is one over the dimensions they came from."""
+    """A reduction of permuted dimensions becomes a reduction of the original dimensions."""
     move = producer(op.operands[0], "ttir.permute")
     if move is None or ods.attr(op, "dim_arg") is None:
         return None
@@ -101,7 +101,7 @@ def through_reduction(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.layer_norm", "ttir.rms_norm")
 def through_norm(op: Any, b: Builder) -> Any:
-    """Normalization works on the last dimension; a reshape that keeps it can wait."""
+    """A reshape that keeps the last dimension moves behind a normalization, which only uses that dimension."""
     move = movement(op.operands[0])
     if move is None or move.name != "ttir.reshape" or shape(move.operands[0])[-1:] != shape(op.results[0])[-1:]:
         return None
@@ -112,7 +112,7 @@ def through_norm(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.matmul", "ttir.linear")
 def through_matmul_rows(op: Any, b: Builder) -> Any:
-    """Rows may have several dimensions: (B, S, K) @ (K, N) needs no reshape to (B*S, K)."""
+    """Removes the reshape of (B, S, K) to (B*S, K) before a product with (K, N): rows may have several dimensions."""
     a, c = op.operands[0], op.operands[1]
     move = producer(a, "ttir.reshape")
     if move is None or len(shape(c)) != 2 or ods.attr(op, "transpose_a"):
