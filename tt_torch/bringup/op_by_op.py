@@ -111,8 +111,7 @@ class GoldenRun(Interpreter):
 
 def _held(x: torch.Tensor) -> torch.Tensor:
     """The input as the device holds it: int64 is clamped to 32 bits. Models compute larger values only to mask them,
-    for
-    example the logarithm of 0 as an integer."""
+    for example the logarithm of 0 as an integer."""
     limits = torch.iinfo(torch.int32)
     return x.clamp(limits.min, limits.max) if x.dtype == torch.int64 else x
 

@@ -41,8 +41,7 @@ VIEWS = [
 @dataclass(frozen=True)
 class HostOp:
     """An op that runs on the host `count` times per call. `location` is the first line of the user's code that calls
-    it;
-    `bytes` is how much crosses between host and device for it, per call."""
+    it; `bytes` is how much crosses between host and device for it, per call."""
 
     op: str
     count: int

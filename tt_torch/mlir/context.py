@@ -99,8 +99,7 @@ def node_of(location: ir.Location) -> tuple[str, str]:
 
 def unsupported(op: Any, stage: str, accepted: str = "") -> UnsupportedOpError:
     """The error of an op for which a stage has no rule. It names the ATen op if the location has its name. `accepted`
-    says
-    which forms have a rule."""
+    says which forms have a rule."""
     name, target = node_of(op.location)
     signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
     detail = f"node {name} needs {signature}" if name else signature

@@ -74,8 +74,7 @@ def _cpu_module(source: str) -> str:
 
 def _dense(blob: bytes, shape: str, kind: str, width: str) -> str:
     """A resource as a literal. For an int64 constant, tt-mlir changes the type to 32 bits but not the bytes, which is
-    why
-    its LLVM fails."""
+    why its LLVM fails."""
     size = int(width) // 8
     count = math.prod(map(int, shape.split("x")))
     if kind == "i" and len(blob) == 2 * count * size:

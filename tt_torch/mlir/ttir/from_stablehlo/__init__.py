@@ -30,7 +30,7 @@ SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
 
 
 def convert(module: ir.Module) -> None:
-    """Converts `main`; the decompositions of composites are dropped. Names the first op without a rule."""
+    """Converts `main` and drops decompositions of composites. Raises UnsupportedOpError for an op without a rule."""
     flatten(module, composites.is_known, RULES.names)
     normalize(module)
     RULES.convert(module)
@@ -44,5 +44,5 @@ def convert(module: ir.Module) -> None:
 
 
 def _foreign(value: ir.Value) -> bool:
-    """Whether no device type stands for those of the value, as for complex numbers."""
+    """Whether the device has no type for the value, for example for complex numbers."""
     return not isinstance(value.type, ir.RankedTensorType) or str(value.type.element_type) not in DEVICE_TYPES

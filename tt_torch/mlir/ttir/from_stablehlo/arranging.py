@@ -1,4 +1,4 @@
-"""What several families do to operands before their op: rows of a table, flips, spreading, cropping."""
+"""Rearranging operands before an op: rows of a table, flips, spreading, cropping. Several families use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full
 
 
 def table_of(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]]:
-    """(rows, columns) from `x`, and the dimensions that make a row's columns."""
+    """`x` as a table of (rows, columns), and the dimensions that form the columns of a row."""
     rest = [d for d in range(len(shape(x))) if d not in indexed]
     size = shape(x)
     rows, columns = (math.prod(size[d] for d in group) for group in (indexed, rest))
@@ -47,7 +47,7 @@ def flip(b: Builder, x: Any, dims: Sequence[int]) -> Any:
 
 
 def spread(b: Builder, x: Any, steps: Sequence[int], value: float) -> Any:
-    """Elements `steps` apart per dimension, with `value` between them."""
+    """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension."""
     for dim, step in enumerate(steps):
         before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
         if step == 1 or size < 2:
@@ -60,14 +60,14 @@ def spread(b: Builder, x: Any, steps: Sequence[int], value: float) -> Any:
 
 
 def padded(b: Builder, x: Any, pairs: list[int], value: float) -> Any:
-    """(low, high) of `value` per dimension."""
+    """Pads with `value`: (low, high) per dimension."""
     if isinstance(dtype(x), ir.IntegerType) and abs(value) > EXACT:
         return _pad_with_integer(b, x, pairs, int(value))
     return b("ttir.pad", x, padding=pairs, value=float(value))
 
 
 def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
-    """Blocks beside the tensor: the value that `ttir.pad` takes is a float32."""
+    """Pads with blocks that are concatenated, because the value of `ttir.pad` is a float32."""
     for dim in range(len(shape(x))):
         size = shape(x)
         blocks = [full(b, [*size[:dim], p, *size[dim + 1 :]], dtype(x), value) for p in pairs[2 * dim : 2 * dim + 2]]
@@ -77,7 +77,7 @@ def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
 
 
 def crop(b: Builder, x: Any, pads: Sequence[int]) -> Any:
-    """What negative padding leaves; (low, high) per dimension, positive ones count as none."""
+    """Removes elements as negative padding does; (low, high) per dimension. Positive padding has no effect here."""
     if min(pads, default=0) >= 0:
         return x
     begins = [max(0, -p) for p in pads[::2]]

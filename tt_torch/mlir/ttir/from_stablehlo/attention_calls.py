@@ -1,8 +1,8 @@
-"""Custom calls of tt-xla around attention: caches, whole ones and such of pages, and what attends to them.
+"""Custom calls of tt-xla for attention: caches, either whole or in pages, and attention on them.
 
-Queries, keys and values are (B, heads, S, D); those of one position of each user are (1, users, heads, D). A cache of
-pages is (pages, heads, size of a page, D), and a page table of (users, n) names those of each user. Attributes are
-strings, as tt-xla's frontend hands them on.
+Queries, keys and values have the shape (B, heads, S, D). For one position per user, the shape is (1, users, heads, D).
+A paged cache has the shape (pages, heads, size of a page, D), and a page table of shape (users, n) lists the pages of
+each user. Attributes are strings, as tt-xla's front-end writes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Expand = Callable[[Builder, list[Any], Attributes], Any]
 
 
 def fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """`x`, (b, heads, s, D), over the first positions of a part of the batch."""
+    """Writes `x`, (b, heads, s, D), to the first positions of a part of the batch."""
     cache, x = operands
     row = int(a["batch_offset"])
     rows = part(b, cache, 0, row, row + shape(x)[0])
@@ -35,7 +35,7 @@ def fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
 
 
 def update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """One position, the same of each user. `x` is (1, heads, users, D)."""
+    """Writes one position, which is the same for all users. `x` is (1, heads, users, D)."""
     cache, x, position = operands
     row, users = int(a["batch_offset"]), shape(x)[2]
     rows = b("ttir.permute", x, permutation=[2, 1, 0, 3])
@@ -44,7 +44,7 @@ def update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
 
 
 def _placed(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
-    """`x` with `new` in the place of what it has along `dim` from `start` on."""
+    """`x` with `new` instead of its elements along `dim` that begin at `start`."""
     end, size = start + shape(new)[dim], shape(x)[dim]
     before = [part(b, x, dim, 0, start)] if start else []
     after = [part(b, x, dim, end, size)] if end < size else []
@@ -52,7 +52,7 @@ def _placed(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
 
 
 def paged_update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """A position of each user's own, nothing for negative ones. `x` is (1, users, heads or more, D)."""
+    """Writes one position per user, and nothing for a negative position. `x` is (1, users, at least heads, D)."""
     cache, x, position, table = operands
     (_, heads, size, depth), users = shape(cache), shape(x)[1]
     position = b("ttir.reshape", position, shape=[users, 1])
@@ -68,7 +68,7 @@ def paged_update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
 
 
 def paged_fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """`x`, (1, heads, S, D), over the first positions of one user, the first unless given."""
+    """Writes `x`, (1, heads, S, D), to the first positions of one user; the default is the first user."""
     cache, x, table, *user = operands
     (_, heads, size, depth), length = shape(cache), shape(x)[2]
     pages = look_up(b, table, 0, b("ttir.reshape", user[0], shape=[1])) if user else part(b, table, 0, 0, 1)
@@ -82,7 +82,7 @@ def paged_fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
 
 
 def _rows(b: Builder, pages: Any, inside: Any, size: int) -> Any:
-    """Numbers of positions, if the pages' positions are counted one page after the other."""
+    """Row numbers of positions, if the positions of all pages are numbered one page after the other."""
     return b("ttir.add", b("ttir.multiply", pages, _number(b, pages, size)), inside)
 
 
@@ -95,7 +95,7 @@ def _paged(b: Builder, cache: Any, source: Any, rows: Any, valid: Any) -> Any:
 
 
 def _read(b: Builder, cache: Any, table: Any) -> Any:
-    """The pages of each user, (users, heads, n * size, D); those that the table has not are whatever the first is."""
+    """The pages of each user, (users, heads, n * size, D). Missing pages are replaced by the first page."""
     (users, count), (_, heads, size, depth) = shape(table), shape(cache)
     pages = b("ttir.maximum", b("ttir.reshape", table, shape=[users * count]), full(b, [1], dtype(table), 0))
     found = b("ttir.reshape", look_up(b, cache, 0, pages), shape=[users, count, heads, size, depth])
@@ -107,7 +107,8 @@ def _read(b: Builder, cache: Any, table: Any) -> Any:
 
 
 def attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """A mask is added to the scores, and is what is causal then; a sink has one more score per head and no value."""
+    """Attention. A mask is added to the scores; with a mask, `is_causal` has no effect. A sink is one more score per
+    head, without a value."""
     flags = a | ({"has_attention_mask": "true"} if len(operands) == 4 and not _is_true(a, "has_attention_sink") else {})
     query, key, value, mask, sink = _named(operands, flags, "query key value attention_mask? attention_sink?")
     causal, window = _is_true(a, "is_causal", "true") and mask is None, a.get("sliding_window_size")
@@ -119,7 +120,7 @@ def attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
 
 
 def attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """One query per user, that sees the keys up to its position."""
+    """One query per user, which attends to the keys up to its position."""
     names = "query key value position attention_mask? attention_sink?"
     query, key, value, position, mask, sink = _named(operands, a, names)
     return _decoded(b, query, key, value, position, mask, sink, a)
@@ -132,7 +133,7 @@ def paged_attention_decode(b: Builder, operands: list[Any], a: Attributes) -> An
 
 
 def latent_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """Values are the first features of the keys, unless given."""
+    """Latent attention (MLA). Without values, the first features of the keys are the values."""
     query, key, value, mask = _named(operands, a, "query key value? attention_mask?")
     value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else value
     if _is_true(a, "is_causal", "true"):
@@ -150,7 +151,7 @@ def paged_latent_attention_decode(b: Builder, operands: list[Any], a: Attributes
 
 
 def chunked_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
-    """Queries of a chunk whose first position is given, to all pages before."""
+    """Attention of a chunk of queries, whose first position is given, to all pages up to it."""
     query, key, value, table, start = operands
     rows = b("ttir.add", _counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
     key, value = _read(b, key, table), _read(b, value, table)
@@ -190,7 +191,8 @@ def _decoded(b: Builder, query: Any, key: Any, value: Any, position: Any, mask: 
 def _attended(
     b: Builder, query: Any, key: Any, value: Any, mask: Any, sink: Any, scale: float, causal: bool = False
 ) -> Any:
-    """By one op, unless there is a sink, or values are of another size than keys: TTNN's takes neither."""
+    """Attention as one op. With a sink, or if values and keys differ in size, it is several ops: TTNN's op takes
+    neither."""
     if sink is None and shape(key) == shape(value):
         masks = [] if mask is None else [mask]
         op = "ttir.scaled_dot_product_attention"
@@ -213,7 +215,7 @@ def _attended(
 
 
 def _repeated(b: Builder, x: Any, groups: int) -> Any:
-    """Each head `groups` times."""
+    """Repeats each head `groups` times."""
     batch, heads, length, depth = shape(x)
     if groups == 1:
         return x
@@ -223,7 +225,8 @@ def _repeated(b: Builder, x: Any, groups: int) -> Any:
 
 
 def _visible(b: Builder, query: Any, rows: Any, keys: int, window: str | None = None) -> Any:
-    """A mask for queries at the positions `rows`, (B or 1, 1, S, 1): nothing after each, nor `window` before it."""
+    """A mask for queries at the positions `rows`, (B or 1, 1, S, 1). It hides keys after the position of the query, and
+    those that are `window` or more before it."""
     places = _counted(b, [1, 1, 1, keys], dtype(rows))
     seen = b("ttir.le", places, rows)
     if window:
@@ -234,7 +237,7 @@ def _visible(b: Builder, query: Any, rows: Any, keys: int, window: str | None = 
 
 
 def _named(operands: list[Any], a: Attributes, names: str) -> list[Any]:
-    """One value per name; those with a question mark are there if `has_<name>` says so, else None."""
+    """One operand per name. An operand with a question mark is None unless the attribute `has_<name>` is true."""
     given, found = iter(operands), []
     for name in names.split():
         there = name[-1] != "?" or _is_true(a, f"has_{name[:-1]}")
@@ -245,7 +248,7 @@ def _named(operands: list[Any], a: Attributes, names: str) -> list[Any]:
 
 
 def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Any:
-    """0, 1, 2, ... along the only dimension of a size other than one."""
+    """0, 1, 2, ... along the only dimension whose size is not 1."""
     dim = max(range(len(size)), key=lambda d: size[d])
     kind = tensor(size, element or ir.IntegerType.get_signless(32))
     return b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=dim)

@@ -1,4 +1,4 @@
-"""Collectives on the one device that a program has: in groups of one, each device gets what it gave."""
+"""Collectives on one device: in a group of one member, the result is the operand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ALONE = "a collective among the members of groups of one device: replica_groups 
 
 @RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
 def grouped(op: Any, b: Builder) -> Any:
-    """Shapes tell groups of one even where they are not listed; a reduction may ask for a wider type."""
+    """The operand, in the type of the result, which may be wider. Equal shapes show that groups have one member, even
+    if the groups are not listed."""
     groups = attrs.ints(op, "replica_groups")
     pairs = list(zip(op.operands, op.results, strict=True))
     if any(group > 0 for group in groups) or any(shape(x) != shape(r) for x, r in pairs):
@@ -25,7 +26,7 @@ def grouped(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.collective_permute")
 def collective_permute(op: Any, b: Builder) -> Any:
-    """A device that nothing is sent to gets zeros."""
+    """The operand, or zeros if no pair sends it to this device."""
     (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
     if pairs not in ([], [0, 0]):
         raise unsupported(op, accepted="source_target_pairs of device 0 alone: [[0, 0]], or none")

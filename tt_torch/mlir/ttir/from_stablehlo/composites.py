@@ -1,4 +1,4 @@
-"""Ops that arrive whole: composites by name, ours and those of tt-xla that have the same one."""
+"""Composites by name: ours, and those of tt-xla with the same names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Expand = Callable[[Builder, list[Any], dict[str, Any]], Any]
 
 
 def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
-    """TTNN's gelu is the exact one, so the approximation is computed as written."""
+    """The approximation with tanh as separate ops, because TTNN's gelu is the exact function."""
     (x,) = operands
 
     def scalar(value: float) -> Any:
@@ -95,7 +95,7 @@ COMPOSITES: dict[str, Expand] = {
 }
 
 
-# What of a name's attributes has a rule. Others are what their decomposition says.
+# Which attributes of a composite have a rule. For others, the decomposition is used.
 TAKEN: dict[str, Callable[[dict[str, Any]], bool]] = {
     "tenstorrent.argmax": lambda a: "dim" in a,
     "tenstorrent.layer_norm": lambda a: _length(a.get("normalized_shape")) == 1,
@@ -110,7 +110,7 @@ def is_known(op: Any) -> bool:
 
 
 def _length(value: Any) -> int:
-    """Of a list, which may be an elements attribute; of nothing it is one."""
+    """The length of a list or an elements attribute; 1 for None."""
     return 1 if value is None else len(value)
 
 

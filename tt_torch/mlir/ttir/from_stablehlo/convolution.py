@@ -13,7 +13,7 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 @RULES.rewrites("stablehlo.convolution")
 def convolution(op: Any, b: Builder) -> Any:
-    """Channels last, the form of TTNN's; what its attributes cannot say is done to the operands."""
+    """A convolution with channels last, as in TTNN. What TTNN's attributes cannot express is done to the operands."""
     dims = attrs.convolution(op)
     spatial, kernel, out = (
         list(d) for d in (dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, dims.output_spatial_dimensions)
@@ -39,7 +39,7 @@ def convolution(op: Any, b: Builder) -> Any:
 
 
 def _groups(op: Any, b: Builder, x: Any) -> tuple[Any, int]:
-    """Groups of the batch, each of which makes some of the output features, as groups of features."""
+    """Batch groups as feature groups: each group of the batch makes a part of the output features."""
     groups, batches = attrs.integer(op, "feature_group_count"), attrs.integer(op, "batch_group_count")
     if batches == 1:
         return x, groups
@@ -50,7 +50,7 @@ def _groups(op: Any, b: Builder, x: Any) -> tuple[Any, int]:
 
 
 def _conv1d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
-    """As a 2-D convolution over images of height one."""
+    """A 1-D convolution as a 2-D convolution of images with height 1."""
     batch, length, channels = shape(x)
     out, inner, kernel = shape(weight)
     wider = {"padding": [0, 0, *window["padding"]]} | {key: [1, *window[key]] for key in ("stride", "dilation")}
@@ -67,7 +67,7 @@ def _conv2d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
 
 
 def _conv3d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
-    """TTNN's pads both sides alike, has no dilation, and takes the filters as the columns of a matrix."""
+    """TTNN's conv3d has equal padding on both sides and no dilation, and takes the filters as columns of a matrix."""
     weight = spread(b, weight, [1, 1, *window.pop("dilation")], 0.0)
     low, high = window["padding"][::2], window["padding"][1::2]
     if low != high:

@@ -13,24 +13,24 @@ from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.wire import bfloat16
 
-# Integers up to this size are exact as the float32 that the attributes of some ops are.
+# Integers up to this size are exact in float32, which is the type of some attributes.
 EXACT = 2**24
 
 
 def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Any:
-    """A `ttir.full` whose attribute has the element type's kind: an integer or a float."""
+    """A `ttir.full` whose attribute is an integer or a float, like the element type."""
     is_int = isinstance(element, ir.IntegerType)
     return b(
         "ttir.full", type=tensor(dims, element), shape=list(dims), fill_value=int(value) if is_int else float(value)
     )
 
 
-# Ops that make the same value of a splat; torch-mlir casts its scalars from f64 and i64.
+# Ops that keep the value of a splat. torch-mlir casts scalars from f64 and i64.
 SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
 
 
 def splat_of(value: Any) -> Any:
-    """The value of a constant or full of one value, whichever dialect it is in; None for others."""
+    """The value of a constant with equal elements, or of a full, in any dialect; otherwise None."""
     op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", *SPREADING)
     if op is None:
         return None
@@ -45,7 +45,7 @@ def splat_of(value: Any) -> Any:
 def constant(op: Any, b: Builder) -> Any:
     result, value = op.results[0], op.operation.attributes["value"]
     if not isinstance(result.type, ir.RankedTensorType) or isinstance(dtype(result), ir.IndexType):
-        return None  # a size of the shape computations that torch-mlir leaves behind
+        return None  # a size in a shape computation of torch-mlir
     single = attrs.splat(value)
     if single is not None:
         return full(b, shape(result), dtype(result), _fits(single, dtype(result)))
@@ -53,7 +53,7 @@ def constant(op: Any, b: Builder) -> Any:
 
 
 def _fits(value: float | int, element: ir.Type) -> float | int:
-    """64-bit integers as the device's 32-bit ones; PyTorch uses the extremes as "to the end"."""
+    """64-bit integers clamped to 32 bits. PyTorch uses the largest and smallest ones for "to the end"."""
     if str(element) == "i32":
         return max(-(2**31), min(2**31 - 1, int(value)))
     return value
@@ -78,13 +78,13 @@ def get_dimension_size(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("tensor.empty")
 def empty(op: Any, b: Builder) -> Any:
-    """Elements that the program overwrites, or means to be arbitrary."""
+    """A tensor whose elements the program overwrites or does not care about."""
     return full(b, shape(op.results[0]), dtype(op.results[0]), 0)
 
 
 @RULES.rewrites("stablehlo.iota", "stablehlo.dynamic_iota")
 def iota(op: Any, b: Builder) -> Any:
-    """torch-mlir writes a static arange as dynamic_iota; the result type has the shape either way."""
+    """iota, or dynamic_iota, which torch-mlir writes for a static arange; the result type has the shape."""
     result, dim = op.results[0], attrs.integer(op, "iota_dimension")
     end = shape(result)[dim]
     return b("ttir.arange", type=result.type, start=0, end=end, step=1, arange_dimension=dim)

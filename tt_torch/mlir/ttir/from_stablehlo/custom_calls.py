@@ -1,4 +1,4 @@
-"""Custom calls, by the target's name: marks of XLA and tt-xla, and functions that StableHLO lacks."""
+"""Custom calls by the name of the target: annotations of XLA and tt-xla, and functions that StableHLO does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 
-# Who shards what how, the roles and types of arguments: nothing that one device computes.
+# Annotations about sharding, roles and types of arguments; one device has nothing to compute for them.
 MARKS = (
     "Sharding SPMDFullToShardShape SPMDShardToFullShape xla.sdy.FuncResultSharding xla.sdy.GlobalToLocalShape "
     "xla.sdy.LocalToGlobalShape xla.sdy.ShardingGroup tt.mark_argument tt.sharding_constraint tt.weight_dtype_override"

@@ -1,4 +1,4 @@
-"""Reshapes, transposes, slices and their kin."""
+"""Reshapes, transposes, slices and similar ops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transpose(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(op: Any, b: Builder) -> Any:
-    """Orders the operand's dimensions, gives it the result's rank, then repeats its size-1 dimensions."""
+    """Orders the dimensions of the operand, reshapes it to the rank of the result, and repeats dimensions of size 1."""
     (x,), target = op.operands, shape(op.results[0])
     value = splat_of(x)
     if value is not None:
@@ -59,7 +59,7 @@ def concatenate(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.pad")
 def pad(op: Any, b: Builder) -> Any:
-    """Between the elements first; negative padding crops."""
+    """Pads between the elements first, then at the ends. Negative padding removes elements."""
     x, value = op.operands[0], splat_of(op.operands[1])
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     low, high, interior = (attrs.ints(op, name) or [] for name in names)

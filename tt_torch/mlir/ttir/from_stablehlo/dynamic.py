@@ -1,4 +1,4 @@
-"""Slices whose place the program computes. One that would reach over an end is moved back, as StableHLO has it."""
+"""Slices at a position that the program computes. As in StableHLO, a slice that reaches over an end is moved back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
 @RULES.rewrites("stablehlo.dynamic_slice")
 def dynamic_slice(op: Any, b: Builder) -> Any:
-    """Looked up, one dimension after the other."""
+    """Looks up the elements, one dimension after the other."""
     x, *starts = op.operands
     for dim, count in enumerate(attrs.ints(op, "slice_sizes") or []):
         if count != shape(x)[dim]:
@@ -30,7 +30,8 @@ def dynamic_update_slice(op: Any, b: Builder) -> Any:
 
 
 def written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequence[int]) -> Any:
-    """A scatter along the first of the moving dimensions, of what the others' update makes of that part of `x`."""
+    """Writes `update` by a scatter along the first dimension; the part that it writes is updated along the others
+    before."""
     if not moving:
         return update
     dim, *others = moving

@@ -1,4 +1,4 @@
-"""Element-wise ops: rows of one unary and one binary family, and the few that a row cannot say."""
+"""Element-wise ops: rows of a unary and a binary family, and functions for the few others."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ BINARY = {
     "stablehlo.shift_right_logical": "logical_right_shift",
     "stablehlo.subtract": "subtract",
 }
-# CHLO's forms of the same ops, which broadcast.
+# The same ops in CHLO, with broadcasting.
 BINARY |= {f"chlo.broadcast_{name.split('.')[1]}": target for name, target in BINARY.items()}
-# A boolean is a bf16 zero or one by now, so the element type tells logical ops from bitwise ones.
+# Booleans are zeros and ones in bf16 here, so the element type distinguishes logical ops from bitwise ones.
 LOGICAL = {"and": "and", "or": "or", "xor": "xor"}
 
 
@@ -78,7 +78,7 @@ def logical(target: str) -> Rule:
 
 
 def _aligned(op: Any, b: Builder) -> list[Any]:
-    """Operands of equal rank: CHLO may map a lower rank to given dimensions of the result."""
+    """The operands with equal rank. CHLO may map an operand of lower rank to given dimensions of the result."""
     given = attrs.ints(op, "broadcast_dimensions")
     rank = len(shape(op.results[0]))
     aligned = []
@@ -124,7 +124,7 @@ def select(op: Any, b: Builder) -> Any:
 @RULES.rewrites("stablehlo.convert")
 def convert(op: Any, b: Builder) -> Any:
     (x,), target = op.operands, dtype(op.results[0])
-    if "tt.to_bool" in op.operation.attributes:  # see normalize: any nonzero is true
+    if "tt.to_bool" in op.operation.attributes:  # see normalize: any number but zero is true
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
     return x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
 
@@ -140,7 +140,7 @@ def clamp(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.remainder", "chlo.broadcast_remainder")
 def remainder(op: Any, b: Builder) -> Any:
-    """StableHLO's takes the sign of the dividend, TTIR's that of the divisor."""
+    """The result has the sign of the dividend in StableHLO, but of the divisor in TTIR."""
     lhs, rhs = _aligned(op, b)
     magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
     return b("ttir.multiply", b("ttir.sign", lhs), magnitude)
@@ -148,7 +148,7 @@ def remainder(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.round_nearest_even")
 def round_nearest_even(op: Any, b: Builder) -> Any:
-    """floor(x), plus one above the middle, or in the middle when that makes it even. A zero has the sign of x."""
+    """floor(x), plus 1 above the middle, and in the middle if that gives an even number. A zero has the sign of x."""
     (x,) = op.operands
 
     def scalar(value: float) -> Any:
@@ -166,7 +166,7 @@ def round_nearest_even(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.round_nearest_afz")
 def round_nearest_away(op: Any, b: Builder) -> Any:
-    """Of the magnitude: floor(x), plus one from the middle on."""
+    """For the magnitude of x: floor, plus 1 from the middle on; with the sign of x."""
     (x,) = op.operands
     size = b("ttir.abs", x)
     low = b("ttir.floor", size)
@@ -178,13 +178,13 @@ def round_nearest_away(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.optimization_barrier")
 def optimization_barrier(op: Any, b: Builder) -> Any:
-    """An order of evaluation, which the device's programs have anyway."""
+    """The operands. The op only forbids reordering, and the device runs ops in order."""
     return list(op.operands)
 
 
 @RULES.rewrites("stablehlo.bitcast_convert")
 def bitcast_convert(op: Any, b: Builder) -> Any:
-    """Between types of 32 bits, as they were before the device's took their place (see normalize)."""
+    """A bitcast between 32-bit types; `normalize` has noted the types before they became types of the device."""
     (x,), target = op.operands, dtype(op.results[0])
     wide = ("f32", "i32", "ui32")
     same = shape(x) == shape(op.results[0]) and "tt.retyped" not in op.operation.attributes
@@ -195,7 +195,7 @@ def bitcast_convert(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.shift_right_arithmetic")
 def shift_right_arithmetic(op: Any, b: Builder) -> Any:
-    """TTNN shifts zeros in; a negative number is shifted as its complement."""
+    """TTNN shifts zeros in, so a negative number is complemented before and after the shift."""
     x, bits = op.operands
     negative = b("ttir.lt", x, full(b, [1] * len(shape(x)), dtype(x), 0))
     shifted = b("ttir.bitwise_not", b("ttir.logical_right_shift", b("ttir.bitwise_not", x), bits))

@@ -1,7 +1,8 @@
 """gather and scatter as look-ups and updates of rows.
 
-The indexed dimensions of the operand are moved to the front and collapsed into one, the others into a second:
-a table of rows. Index vectors become row numbers, one for each place of their window, and both ops work on the table.
+The indexed dimensions of the operand are moved to the front and merged into one, and all others into a second. This
+gives a table of rows. Each index vector becomes row numbers, one per position of its window, and both ops work on the
+table.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
 
 @dataclass(frozen=True)
 class Places:
-    """Where windows of an operand begin: index vectors flattened to (count, 1) per indexed dimension."""
+    """The positions where windows begin: index vectors, flattened to (count, 1) per indexed dimension."""
 
     dims: list[int]
     starts: list[Any]
     count: int
 
     def rows(self, b: Builder, size: Sequence[int], window: Sequence[int]) -> Any:
-        """Row numbers of all places of the windows, (count * places), in a table whose rows `dims` make."""
+        """The row numbers of all positions in the windows, (count * positions), in a table whose rows are `dims`
+        merged."""
         total = None
         for i, start in enumerate(self.starts):
             stride = math.prod(size[d] for d in self.dims[i + 1 :])
@@ -48,7 +50,7 @@ class Places:
 
 
 def _offsets(sizes: list[int], window: list[int]) -> np.ndarray:
-    """Row numbers of a window's places, from its first one."""
+    """The row numbers of the positions in a window, relative to the first one."""
     return np.ravel_multi_index(np.indices(window).reshape(len(window), -1), sizes).reshape(1, -1)
 
 
@@ -59,8 +61,8 @@ def _constant(b: Builder, values: np.ndarray, element: ir.Type) -> Any:
 
 
 def _places(b: Builder, indices: Any, vector_dim: int, dims: Sequence[int], batching: dict[int, int]) -> Places:
-    """`dims` are what the components of index vectors count; `batching` maps dimensions of the operand to those of the
-    indices that count the same."""
+    """The start positions. `dims` are the operand's dimensions for the components of index vectors; `batching` maps
+    batch dimensions of the operand to those of the indices."""
     if vector_dim == len(shape(indices)):
         indices = b("ttir.reshape", indices, shape=[*shape(indices), 1])
     order = [d for d in range(len(shape(indices))) if d != vector_dim] + [vector_dim]
@@ -78,13 +80,13 @@ def _places(b: Builder, indices: Any, vector_dim: int, dims: Sequence[int], batc
 
 
 def _is_pytorchs(op: Any) -> bool:
-    """Whether PyTorch wrote the indices, which are in range: it says so itself where they are not."""
+    """Whether the program comes from PyTorch, where indices are in range: PyTorch raises an error if they are not."""
     return bool(node_of(op.location)[0])
 
 
 @RULES.rewrites("stablehlo.gather")
 def gather(op: Any, b: Builder) -> Any:
-    """Windows that would reach over an end are moved back. Of dimensions without an index, the first part is taken."""
+    """Windows that reach over an end are moved back. Dimensions without an index begin at zero."""
     x, indices = op.operands
     dims, window = attrs.gather(op), attrs.ints(op, "slice_sizes")
     batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
@@ -102,7 +104,8 @@ def gather(op: Any, b: Builder) -> Any:
     result, offsets = shape(op.results[0]), list(dims.offset_dims)
     batch = [d for d in range(len(result)) if d not in offsets]
     kept = [d for d in [*places.dims, *rest] if d not in dims.collapsed_slice_dims and d not in batching]
-    made = [*batch, *(offsets[sorted(kept).index(d)] for d in kept)]  # the result's dimensions as the look-up has them
+    # the dimensions of the result in the order of the look-up
+    made = [*batch, *(offsets[sorted(kept).index(d)] for d in kept)]
     looked_up = b("ttir.reshape", looked_up, shape=[result[d] for d in made])
     return b("ttir.permute", looked_up, permutation=[made.index(d) for d in range(len(result))])
 
@@ -119,7 +122,7 @@ def reverse(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.scatter")
 def scatter(op: Any, b: Builder) -> Any:
-    """Updates of windows that reach over an end are dropped: they go to a row of their own, which is cut off."""
+    """Updates of windows that reach over an end are dropped: they are written to an extra row, which is removed."""
     if len(op.results) != 1:
         return None
     x, indices, updates = op.operands
@@ -150,7 +153,7 @@ def scatter(op: Any, b: Builder) -> Any:
 
 
 def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[int]) -> Any:
-    """Which windows are inside the operand, as (count, 1)."""
+    """Booleans of shape (count, 1): whether each window is inside of the operand."""
     inside = None
     for d, start in zip(places.dims, places.starts, strict=True):
         for name, limit in (("ge", 0), ("le", size[d] - window[d])):
@@ -160,7 +163,7 @@ def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[in
 
 
 def updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside: Any) -> Any:
-    """The table with the source's rows written or reduced into the given ones, as far as these are inside."""
+    """The table after the rows of the source are written or reduced into the given rows; rows outside are skipped."""
     size = shape(table)
     if inside is not None:
         table = b("ttir.concat", [table, full(b, [1, size[1]], dtype(table), 0)], dim=0)
@@ -173,6 +176,6 @@ def updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside:
 
 
 def _overwrites(op: Any) -> bool:
-    """Whether the body only returns its second argument, the update."""
+    """Whether the body only returns its second argument, which is the update."""
     block = op.operation.regions[0].blocks[0]
     return len(list(block.operations)) == 1 and block.operations[0].operands[0] == block.arguments[1]

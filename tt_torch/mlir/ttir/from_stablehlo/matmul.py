@@ -27,7 +27,7 @@ def dot_general(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.dot")
 def dot(op: Any, b: Builder) -> Any:
-    """Matrices or vectors: the last dimension of one with the first of the other."""
+    """A product of matrices or vectors: contracts the last dimension of the first with the first of the second."""
     lhs, rhs = _widened(op, b)
     rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
     columns = [*shape(rhs), 1] if len(shape(rhs)) == 1 else shape(rhs)
@@ -36,7 +36,7 @@ def dot(op: Any, b: Builder) -> Any:
 
 
 def _widened(op: Any, b: Builder) -> list[Any]:
-    """The operands in the result's element type: StableHLO's product may be wider than what it multiplies."""
+    """The operands in the element type of the result, which may be wider in StableHLO."""
     target = dtype(op.results[0])
     return [x if dtype(x) == target else b("ttir.typecast", x, dtype=target) for x in op.operands]
 
@@ -46,9 +46,9 @@ def _free(value: Any, taken: Sequence[int]) -> list[int]:
 
 
 def _arrange(b: Builder, x: Any, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Any:
-    """`x` with the dimensions in that order, rows and columns collapsed to one dimension each.
+    """`x` with its dimensions in this order, and with rows and columns merged to one dimension each.
 
-    Identity permutes and reshapes are left to canonicalization.
+    Canonicalization removes permutes and reshapes that change nothing.
     """
     size = shape(x)
     x = b("ttir.permute", x, permutation=[*batch, *rows, *columns])

@@ -1,4 +1,4 @@
-"""Batch norm as StableHLO has it whole: inference, training, and its gradients."""
+"""Batch norm ops of StableHLO: inference, training and gradient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def batch_norm_inference(op: Any, b: Builder) -> Any:
 
 
 class _Features:
-    """What both ops of training do along the feature dimension of their operand."""
+    """Ops along the feature dimension of an operand, for both ops of training."""
 
     def __init__(self, op: Any, b: Builder) -> None:
         x = op.operands[0]
@@ -43,7 +43,7 @@ class _Features:
 
 @RULES.rewrites("stablehlo.batch_norm_training")
 def batch_norm_training(op: Any, b: Builder) -> Any:
-    """Also the mean and the variance of the batch, divided by the number of elements."""
+    """Returns the mean and the variance of the batch, too; the variance is divided by the number of elements."""
     x, scale, offset = op.operands
     features = _Features(op, b)
     mean = features.mean(x)
@@ -56,7 +56,7 @@ def batch_norm_training(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("stablehlo.batch_norm_grad")
 def batch_norm_grad(op: Any, b: Builder) -> Any:
-    """Of the operand, the scale and the offset. Source: the specification of StableHLO."""
+    """The gradients of the operand, the scale and the offset. Source: the specification of StableHLO."""
     x, scale, mean, variance, grad = op.operands
     features = _Features(op, b)
     inverse = features.inverse_deviation(variance)

@@ -1,4 +1,4 @@
-"""sort: of values, or of values and what goes with them."""
+"""sort, of one tensor or of several that are reordered together."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ Key = tuple[int, bool]  # which operand decides the order, and whether the large
 
 @RULES.rewrites("stablehlo.sort")
 def sort(op: Any, b: Builder) -> Any:
-    """TTNN sorts one tensor and gives the positions; the other operands are gathered by these. By several keys, the
-    last one first: stable sorts by the others keep its order."""
+    """TTNN sorts one tensor and returns the positions, by which the other operands are gathered.
+
+    With several keys, this sorts by the last key first: the later sorts are stable and keep its order.
+    """
     dim, stable = attrs.integer(op, "dimension"), bool(ods.attr(op, "is_stable"))
     block = op.operation.regions[0].blocks[0]
     keys = _keys(list(block.operations)[-1].operands[0], list(block.arguments))
@@ -39,7 +41,7 @@ def top_k(op: Any, b: Builder) -> Any:
 
 
 def _keys(condition: Any, arguments: list[Any]) -> list[Key] | None:
-    """What a comparator goes by, from what it returns: a < b, or a < b | a == b & <the next keys>."""
+    """The keys of a comparator, from its result: a < b, or a < b | a == b & <the next keys>."""
     if either := producer(condition, "stablehlo.or"):
         first, both = (v for v in either.operands)
         equal = producer(both, "stablehlo.and")
@@ -61,7 +63,7 @@ def _key(condition: Any, arguments: list[Any], directions: str) -> Key | None:
 
 
 def _canonical(value: Any) -> Any:
-    """JAX compares elements of which one zero and one NaN stand for all, as the device's order has it anyway."""
+    """The value before JAX replaced all zeros by one zero and all NaNs by one NaN; the device orders them so anyway."""
     while choice := producer(value, "stablehlo.select"):
         chosen = producer(choice.operands[1], "stablehlo.constant")
         if chosen is None or producer(choice.operands[0], "stablehlo.compare") is None or _is_number(chosen):

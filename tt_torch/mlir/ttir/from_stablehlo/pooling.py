@@ -1,4 +1,4 @@
-"""reduce_window: pooling over any dimensions, two at a time, and what runs along one. Its gradient."""
+"""reduce_window: pooling over any dimensions, two at a time, and cumulative ops along one; the gradient of pooling."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def reduce_window(op: Any, b: Builder) -> Any:
 
 
 def _runs(window: Span, size: int) -> bool | None:
-    """Whether each position sees all before it (True) or after it (False); None for other windows."""
+    """Whether windows reach from each position to the start (True) or to the end (False); None for other windows."""
     if (window.size, window.stride, window.dilation) != (size, 1, 1):
         return None
     return {(size - 1, 0): True, (0, size - 1): False}.get((window.low, window.high))
 
 
 def _running(b: Builder, x: Any, dim: int, combine: str, forward: bool) -> Any:
-    """Of the elements up to each one; where there is no op for it, of the last 1, 2, 4, ... of them."""
+    """A cumulative op. If TTNN has no such op, it is computed over the last 1, 2, 4, ... elements."""
     if forward and combine in ("add", "multiply"):
         return b("ttir.cumsum" if combine == "add" else "ttir.cumprod", x, dim=dim)
     size, reach = shape(x)[dim], 1
@@ -83,8 +83,8 @@ def _running(b: Builder, x: Any, dim: int, combine: str, forward: bool) -> Any:
 
 
 def _pooled(b: Builder, x: Any, combine: str, sliding: Sequence[int], windows: Sequence[Span]) -> Any:
-    """Maxima or sums, over two dimensions after the other. Padding beyond half a window, which the library refuses, is
-    made by itself."""
+    """Maxima or sums, over two dimensions at a time. The library refuses padding of more than half a window, so such
+    padding is a separate op."""
     if any(2 * max(windows[d].low, windows[d].high) > windows[d].size for d in sliding):
         pads = [p if d in sliding else 0 for d, w in enumerate(windows) for p in (w.low, w.high)]
         x = padded(b, x, pads, -math.inf if combine == "maximum" else 0.0)
@@ -147,7 +147,7 @@ class Images:
 
 @RULES.rewrites("stablehlo.select_and_scatter")
 def select_and_scatter(op: Any, b: Builder) -> Any:
-    """The gradient of max pooling over one or two dimensions: added up where the first maxima are."""
+    """The gradient of max pooling over one or two dimensions: it is added at the position of each first maximum."""
     x, source, initial = op.operands
     windows = spans(op)
     selected, scattered = (_only_compare(region) for region in op.operation.regions)
@@ -171,7 +171,7 @@ def select_and_scatter(op: Any, b: Builder) -> Any:
 
 
 def _only_compare(region: Any) -> str:
-    """What the one op of a region does: a comparison's direction, else the op's name; "" when there are several."""
+    """The only op of a region: the direction of a comparison, otherwise its name; "" if there are several ops."""
     ops = list(region.blocks[0].operations)
     if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):
         return ""

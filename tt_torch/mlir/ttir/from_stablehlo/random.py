@@ -1,5 +1,6 @@
-"""Random numbers of StableHLO that others write. What PyTorch draws has a seed and is arithmetic by the time it is
-StableHLO (dynamo/decompositions/random.py)."""
+"""Random numbers in StableHLO from other front-ends. Those of PyTorch have a seed and are plain arithmetic in
+StableHLO: see dynamo/decompositions/random.py.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
-SMALLEST = 2.0**-24  # above zero, so that it has a logarithm; the distance of float32 numbers below one is this
+# larger than zero, because its logarithm is needed; it is the distance of float32 numbers just below 1
+SMALLEST = 2.0**-24
 
 
 @RULES.rewrites("stablehlo.rng")
 def rng(op: Any, b: Builder) -> Any:
-    """Each run draws anew: UNIFORM between two scalars, NORMAL of a mean and a deviation."""
+    """New numbers at each run: UNIFORM between two scalars, or NORMAL with a mean and a standard deviation."""
     first, second, _ = op.operands
     result = op.results[0]
     uniform = "UNIFORM" in str(op.attributes["rng_distribution"])
@@ -36,7 +38,7 @@ def rng(op: Any, b: Builder) -> Any:
     if uniform:
         spread = b("ttir.subtract", second, first)
         return b("ttir.add", b("ttir.multiply", drawn(0.0, 1.0), spread), first)
-    # Box and Muller's form of two independent numbers.
+    # The method of Box and Muller, from two independent uniform numbers.
     scale = b("ttir.multiply", b("ttir.log", drawn(SMALLEST, 1.0)), full(b, rank, dtype(result), -2.0))
     angle = b("ttir.cos", drawn(0.0, 2 * math.pi))
     normal = b("ttir.multiply", b("ttir.sqrt", scale), angle)
@@ -44,9 +46,9 @@ def rng(op: Any, b: Builder) -> Any:
 
 
 def _integers(b: Builder, result: Any, low: int, high: int) -> Any:
-    """From `low` to below `high`, so few that a float32 tells them apart."""
+    """Integers in [low, high), which are so few that float32 can represent them."""
     kind, span = tensor(shape(result), ir.F32Type.get()), high - low
     number = b("ttir.floor", b("ttir.rand", type=kind, size=shape(result), low=0.0, high=float(span)))
-    number = b("ttir.clamp_scalar", number, min=0.0, max=float(span - 1))  # a product may round up to the end
+    number = b("ttir.clamp_scalar", number, min=0.0, max=float(span - 1))  # the product may be rounded up to `span`
     number = b("ttir.typecast", number, dtype=dtype(result))
     return b("ttir.add", number, full(b, [1] * len(shape(result)), dtype(result), low))

@@ -1,7 +1,7 @@
-"""Random bits from a state: Threefry-2x32 and Philox-4x32 (Salmon et al., "Parallel random numbers", SC 2011), laid out
-as XLA does, so that a seed gives the numbers that it gives there.
+"""Random bits from a state: Threefry-2x32 and Philox-4x32 (Salmon et al., "Parallel random numbers", SC 2011). The
+order of the numbers is that of XLA, so that a seed gives the same numbers.
 
-64-bit integers of a state are pairs of 32-bit words, the lower first (see `stablehlo/flatten.py`).
+The 64-bit integers of a state are pairs of 32-bit words, with the lower word first (see `stablehlo/flatten.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 
-Word = Any  # int32 of some shape that wraps around; keys and counters are pairs or more of them
+Word = Any  # int32 values of any shape, with wrap-around; keys and counters have two or more words
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -26,7 +26,8 @@ ACCEPTED = "a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHI
 
 @RULES.rewrites("stablehlo.rng_bit_generator")
 def rng_bit_generator(op: Any, b: Builder) -> Any:
-    """What DEFAULT is, StableHLO leaves to us: Threefry, which multiplies nothing."""
+    """The bits and the next state. StableHLO leaves the algorithm DEFAULT open; here it is Threefry, which needs no
+    products."""
     algorithm = str(op.attributes["rng_algorithm"]).rstrip(">").split()[-1]
     (state,), (_, result) = op.operands, op.results
     accepted = (2, 3) if algorithm == "PHILOX" else (2,)
@@ -69,7 +70,7 @@ class Bits:
         return self.b("ttir.bitwise_or", left, self.right(x, 32 - count))
 
     def product(self, x: Word, factor: int) -> tuple[Word, Word]:
-        """The high and the low word of x * factor, by halves of words."""
+        """The high and the low word of x * factor, computed from halves of words."""
         half = self.constant(0xFFFF)
         low, high = self.both(x, half), self.right(x, 16)
         f_low, f_high = self.constant(factor & 0xFFFF), self.constant(factor >> 16)
@@ -80,7 +81,7 @@ class Bits:
         return self.add(hh, carried), self.b(times, x, self.constant(factor))
 
     def advanced(self, counter: Sequence[Word], step: Word) -> list[Word]:
-        """counter + step, whose words are the lowest first. A bit is carried where two of the three tops say so."""
+        """counter + step, with the lowest word first. The carry of a word is the majority of three top bits."""
         words = []
         for word in counter:
             total = self.add(word, step)
@@ -93,7 +94,7 @@ class Bits:
     # --- states
 
     def words(self, state: Any) -> list[Word]:
-        """The words of a state of (n, 2), each of shape (1)."""
+        """The words of a state of shape (n, 2); each has the shape (1)."""
         flat = self.b(
             "ttir.reshape", self.b("ttir.bitcast_convert", state, dtype=self.i32), shape=[2 * shape(state)[0]]
         )
@@ -111,7 +112,7 @@ class Bits:
         return self.advanced(counter, steps), self.advanced(counter, self.constant(count))
 
     def narrowed(self, numbers: Word, element: ir.IntegerType, target: ir.Type) -> Any:
-        """The low bits, in the type that the device has for `element`."""
+        """The low bits, in the device's type for `element`."""
         if element.width < 32:
             numbers = self.both(numbers, self.constant(2**element.width - 1))
             if not element.is_unsigned:
@@ -153,7 +154,7 @@ class Bits:
         return [x, y]
 
     def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Any, list[Word]]:
-        """A counter of 64 bits has the key as its upper half."""
+        """Philox. If the counter has 64 bits, the key is its upper half."""
         count = math.prod(size)
         inputs, after = self.counted((counter + key)[:4], -(-count * (2 if wide else 1) // 4))
         groups = shape(inputs[0])[0]

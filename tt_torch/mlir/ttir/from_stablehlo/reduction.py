@@ -1,4 +1,4 @@
-"""reduce: the op in its body says which reduction it is."""
+"""reduce: the op in its body determines the reduction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 
-# On booleans, which are bf16 zeros and ones, "and" is the minimum and "or" the maximum.
+# Booleans are zeros and ones in bf16, so "and" is the minimum and "or" is the maximum.
 REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "min", "or": "max"}
 
-# Initial values that change nothing; for max and min any at or beyond the element type's end (32-bit by now).
+# Initial values that do not change the result. For max and min, these are the end of the element type and values
+# beyond.
 NEUTRAL = {"sum": lambda v: v == 0, "prod": lambda v: v == 1}
 ENDS = {
     "f32": (-3.4028234e38, 3.4028234e38),
@@ -25,7 +26,7 @@ ENDS = {
 
 
 def body_op(op: Any) -> str:
-    """Name of the only computing op in a region, "" when there are several."""
+    """The name of the only op in a region, apart from the return; "" if there are several."""
     ops = [o.operation.name for o in op.operation.regions[0].blocks[0].operations]
     return ops[0].split(".")[1] if len(ops) == 2 else ""
 
@@ -45,7 +46,7 @@ def reduce(op: Any, b: Builder) -> Any:
 
 
 def neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
-    """Whether a reduction may ignore its initial value, which TTIR's have not."""
+    """Whether the initial value does not change the result. TTIR's reductions have no initial value."""
     if initial is None:
         return False
     if target in NEUTRAL:
