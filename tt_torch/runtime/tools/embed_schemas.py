@@ -83,7 +83,7 @@ def main(output: str, *tables: str) -> None:
             f'{{"{schema["schema_hash"]}", "{schema["file_ident"]}", types_{tag}, unions_{tag}, {root}}}'
         )
     parts.append("constexpr Schema all_schemas[] = {\n  " + ",\n  ".join(schema_rows) + "};")
-    parts += ["}  // namespace", "std::span<const Schema> schemas() { return all_schemas; }"]
+    parts += ["}  // namespace", "std::span<const Schema> embedded_schemas() { return all_schemas; }"]
     parts.append("}  // namespace tt::runtime::wire")
     Path(output).write_text("\n".join(parts) + "\n")
 

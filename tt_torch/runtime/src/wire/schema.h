@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "tt/runtime/export.h"
 
 namespace tt::runtime::wire {
 
@@ -66,12 +69,20 @@ struct Union {
 struct Schema {
   const char* hash;
   const char* identifier;
-  const Type* types;
-  const Union* unions;
+  std::span<const Type> types;
+  std::span<const Union> unions;
   uint16_t root;
 };
 
-std::span<const Schema> schemas();
+// The tables that were generated when the library was built.
+std::span<const Schema> embedded_schemas();
+
+// All tables that files may be read with: the embedded ones, then those that were added.
+std::vector<const Schema*> known_schemas();
+
+// Adds tables that embed_schemas.py generated for another library. They must outlive the process's last
+// binary.
+TT_RUNTIME_API void add_schemas(std::span<const Schema> schemas);
 
 constexpr size_t size_of(Base base) {
   switch (base) {

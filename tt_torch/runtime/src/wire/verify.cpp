@@ -27,7 +27,10 @@ constexpr fb::uoffset_t kMaxTables = 4'000'000;
 class Checker {
  public:
   Checker(std::span<const uint8_t> file, const Schema* schema)
-      : file_(file), verifier_(file.data(), file.size(), kMaxDepth, kMaxTables), schema_(schema) {}
+      : file_(file),
+        verifier_(file.data(), file.size(), kMaxDepth, kMaxTables),
+        schema_(schema),
+        seen_(schema ? schema->types.size() : 0) {}
 
   const uint8_t* root() {
     if (file_.size() < kPrefix + 8) damaged("the file is too short");
@@ -77,12 +80,13 @@ class Checker {
   fb::Verifier verifier_;
   const Schema* schema_;
   size_t tables_ = 0;
-  std::unordered_set<const uint8_t*> seen_[512];  // per type: a table shared by many parents is checked once
+  // Per type: a table shared by many parents is checked once.
+  std::vector<std::unordered_set<const uint8_t*>> seen_;
 };
 
 void Checker::type(const uint8_t* at, const Type& type, int depth) {
   if (depth > kMaxDepth) damaged("nested too deeply");
-  if (!seen_[&type - schema_->types].insert(at).second) return;
+  if (!seen_[&type - schema_->types.data()].insert(at).second) return;
   table_start(at, type.name);
   for (const Field& field : type.all()) value(at, type, field, depth);
 }
@@ -146,7 +150,7 @@ const Schema& identify(std::span<const uint8_t> file) {
   Checker checker(file, nullptr);
   const uint8_t* root = checker.root();
   const std::string identifier(reinterpret_cast<const char*>(file.data()) + 8, 4);
-  if (identifier != schemas().front().identifier) damaged("its identifier is not TTNN");
+  if (identifier != embedded_schemas().front().identifier) damaged("its identifier is not TTNN");
   checker.table_start(root, "root");
   const uint8_t* at = checker.field(root, kHashField, "schema_hash", 4, 4);
   if (!at) damaged("it carries no schema hash");
@@ -154,9 +158,9 @@ const Schema& identify(std::span<const uint8_t> file) {
   checker.string(text, "schema_hash");
   const std::string hash = reinterpret_cast<const fb::String*>(text)->str();
   std::string known;
-  for (const Schema& schema : schemas()) {
-    if (hash == schema.hash) return schema;
-    known += std::string("\n  ") + schema.hash;
+  for (const Schema* schema : known_schemas()) {
+    if (hash == schema->hash) return *schema;
+    known += std::string("\n  ") + schema->hash;
   }
   throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) + " by " +
                                      writer(checker, root) + "; the runtime has tables for:" + known);
