@@ -53,6 +53,10 @@ def max_pool(x):
     return flat(values), flat(positions)
 
 
+def upsample(x, **how):
+    return F.interpolate(x.permute(0, 3, 1, 2), **how).permute(0, 2, 3, 1)
+
+
 ROWS = [
     Row(
         "ConvTranspose2dOp",
@@ -98,6 +102,22 @@ ROWS = [
         {"result": (1, 1, 36, 8), "result_indices": ((1, 1, 36, 8), "UInt16")},
         max_pool,
         POOL,
+    ),
+    Row(
+        "UpsampleOp",
+        {"in": randn(2, 4, 3, 8)},
+        {"out": (2, 8, 6, 8)},
+        lambda x: upsample(x, scale_factor=2),
+        {"mode": "nearest", "scale_factor": {"UniformScale2D": {"scale": 2}}},
+        "nearest",
+    ),
+    Row(
+        "UpsampleOp",
+        {"in": randn(2, 4, 3, 8)},
+        {"out": (2, 12, 6, 8)},
+        lambda x: upsample(x, scale_factor=(3, 2), mode="bilinear"),
+        {"mode": "bilinear", "scale_factor": {"NonUniformScale2D": {"scale": [3, 2]}}},
+        "bilinear",
     ),
     Row(
         "GlobalAvgPool2dOp",

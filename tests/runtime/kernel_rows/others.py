@@ -1,4 +1,4 @@
-"""Gradients of embeddings, slices and quantization."""
+"""Gradients of embeddings and of gelu, slices and quantization."""
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +9,22 @@ def embedding_backward(index, table, grad):
     table = table.clone().requires_grad_()
     F.embedding(index.flatten(), table).backward(grad.reshape(-1, 8))
     return table.grad.reshape(1, 1, 16, 8)
+
+
+def gelu_backward(approximate):
+    def expected(grad, x):
+        x = x.clone().requires_grad_()
+        F.gelu(x, approximate=approximate).backward(grad)
+        return x.grad
+
+    return Row(
+        "ExperimentalEltwiseBinaryBackwardOp",
+        {"grad": randn(4, 8), "input": randn(8, 4).reshape(4, 8)},
+        {"out": (4, 8)},
+        expected,
+        {"type": "GeluBW", "approximate": approximate},
+        approximate,
+    )
 
 
 def per_tensor(prefix=""):
@@ -86,4 +102,6 @@ ROWS = [
         quantization("Dequantize", {}, axis=1),
         "per axis",
     ),
+    gelu_backward("none"),
+    gelu_backward("tanh"),
 ]

@@ -42,13 +42,23 @@ ShardSpec decode_shard(const wire::Record& record) {
   return shard;
 }
 
+constexpr wire::Named<MemoryLayout> memory_layouts[] = {{"Interleaved", MemoryLayout::Interleaved},
+                                                        {"HeightSharded", MemoryLayout::HeightSharded},
+                                                        {"WidthSharded", MemoryLayout::WidthSharded},
+                                                        {"BlockSharded", MemoryLayout::BlockSharded},
+                                                        {"NDSharded", MemoryLayout::NdSharded}};
+
+constexpr wire::Named<BufferType> buffer_types[] = {{"DRAM", BufferType::Dram},
+                                                    {"L1", BufferType::L1},
+                                                    {"SystemMemory", BufferType::Host},
+                                                    {"L1Small", BufferType::L1},
+                                                    {"Trace", BufferType::Dram}};
+
+constexpr wire::Named<bool> on_device[] = {{"Host", false}, {"Device", true}};
+
 void decode_memory_config(const wire::Record& config, TensorSpec& spec) {
-  const int64_t layout = config.integer("tensor_memory_layout"), buffer = config.integer("buffer_type");
-  if (layout < 0 || layout > 4 || buffer < 0 || buffer > 4) damaged("a memory config out of range");
-  spec.memory_layout = static_cast<MemoryLayout>(layout);
-  spec.buffer = buffer == 0 || buffer == 4 ? BufferType::Dram
-                : buffer == 2              ? BufferType::Host
-                                           : BufferType::L1;
+  spec.memory_layout = config.choose("tensor_memory_layout", memory_layouts);
+  spec.buffer = config.choose("buffer_type", buffer_types);
   if (auto shard = config.record("shard_spec"))
     spec.shard = decode_shard(*shard);
   else if (auto nd = config.record("nd_shard_spec"))
@@ -82,11 +92,11 @@ ProgramInfo describe_program(const Program& program, bool is_private) {
 
 }  // namespace
 
-std::optional<DataType> decode_dtype(const wire::Record& record, std::string_view field) {
-  const auto value = record.maybe_integer(field);
-  if (!value) return std::nullopt;
-  if (*value < 0 || *value > 18) damaged("an unknown data type");
-  return static_cast<DataType>(*value);
+DataType decode_dtype(const wire::Record& record, std::string_view field) {
+  const auto wanted = record.name_in(field);
+  for (int i = 0; i <= static_cast<int>(DataType::Bool); ++i)
+    if (wanted == name(static_cast<DataType>(i))) return static_cast<DataType>(i);
+  record.unsupported(field);
 }
 
 Operand decode_operand(const wire::Record& ref) {
@@ -96,15 +106,12 @@ Operand decode_operand(const wire::Record& ref) {
   TensorSpec& spec = operand.spec;
   spec.shape = desc.integers("shape");
   checked_volume(spec.shape);
-  spec.dtype = decode_dtype(memory, "data_type").value_or(DataType::Float32);
+  spec.dtype = decode_dtype(memory, "data_type");
   const wire::Record tile = required(memory, "tile_shape");
   spec.layout = tile.integer("y") == 32 && tile.integer("x") == 32 ? PageLayout::Tile : PageLayout::RowMajor;
-  const bool on_device = memory.integer("storage_type") == 1;
-  if (auto config = memory.record("memory_config"))
-    decode_memory_config(*config, spec);
-  else if (on_device)
-    spec.buffer = BufferType::Dram;
-  if (!on_device) spec.buffer = BufferType::Host;
+  spec.buffer = BufferType::Dram;
+  if (auto config = memory.record("memory_config")) decode_memory_config(*config, spec);
+  if (!memory.choose("storage_type", on_device)) spec.buffer = BufferType::Host;
   return operand;
 }
 

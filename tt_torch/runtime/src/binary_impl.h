@@ -37,6 +37,6 @@ struct Binary::Impl {
 };
 
 Operand decode_operand(const wire::Record& tensor_ref);
-std::optional<DataType> decode_dtype(const wire::Record& record, std::string_view field);
+DataType decode_dtype(const wire::Record& record, std::string_view field);
 
 }  // namespace tt::runtime

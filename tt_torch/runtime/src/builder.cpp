@@ -25,13 +25,10 @@ std::vector<wire::Record> tensor_refs(const wire::Record& op) {
   return found;
 }
 
-void OpBuilder::invalid(const std::string& what) const {
-  throw Error(ErrorKind::BinaryFormat, op_.name + " at " + short_location(op_.location) + ": " + what);
-}
+void OpBuilder::invalid(const std::string& what) const { throw Error(ErrorKind::BinaryFormat, what); }
 
 Slot OpBuilder::operand(const wire::Record& ref) {
-  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")),
-                                    op_.name + " at " + short_location(op_.location));
+  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), "it");
   planner_.touch(slot);
   return slot;
 }
@@ -172,6 +169,21 @@ int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
   return normal;
 }
 
+// `next`, which reads the value `id`, as a tail. Null if it is no such op, or if its other operand does not
+// exist yet.
+std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id, bool allow_binary) const {
+  const auto type = next.record.name_in("type");
+  if (next.name == "EltwiseUnaryOp" && type == "Relu") return OpBuilder::Tail{"relu", -1};
+  if (next.name == "EltwiseUnaryOp" && type == "Gelu") return OpBuilder::Tail{"gelu", -1};
+  if (!allow_binary || next.name != "EltwiseBinaryOp" || type != "Add") return std::nullopt;
+  for (const char* field : {"lhs", "rhs"}) {
+    const auto ref = next.record.record(field);
+    const auto other = ids_.find(ref ? static_cast<uint32_t>(ref->integer("global_id")) : id);
+    if (other != ids_.end() && other->first != id) return OpBuilder::Tail{"", other->second};
+  }
+  return std::nullopt;
+}
+
 std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
   if (!planner_.options.fuse) return std::nullopt;
   uint32_t id = 0;
@@ -182,26 +194,13 @@ std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
   if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size())
     return std::nullopt;
   const Operation& next = planner_.program_->operations[readers[1]];
-  Tail tail{next.name, next.record.integer("type"), -1};
-  const bool binary = next.name == "EltwiseBinaryOp";
-  if (!binary && next.name != "EltwiseUnaryOp") return std::nullopt;
+  const auto tail = planner_.tail(next, id, allow_binary);
   const auto result = next.record.record("out");
-  if (!result) return std::nullopt;
+  if (!tail || !result) return std::nullopt;
   const TensorSpec wanted = decode_operand(*result).spec;
-  if (wanted.dtype != spec(out).dtype || wanted.shape != spec(out).shape) return std::nullopt;
-  if (binary) {
-    if (!allow_binary || tail.type != 0) return std::nullopt;
-    for (const char* field : {"lhs", "rhs"}) {
-      const auto ref = next.record.record(field);
-      const auto other = ref ? static_cast<uint32_t>(ref->integer("global_id")) : 0;
-      if (other != id && planner_.ids_.contains(other)) tail.other = planner_.ids_.at(other);
-    }
-    if (tail.other < 0 || spec(tail.other).shape != wanted.shape || spec(tail.other).dtype != wanted.dtype)
-      return std::nullopt;
-    planner_.touch(tail.other);
-  } else if (tail.type != 8 && tail.type != 4) {  // Relu, Gelu
-    return std::nullopt;
-  }
+  const auto fits = [&](Slot s) { return spec(s).dtype == wanted.dtype && spec(s).shape == wanted.shape; };
+  if (!fits(out) || (tail->other >= 0 && !fits(tail->other))) return std::nullopt;
+  if (tail->other >= 0) planner_.touch(tail->other);
   planner_.absorbed_[readers[1]] = true;
   out = planner_.new_slot(wanted);
   planner_.define(static_cast<uint32_t>(result->integer("global_id")), out);

@@ -47,13 +47,13 @@ class OpBuilder {
   // If the only reader of `out` is an op that can run as the tail of this one, absorbs it: returns that
   // op, and `out` becomes its result.
   struct Tail {
-    std::string op;
-    int64_t type;
-    Slot other;  // second operand of a binary op, or -1
+    std::string activation;  // "relu" or "gelu", "" for an add
+    Slot other;              // the second operand of an add, or -1
   };
   std::optional<Tail> absorb(Slot& out, bool allow_binary);
 
   int64_t dim(int64_t dim, int64_t rank) const;  // normalized; BinaryFormat error when out of range
+  // A BinaryFormat error. The planner adds the op and its location, as to every error while it plans an op.
   [[noreturn]] void invalid(const std::string& what) const;
   void require(bool condition, const char* what) const {
     if (!condition) invalid(what);
@@ -95,6 +95,7 @@ class Planner {
   friend class OpBuilder;
   void count_readers(const Program& program);
   void operations(const Program& program);
+  std::optional<OpBuilder::Tail> tail(const Operation& next, uint32_t id, bool allow_binary) const;
 
   int depth_;
   std::unordered_map<uint32_t, Slot> ids_;

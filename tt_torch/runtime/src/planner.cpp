@@ -4,6 +4,7 @@
 #include <set>
 
 #include "builder.h"
+#include "failure.h"
 #include "values.h"
 
 namespace tt::runtime {
@@ -133,10 +134,13 @@ void Planner::operations(const Program& program) {
       continue;
     }
     OpBuilder builder(*this, op);
+    const auto where = [&] { return op.name + " at " + short_location(op.location) + ": "; };
     try {
       find_kernel(op.name)(builder);
+    } catch (const Error& error) {
+      throw Error(error.kind(), where() + error.what());
     } catch (const c10::Error& error) {
-      builder.invalid(error.what_without_backtrace());
+      throw Error(ErrorKind::BinaryFormat, where() + error.what_without_backtrace());
     }
   }
 }

@@ -18,20 +18,20 @@ BASES = {
 }  # fmt: skip
 
 
-def field_row(field: dict, types: dict[str, int], unions: dict[str, int], position: int) -> str:
+def boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def field_row(field: dict, indices: dict[str, int], position: int) -> str:
     base = BASES[field.get("type", "ubyte")]
     element = field.get("element")
-    ref = field.get("ref")
-    index = -1
-    if "union" in (field.get("type"), element) or field.get("type") == "utype":
-        index = unions.get(str(ref), -1)
-    elif ref in types:
-        index = types[ref]
+    # The tag of a union is its own field, of base type utype. It is a plain number here.
+    index = -1 if "utype" in (field.get("type"), element) else indices.get(field.get("ref", ""), -1)
     default = field.get("default") or 0
     optional = bool(field.get("optional")) and base not in ("String", "Vector", "Object", "Union")
     return (
         f'{{"{field["name"]}", {position}, Base::{base}, Base::{BASES[element] if element else "None"}, '
-        f"{index}, {float(default)!r}, {'true' if optional else 'false'}}}"
+        f"{index}, {float(default)!r}, {boolean(optional)}}}"
     )
 
 
@@ -42,28 +42,45 @@ def rows_of(schema: dict) -> list[tuple[str, bool, int, int, list[dict], str]]:
     return rows
 
 
+def check_defaults(schema: dict) -> None:
+    """Refuse an enum field whose default is no member of the enum: readers take every value to have a name."""
+    for table, body in schema["tables"].items():
+        for field in body["fields"]:
+            enum = schema["enums"].get(field.get("ref"))
+            if enum is None or enum["is_union"] or enum.get("flags") or field["type"] == "vector":
+                continue
+            if not field.get("optional") and field.get("default", 0) not in enum["values"].values():
+                raise ValueError(f"{table}.{field['name']}: its default is no member of {field['ref']}")
+
+
+def array(kind: str, name: str, rows: list[str]) -> str:
+    return f"constexpr {kind} {name}[] = {{\n  " + ",\n  ".join(rows) + "};"
+
+
 def emit(schema: dict, tag: str) -> str:
+    """The arrays of one schema. Their names end in `tag`."""
+    check_defaults(schema)
     rows = rows_of(schema)
     types = {row[0]: i for i, row in enumerate(rows)}
-    union_names = [n for n, e in schema["enums"].items() if e.get("is_union")]
-    unions = {n: i for i, n in enumerate(union_names)}
-    out, type_rows, union_rows = [], [], []
+    unions = {n: e for n, e in schema["enums"].items() if e["is_union"]}
+    enums = {n: e for n, e in schema["enums"].items() if not e["is_union"]}
+    indices = types | {n: i for names in (unions, enums) for i, n in enumerate(names)}
+    out, type_rows, union_rows, enum_rows = [], [], [], []
     for i, (name, is_struct, size, align, fields, key) in enumerate(rows):
-        body = ",\n  ".join(field_row(f, types, unions, f[key]) for f in fields)
         if fields:
-            out.append(f"constexpr Field fields_{tag}_{i}[] = {{\n  {body}}};")
+            out.append(array("Field", f"fields_{tag}_{i}", [field_row(f, indices, f[key]) for f in fields]))
         pointer = f"fields_{tag}_{i}" if fields else "nullptr"
-        flag = "true" if is_struct else "false"
-        type_rows.append(f'{{"{name}", {pointer}, {len(fields)}, {flag}, {size}, {align}}}')
-    for i, name in enumerate(union_names):
-        enum = schema["enums"][name]
-        members = [(m, v, types[enum["refs"][m]]) for m, v in enum["values"].items() if m in enum["refs"]]
-        body = ", ".join(f'{{"{m}", {v}, {t}}}' for m, v, t in members)
-        out.append(f"constexpr Member members_{tag}_{i}[] = {{{body}}};")
+        type_rows.append(f'{{"{name}", {pointer}, {len(fields)}, {boolean(is_struct)}, {size}, {align}}}')
+    for i, (name, union) in enumerate(unions.items()):
+        members = [f'{{"{m}", {union["values"][m]}, {types[table]}}}' for m, table in union["refs"].items()]
+        out.append(array("Member", f"members_{tag}_{i}", members))
         union_rows.append(f'{{"{name}", members_{tag}_{i}, {len(members)}}}')
-    out.append(f"constexpr Type types_{tag}[] = {{\n  " + ",\n  ".join(type_rows) + "};")
-    out.append(f"constexpr Union unions_{tag}[] = {{\n  " + ",\n  ".join(union_rows) + "};")
-    return "\n".join(out)
+    for i, (name, enum) in enumerate(enums.items()):
+        members = [f'{{"{m}", {value}}}' for m, value in enum["values"].items()]
+        out.append(array("Enumerator", f"enumerators_{tag}_{i}", members))
+        enum_rows.append(f'{{"{name}", enumerators_{tag}_{i}, {boolean(enum.get("flags", False))}}}')
+    out += [array("Type", f"types_{tag}", type_rows), array("Union", f"unions_{tag}", union_rows)]
+    return "\n".join([*out, array("Enum", f"enums_{tag}", enum_rows)])
 
 
 def main(output: str, *tables: str) -> None:
@@ -80,9 +97,9 @@ def main(output: str, *tables: str) -> None:
         parts.append(emit(schema, tag))
         root = [row[0] for row in rows_of(schema)].index(schema["root"])
         schema_rows.append(
-            f'{{"{schema["schema_hash"]}", "{schema["file_ident"]}", types_{tag}, unions_{tag}, {root}}}'
+            f'{{"{schema["schema_hash"]}", "{schema["file_ident"]}", types_{tag}, unions_{tag}, enums_{tag}, {root}}}'
         )
-    parts.append("constexpr Schema all_schemas[] = {\n  " + ",\n  ".join(schema_rows) + "};")
+    parts.append(array("Schema", "all_schemas", schema_rows))
     parts += ["}  // namespace", "std::span<const Schema> embedded_schemas() { return all_schemas; }"]
     parts.append("}  // namespace tt::runtime::wire")
     Path(output).write_text("\n".join(parts) + "\n")

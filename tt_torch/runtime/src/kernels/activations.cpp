@@ -30,14 +30,14 @@ const std::map<std::string, Activation>& activations() {
   return rows;
 }
 
-// UnaryOpType values of the functions above.
-const std::map<int64_t, std::string>& names_by_type() {
-  static const std::map<int64_t, std::string> rows = {
-      {0, "exp"},   {2, "gelu"},      {3, "relu"},    {4, "sqrt"},   {5, "sigmoid"},
-      {7, "tanh"},  {12, "abs"},      {15, "square"}, {34, "relu6"}, {35, "hardsigmoid"},
-      {51, "silu"}, {52, "softplus"}, {53, ""},       {54, "neg"}};
-  return rows;
-}
+// The functions above by their names in UnaryOpType.
+constexpr wire::Named<const char*> names_by_type[] = {{"Exp", "exp"},         {"Gelu", "gelu"},
+                                                      {"Relu", "relu"},       {"Sqrt", "sqrt"},
+                                                      {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},
+                                                      {"Abs", "abs"},         {"Square", "square"},
+                                                      {"Relu6", "relu6"},     {"Hardsigmoid", "hardsigmoid"},
+                                                      {"Silu", "silu"},       {"Softplus", "softplus"},
+                                                      {"Identity", ""},       {"Neg", "neg"}};
 
 }  // namespace
 
@@ -48,18 +48,13 @@ Activation activation_named(const std::string& name) {
   return row->second;
 }
 
-Activation activation_of(OpBuilder& op, const wire::Record& unary) {
-  const int64_t type = unary.integer("op_type");
+Activation activation_of(const wire::Record& unary) {
   const auto params = unary.reals("params");
-  if (type == 25) {  // LeakyRelu
+  if (unary.name_in("op_type") == "LeakyRelu") {
     const double slope = params.empty() ? 0.01 : params[0];
     return {[slope](const Tensor& t) { return at::leaky_relu(t, slope); }, "", ""};
   }
-  const auto name = names_by_type().find(type);
-  if (name == names_by_type().end())
-    throw Error(ErrorKind::UnsupportedBinary,
-                op.operation().name + ": fused activation " + std::to_string(type) + " has no kernel");
-  return activation_named(name->second);
+  return activation_named(unary.choose("op_type", names_by_type));
 }
 
 }  // namespace tt::runtime::kernels

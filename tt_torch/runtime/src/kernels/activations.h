@@ -19,6 +19,6 @@ struct Activation {
 Activation activation_named(const std::string& name);
 
 // From a UnaryWithParam record.
-Activation activation_of(OpBuilder& op, const wire::Record& unary);
+Activation activation_of(const wire::Record& unary);
 
 }  // namespace tt::runtime::kernels

@@ -55,7 +55,7 @@ Operands read_operands(OpBuilder& op) {
   o.result = op.spec(o.out).shape;
   const auto config = op.attributes().record("conv2d_config");
   if (const auto activation = config ? config->record("activation") : std::nullopt)
-    o.activation = activation_of(op, *activation);
+    o.activation = activation_of(*activation);
   return o;
 }
 
@@ -108,12 +108,11 @@ void absorb_tails(OpBuilder& op, Operands& o) {
   const auto first = op.absorb(o.out, true);
   if (!first) return;
   if (first->other < 0) {
-    o.activation = activation_named(first->type == 8 ? "relu" : "gelu");
+    o.activation = activation_named(first->activation);
     return;
   }
   o.added = first->other;
-  if (const auto second = op.absorb(o.out, false))
-    o.activation = activation_named(second->type == 8 ? "relu" : "gelu");
+  if (const auto second = op.absorb(o.out, false)) o.activation = activation_named(second->activation);
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) {
 }
 
 at::ScalarType activation_type(OpBuilder& op) {
-  const auto dtype =
-      decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);  // the schema's default
+  const DataType dtype = decode_dtype(op.attributes(), "input_dtype");
   op.require(is_float(dtype), "input_dtype must be a float type");
   return storage_type(dtype);
 }
@@ -59,8 +58,7 @@ void prepare_conv3d_weights(OpBuilder& op) {
   op.require(op.spec(source).shape.size() == 5 && alignment < 4096, "the weight must have five dimensions");
   const int64_t channels = op.spec(source).shape[1];
   const int64_t padded = (channels + alignment - 1) / alignment * alignment;
-  if (block > 0 && block < padded)
-    throw Error(ErrorKind::UnsupportedBinary, "PrepareConv3dWeightsOp: channel blocks have no kernel");
+  if (block > 0 && block < padded) throw Error(ErrorKind::UnsupportedBinary, "channel blocks have no kernel");
   op.compute(out, [=](Frame& f) {
     const Tensor weight = at::constant_pad_nd(f[source], {0, 0, 0, 0, 0, 0, 0, padded - channels});
     return weight.permute({2, 3, 4, 1, 0}).reshape({-1, weight.size(0)});

@@ -39,7 +39,10 @@ void full(OpBuilder& op) {
   fill(op, integral ? static_cast<double>(value->integer("value")) : value->real("value"));
 }
 
-void named_full(OpBuilder& op) { fill(op, op.attributes().integer("type") == 1 ? 1.0 : 0.0); }
+void named_full(OpBuilder& op) {
+  constexpr wire::Named<double> values[] = {{"Zeros", 0.0}, {"Ones", 1.0}};
+  fill(op, op.attributes().choose("type", values));
+}
 
 void arange(OpBuilder& op) {
   const double start = op.attributes().real("start"), step = op.attributes().real("step");
@@ -51,7 +54,7 @@ void arange(OpBuilder& op) {
 
 void constant(OpBuilder& op) {
   const auto bytes = op.attributes().bytes("input");
-  const DataType dtype = decode_dtype(op.attributes(), "input_dtype").value_or(DataType::Float32);
+  const DataType dtype = decode_dtype(op.attributes(), "input_dtype");
   const Slot out = op.out();
   const auto& shape = op.spec(out).shape;
   const auto volume = static_cast<size_t>(checked_volume(shape));

@@ -11,10 +11,16 @@ using Tensor = at::Tensor;
 using Write = Tensor& (*)(Tensor& out, const Tensor& a, const Tensor& b);
 using Compute = Tensor (*)(const Tensor& a, const Tensor& b);
 
+// A step over `count` float32 elements that lie in order.
+using SmallLoop = StepFn (*)(Slot a, Slot b, Slot out, int64_t count, Write otherwise);
+
 // `write` is used when the result type can hold what the operands promote to, else `compute`.
 struct BinaryRow {
   Write write;
   Compute compute;
+  bool boolean = false;       // the result is 0 or 1, which every type can hold
+  bool floats_only = false;   // `write` is for results of float types
+  SmallLoop small = nullptr;  // faster than `write` for few elements
 };
 
 Tensor logical_shift_right(const Tensor& a, const Tensor& b) {
@@ -28,27 +34,10 @@ Tensor divide(const Tensor& a, const Tensor& b) {
   return integers ? at::div(a, b, "trunc") : at::div(a, b);
 }
 
-#define ROW(name)                                                                                  \
-  {[](Tensor& o, const Tensor& a, const Tensor& b) -> Tensor& { return at::name##_out(o, a, b); }, \
-   [](const Tensor& a, const Tensor& b) { return at::name(a, b); }}
-
-// Indexed by EltwiseBinaryOpType.
-constexpr BinaryRow binary_rows[] = {ROW(add),        ROW(mul),          {nullptr, logical_shift_right},
-                                     ROW(sub),        ROW(eq),           ROW(ne),
-                                     ROW(ge),         ROW(gt),           ROW(le),
-                                     ROW(lt),         {nullptr, divide}, ROW(logical_and),
-                                     ROW(logical_or), ROW(logical_xor)};
-
-// Indexed by EltwiseBinaryCompositeOpType.
-constexpr BinaryRow composite_rows[] = {ROW(maximum),    ROW(minimum),     ROW(remainder),
-                                        ROW(pow),        ROW(atan2),       ROW(bitwise_and),
-                                        ROW(bitwise_or), ROW(bitwise_xor), ROW(bitwise_left_shift)};
-#undef ROW
-
 constexpr int64_t kSmall = 1 << 14;  // elements below which a plain loop beats a dispatched kernel
 
 template <typename Function>
-StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise, Function function) {
+StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise) {
   return [=](Frame& f) {
     const Tensor &x = f[a], &y = f[b];
     if (!x.is_contiguous() || !y.is_contiguous()) {
@@ -58,9 +47,48 @@ StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise, Func
     const auto *left = static_cast<const float*>(x.const_data_ptr()),
                *right = static_cast<const float*>(y.const_data_ptr());
     auto* result = static_cast<float*>(f[out].mutable_data_ptr());
-    for (int64_t i = 0; i < count; ++i) result[i] = function(left[i], right[i]);
+    for (int64_t i = 0; i < count; ++i) result[i] = Function()(left[i], right[i]);
   };
 }
+
+#define WRITE(name) \
+  [](Tensor& o, const Tensor& a, const Tensor& b) -> Tensor& { return at::name##_out(o, a, b); }
+#define ROW(name) \
+  .write = WRITE(name), .compute = [](const Tensor& a, const Tensor& b) { return at::name(a, b); }
+
+// By the names of EltwiseBinaryOpType. Integers divide by truncation, which has no out form of this
+// signature.
+constexpr wire::Named<BinaryRow> binary_rows[] = {
+    {"Add", {ROW(add), .small = small_loop<std::plus<float>>}},
+    {"Divide", {.write = WRITE(div), .compute = divide, .floats_only = true}},
+    {"Equal", {ROW(eq), .boolean = true}},
+    {"GreaterEqual", {ROW(ge), .boolean = true}},
+    {"GreaterThan", {ROW(gt), .boolean = true}},
+    {"LessEqual", {ROW(le), .boolean = true}},
+    {"LessThan", {ROW(lt), .boolean = true}},
+    {"LogicalAnd", {ROW(logical_and), .boolean = true}},
+    {"LogicalOr", {ROW(logical_or), .boolean = true}},
+    {"LogicalRightShift", {.write = nullptr, .compute = logical_shift_right}},
+    {"LogicalXor", {ROW(logical_xor), .boolean = true}},
+    {"Multiply", {ROW(mul), .small = small_loop<std::multiplies<float>>}},
+    {"NotEqual", {ROW(ne), .boolean = true}},
+    {"Subtract", {ROW(sub), .small = small_loop<std::minus<float>>}},
+};
+
+// By the names of EltwiseBinaryCompositeOpType.
+constexpr wire::Named<BinaryRow> composite_rows[] = {
+    {"Atan2", {ROW(atan2)}},
+    {"BitwiseAnd", {ROW(bitwise_and)}},
+    {"BitwiseOr", {ROW(bitwise_or)}},
+    {"BitwiseXor", {ROW(bitwise_xor)}},
+    {"LogicalLeftShift", {ROW(bitwise_left_shift)}},
+    {"Maximum", {ROW(maximum)}},
+    {"Minimum", {ROW(minimum)}},
+    {"Pow", {ROW(pow)}},
+    {"Remainder", {ROW(remainder)}},
+};
+#undef ROW
+#undef WRITE
 
 bool all_small_floats(OpBuilder& op, Slot a, Slot b, Slot out) {
   const auto plain = [&](Slot s) {
@@ -69,57 +97,46 @@ bool all_small_floats(OpBuilder& op, Slot a, Slot b, Slot out) {
   return plain(a) && plain(b) && plain(out) && checked_volume(op.spec(out).shape) <= kSmall;
 }
 
-StepFn choose_write(OpBuilder& op, Write write, Slot a, Slot b, Slot out) {
-  if (all_small_floats(op, a, b, out)) {
-    const int64_t count = checked_volume(op.spec(out).shape);
-    const auto type = op.attributes().integer("type");
-    if (write == binary_rows[type].write) {
-      if (type == 0) return small_loop(a, b, out, count, write, [](float x, float y) { return x + y; });
-      if (type == 1) return small_loop(a, b, out, count, write, [](float x, float y) { return x * y; });
-      if (type == 3) return small_loop(a, b, out, count, write, [](float x, float y) { return x - y; });
-    }
-  }
-  return [=](Frame& f) { write(f[out], f[a], f[b]); };
+StepFn choose_write(OpBuilder& op, const BinaryRow& row, Slot a, Slot b, Slot out) {
+  if (row.small && all_small_floats(op, a, b, out))
+    return row.small(a, b, out, checked_volume(op.spec(out).shape), row.write);
+  return [=, write = row.write](Frame& f) { write(f[out], f[a], f[b]); };
 }
 
-void build_binary(OpBuilder& op, std::span<const BinaryRow> rows, bool comparisons) {
-  const auto type = static_cast<size_t>(op.attributes().integer("type"));
-  op.require(type < rows.size(), "unknown function");
+// Whether `write` can be used.
+bool fits(const BinaryRow& row, DataType a, DataType b, DataType out) {
+  if (!row.write) return false;
+  if (row.boolean) return true;
+  if (row.floats_only) return is_float(out);
+  return c10::canCast(c10::promoteTypes(storage_type(a), storage_type(b)), storage_type(out));
+}
+
+void build_binary(OpBuilder& op, const BinaryRow& row) {
   const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
   const auto shape = at::infer_size(op.spec(a).shape, op.spec(b).shape);
   op.require(shape == op.spec(out).shape, "the result's shape is not that of the broadcast operands");
-  const BinaryRow& row = rows[type];
-  const auto promoted = c10::promoteTypes(storage_type(op.spec(a).dtype), storage_type(op.spec(b).dtype));
-  const bool boolean = comparisons && ((type >= 4 && type <= 9) || type >= 11);
-  if (row.write && (boolean || c10::canCast(promoted, storage_type(op.spec(out).dtype))))
-    return op.write(out, choose_write(op, row.write, a, b, out));
-  op.compute(out, [=](Frame& f) { return row.compute(f[a], f[b]); });
+  if (fits(row, op.spec(a).dtype, op.spec(b).dtype, op.spec(out).dtype))
+    return op.write(out, choose_write(op, row, a, b, out));
+  op.compute(out, [=, compute = row.compute](Frame& f) { return compute(f[a], f[b]); });
 }
 
 }  // namespace
 
-void binary(OpBuilder& op) {
-  // Floats divide like any other op; integers truncate, which has no out form of the same signature.
-  const auto result = op.attributes().record("out");
-  if (op.attributes().integer("type") == 10 && result && is_float(decode_operand(*result).spec.dtype)) {
-    const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
-    op.require(at::infer_size(op.spec(a).shape, op.spec(b).shape) == op.spec(out).shape,
-               "the shapes do not broadcast");
-    return op.write(out, [=](Frame& f) { at::div_out(f[out], f[a], f[b]); });
-  }
-  build_binary(op, binary_rows, true);
-}
+void binary(OpBuilder& op) { build_binary(op, op.attributes().choose("type", binary_rows)); }
 
-void binary_composite(OpBuilder& op) { build_binary(op, composite_rows, false); }
+void binary_composite(OpBuilder& op) { build_binary(op, op.attributes().choose("type", composite_rows)); }
 
 void power_scalar(OpBuilder& op) {
+  constexpr wire::Named<Tensor (*)(const Tensor&, const at::Scalar&)> functions[] = {
+      {"PowScalar", [](const Tensor& x, const at::Scalar& y) { return at::pow(x, y); }}};
+  const auto function = op.attributes().choose("type", functions);
   const Slot a = op.in("lhs"), out = op.out();
   const auto exponent = op.attributes().member("rhs");
   op.require(exponent.has_value(), "rhs is missing");
   const bool integral = std::string_view(exponent->type_name()).ends_with("IntegralType");
-  const at::Scalar power =
+  const at::Scalar number =
       integral ? at::Scalar(exponent->integer("value")) : at::Scalar(exponent->real("value"));
-  op.compute(out, [=](Frame& f) { return at::pow(f[a], power); });
+  op.compute(out, [=](Frame& f) { return function(f[a], number); });
 }
 
 void where(OpBuilder& op) {
@@ -131,6 +148,14 @@ void where(OpBuilder& op) {
 }
 
 namespace {
+
+struct Conversion {
+  bool from_steps, to_steps;  // integers that count steps, or real numbers
+};
+
+// By the names of EltwiseQuantizationOpType.
+constexpr wire::Named<Conversion> conversions[] = {
+    {"Dequantize", {true, false}}, {"Quantize", {false, true}}, {"Requantize", {true, true}}};
 
 // A scale or zero point: one number, or a tensor along an axis.
 struct Parameter {
@@ -158,13 +183,13 @@ Parameter read_parameter(OpBuilder& op, const wire::Record& owner, const char* f
 }  // namespace
 
 void quantization(OpBuilder& op) {
-  const int64_t type = op.attributes().integer("type");
+  const Conversion conversion = op.attributes().choose("type", conversions);
   const Slot source = op.in("in");
   const auto params = op.attributes().member("params");
-  op.require(params.has_value() && type >= 0 && type <= 2, "parameters are missing");
+  op.require(params.has_value(), "parameters are missing");
   const auto rank = static_cast<int64_t>(op.spec(source).shape.size());
   const int64_t axis = op.dim(op.attributes().maybe_integer("axis").value_or(0), rank);
-  const bool again = type == 2;
+  const bool again = conversion.from_steps && conversion.to_steps;
   const Parameter scale = read_parameter(op, *params, again ? "in_scale" : "scale");
   const Parameter zero = read_parameter(op, *params, again ? "in_zero_point" : "zero_point");
   const Parameter new_scale = again ? read_parameter(op, *params, "out_scale") : scale;
@@ -172,16 +197,21 @@ void quantization(OpBuilder& op) {
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     Tensor real = f[source].to(at::kFloat);
-    if (type != 0) real = (real - zero.value(f, axis, rank)) * scale.value(f, axis, rank);
-    if (type == 1) return real;
+    if (conversion.from_steps) real = (real - zero.value(f, axis, rank)) * scale.value(f, axis, rank);
+    if (!conversion.to_steps) return real;
     return at::round(real / new_scale.value(f, axis, rank)) + new_zero.value(f, axis, rank);
   });
 }
 
 void gelu_backward(OpBuilder& op) {
+  constexpr wire::Named<Tensor (*)(const Tensor&, const Tensor&, std::string_view)> functions[] = {
+      {"GeluBW", [](const Tensor& grad, const Tensor& input, std::string_view approximate) {
+         return at::gelu_backward(grad, input, approximate);
+       }}};
+  const auto function = op.attributes().choose("type", functions);
   const Slot grad = op.in("grad"), input = op.in("input"), out = op.out();
   const std::string approximate = op.attributes().text("approximate") == "tanh" ? "tanh" : "none";
-  op.compute(out, [=](Frame& f) { return at::gelu_backward(f[grad], f[input], approximate); });
+  op.compute(out, [=](Frame& f) { return function(f[grad], f[input], approximate); });
 }
 
 }  // namespace tt::runtime::kernels

@@ -9,6 +9,10 @@ using Tensor = at::Tensor;
 
 Tensor indices(Frame& f, Slot slot) { return f[slot].to(at::kLong); }
 
+// Their names in PyTorch; null where the new values replace the old ones.
+constexpr wire::Named<const char*> scatter_reductions[] = {
+    {"Sum", "sum"}, {"Max", "amax"}, {"Min", "amin"}, {"Prod", "prod"}, {"Invalid", nullptr}};
+
 int64_t checked_dim(OpBuilder& op, Slot slot) {
   const auto rank = static_cast<int64_t>(op.spec(slot).shape.size());
   op.require(rank > 0, "a scalar has no dimension to index");
@@ -25,12 +29,8 @@ void gather(OpBuilder& op) {
 
 void scatter(OpBuilder& op) {
   const Slot source = op.in("input"), index = op.in("index"), update = op.in("source"), out = op.out();
-  const int64_t dim = checked_dim(op, source), type = op.attributes().integer("scatter_reduce_type");
-  const char* reduce = type == 0   ? "sum"
-                       : type == 2 ? "amax"
-                       : type == 3 ? "amin"
-                       : type == 6 ? "prod"
-                                   : nullptr;
+  const int64_t dim = checked_dim(op, source);
+  const char* reduce = op.attributes().choose("scatter_reduce_type", scatter_reductions);
   op.compute(out, [=](Frame& f) {
     const Tensor values = f[update].to(f[source].scalar_type());
     if (!reduce) return at::scatter(f[source], dim, indices(f, index), values);

@@ -106,7 +106,7 @@ void absorb_tail(OpBuilder& op, Product& p) {
   if (tail->other >= 0)
     p.added = tail->other;
   else
-    p.activation = activation_named(tail->type == 8 ? "relu" : "gelu");
+    p.activation = activation_named(tail->activation);
 }
 
 }  // namespace

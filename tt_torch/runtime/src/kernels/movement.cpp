@@ -102,6 +102,8 @@ Ints as_ints(const at::Tensor& tensor) {
 }  // namespace
 
 void slice(OpBuilder& op) {
+  constexpr wire::Named<bool> bounds_are_tensors[] = {{"SliceStaticOp", false}, {"SliceDynamicOp", true}};
+  const bool dynamic = op.attributes().choose("type", bounds_are_tensors);
   const Slot source = op.in("in");
   const auto dims = static_cast<size_t>(rank(op, source));
   const auto params = op.attributes().member("params");
@@ -111,7 +113,7 @@ void slice(OpBuilder& op) {
   op.require(steps.size() == dims, "step");
   for (int64_t step : steps)
     op.require(step != 0 && step < (1 << 30) && step > -(1 << 30), "a step is out of range");
-  if (op.attributes().integer("type") == 1) {
+  if (dynamic) {
     const auto from = params->record("begins"), to = params->record("ends");
     op.require(from && to, "bounds are missing");
     const Slot begins = op.operand(*from), ends = op.operand(*to), out = op.out();

@@ -80,10 +80,11 @@ Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
 }  // namespace
 
 void pool2d(OpBuilder& op) {
+  constexpr wire::Named<bool> takes_maximum[] = {{"AvgPool2d", false}, {"MaxPool2d", true}};
+  const bool max = op.attributes().choose("type", takes_maximum);
   const Slot source = op.in("in"), out = op.out();
   const Pool p = read_pool(op, source);
   check_size(op, p, out);
-  const bool max = op.attributes().integer("type") == 1;
   const auto extra = op.attributes().member("extra_params");
   const bool count_pad = extra && extra->flag("count_include_pad");
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {

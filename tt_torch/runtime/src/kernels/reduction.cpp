@@ -19,29 +19,27 @@ Ints reduced_dims(OpBuilder& op, Slot source) {
   return dims;
 }
 
+using Reduce = Tensor (*)(const Tensor& t, const Ints& dims, bool keep);
+
 // bf16 inputs accumulate in float32.
-Tensor reduce(int64_t type, const Tensor& t, const Ints& dims, bool keep) {
-  switch (type) {
-    case 0:
-      return at::sum(t, dims, keep);
-    case 1:
-      return at::mean(t, dims, keep, at::isFloatingType(t.scalar_type()) ? t.scalar_type() : at::kFloat);
-    case 2:
-      return at::amax(t, dims, keep);
-    default:
-      return at::amin(t, dims, keep);
-  }
-}
+constexpr wire::Named<Reduce> reductions[] = {
+    {"Sum", [](const Tensor& t, const Ints& dims, bool keep) { return at::sum(t, dims, keep); }},
+    {"Mean",
+     [](const Tensor& t, const Ints& dims, bool keep) {
+       return at::mean(t, dims, keep, at::isFloatingType(t.scalar_type()) ? t.scalar_type() : at::kFloat);
+     }},
+    {"Max", [](const Tensor& t, const Ints& dims, bool keep) { return at::amax(t, dims, keep); }},
+    {"Min", [](const Tensor& t, const Ints& dims, bool keep) { return at::amin(t, dims, keep); }},
+};
 
 }  // namespace
 
 void reduction(OpBuilder& op) {
-  const int64_t type = op.attributes().integer("type");
-  op.require(type >= 0 && type <= 3, "unknown reduction");
+  const Reduce reduce = op.attributes().choose("type", reductions);
   const Slot source = op.in("in"), out = op.out();
   const bool keep = op.attributes().flag("keep_dim");
   op.compute(out, [=, dims = reduced_dims(op, source), shape = op.spec(out).shape](Frame& f) {
-    return reduce(type, f[source], dims, keep).reshape(shape);
+    return reduce(f[source], dims, keep).reshape(shape);
   });
 }
 

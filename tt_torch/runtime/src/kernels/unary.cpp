@@ -16,23 +16,66 @@ Tensor& relu6(Tensor& out, const Tensor& a) { return at::clamp_out(out, a, 0, 6)
 Tensor& relu(Tensor& out, const Tensor& a) { return at::clamp_min_out(out, a, 0); }
 Tensor& gelu_exact(Tensor& out, const Tensor& a) { return at::gelu_out(out, a); }
 
-// Indexed by EltwiseUnaryOpType; LeakyRelu (23) has a parameter and is built apart.
-constexpr Write rows[] = {
-    ROW(abs),  ROW(ceil),  ROW(cos),  ROW(floor),       gelu_exact,   is_finite, ROW(logical_not),
-    ROW(neg),  relu,       ROW(sqrt), ROW(rsqrt),       ROW(sigmoid), ROW(sin),  ROW(reciprocal),
-    ROW(sign), ROW(tan),   ROW(tanh), ROW(atan),        ROW(exp),     ROW(erf),  ROW(erfc),
-    ROW(log),  ROW(expm1), nullptr,   ROW(bitwise_not), relu6,        ROW(silu), ROW(hardsigmoid),
-    ROW(mish), ROW(acos),  ROW(asin), ROW(asinh)};
-#undef ROW
+struct UnaryRow {
+  Write write;  // null for LeakyRelu, which has a parameter
+  bool boolean = false;
+};
 
-constexpr int64_t kLeakyRelu = 23, kIsFinite = 5, kLogicalNot = 6;
+// By the names of EltwiseUnaryOpType.
+constexpr wire::Named<UnaryRow> rows[] = {
+    {"Abs", {ROW(abs)}},
+    {"Acos", {ROW(acos)}},
+    {"Asin", {ROW(asin)}},
+    {"Asinh", {ROW(asinh)}},
+    {"Atan", {ROW(atan)}},
+    {"BitwiseNot", {ROW(bitwise_not)}},
+    {"Ceil", {ROW(ceil)}},
+    {"Cos", {ROW(cos)}},
+    {"Erf", {ROW(erf)}},
+    {"Erfc", {ROW(erfc)}},
+    {"Exp", {ROW(exp)}},
+    {"Expm1", {ROW(expm1)}},
+    {"Floor", {ROW(floor)}},
+    {"Gelu", {gelu_exact}},
+    {"Hardsigmoid", {ROW(hardsigmoid)}},
+    {"IsFinite", {is_finite, true}},
+    {"LeakyRelu", {nullptr}},
+    {"Log", {ROW(log)}},
+    {"LogicalNot", {ROW(logical_not), true}},
+    {"Mish", {ROW(mish)}},
+    {"Neg", {ROW(neg)}},
+    {"Reciprocal", {ROW(reciprocal)}},
+    {"Relu", {relu}},
+    {"Relu6", {relu6}},
+    {"Rsqrt", {ROW(rsqrt)}},
+    {"Sigmoid", {ROW(sigmoid)}},
+    {"Sign", {ROW(sign)}},
+    {"Silu", {ROW(silu)}},
+    {"Sin", {ROW(sin)}},
+    {"Sqrt", {ROW(sqrt)}},
+    {"Tan", {ROW(tan)}},
+    {"Tanh", {ROW(tanh)}},
+};
+#undef ROW
 
 double number(const wire::Record& value) {
   const bool integral = std::string_view(value.type_name()).ends_with("IntegralType");
   return integral ? static_cast<double>(value.integer("value")) : value.real("value");
 }
 
-Tensor cube_root(const Tensor& a) { return at::sign(a) * at::pow(at::abs(a), 1.0 / 3.0); }
+void cube_root(OpBuilder& op, Slot source, Slot out) {
+  op.compute(out, [=](Frame& f) { return at::sign(f[source]) * at::pow(at::abs(f[source]), 1.0 / 3.0); });
+}
+
+void log1p(OpBuilder& op, Slot source, Slot out) {
+  op.compute(out, [=](Frame& f) { return at::log1p(f[source]); });
+}
+
+void leaky_relu(OpBuilder& op, Slot source, Slot out) {
+  const auto params = op.attributes().member("params");
+  const double slope = params ? params->real("parameter") : 0.01;
+  op.compute(out, [=](Frame& f) { return at::leaky_relu(f[source], slope); });
+}
 
 void clamp_scalar(OpBuilder& op, Slot source, Slot out) {
   const auto params = op.attributes().member("params");
@@ -54,21 +97,19 @@ void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
   op.compute(out, [=](Frame& f) { return at::minimum(at::maximum(f[source], f[minimum]), f[maximum]); });
 }
 
+// By the names of EltwiseUnaryCompositeOpType.
+constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_rows[] = {
+    {"Cbrt", cube_root}, {"ClampScalar", clamp_scalar}, {"ClampTensor", clamp_tensor}, {"Log1p", log1p}};
+
 }  // namespace
 
 void unary(OpBuilder& op) {
-  const int64_t type = op.attributes().integer("type");
-  op.require(type >= 0 && type < static_cast<int64_t>(std::size(rows)), "unknown function");
+  const UnaryRow& row = op.attributes().choose("type", rows);
   const Slot source = op.in("in"), out = op.out();
   op.require(op.spec(source).shape == op.spec(out).shape, "operand and result differ in shape");
-  if (type == kLeakyRelu) {
-    const auto params = op.attributes().member("params");
-    const double slope = params ? params->real("parameter") : 0.01;
-    return op.compute(out, [=](Frame& f) { return at::leaky_relu(f[source], slope); });
-  }
-  const Write write = rows[type];
-  const bool boolean = type == kIsFinite || type == kLogicalNot;
-  if (boolean || op.spec(source).dtype == op.spec(out).dtype)
+  if (!row.write) return leaky_relu(op, source, out);
+  const Write write = row.write;
+  if (row.boolean || op.spec(source).dtype == op.spec(out).dtype)
     return op.write(out, [=](Frame& f) { write(f[out], f[source]); });
   op.compute(out, [=](Frame& f) {
     Tensor result = at::empty_like(f[source]);
@@ -77,19 +118,9 @@ void unary(OpBuilder& op) {
 }
 
 void unary_composite(OpBuilder& op) {
+  const auto build = op.attributes().choose("type", composite_rows);
   const Slot source = op.in("in"), out = op.out();
-  switch (op.attributes().integer("type")) {
-    case 0:
-      return op.compute(out, [=](Frame& f) { return cube_root(f[source]); });
-    case 1:
-      return clamp_scalar(op, source, out);
-    case 2:
-      return clamp_tensor(op, source, out);
-    case 3:
-      return op.compute(out, [=](Frame& f) { return at::log1p(f[source]); });
-    default:
-      op.invalid("unknown function");
-  }
+  build(op, source, out);
 }
 
 }  // namespace tt::runtime::kernels

@@ -2,6 +2,10 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include <stdexcept>
+
+#include "tt/runtime/error.h"
+
 namespace tt::runtime::wire {
 
 namespace fb = flatbuffers;
@@ -50,6 +54,8 @@ std::vector<Result> read_all(Base element, const uint8_t* vector) {
 
 }  // namespace
 
+int64_t read_integer(Base base, const uint8_t* at) { return read<int64_t>(base, at); }
+
 const Field* Record::find(std::string_view name) const {
   for (const Field& field : type_->all())
     if (name == field.name) return &field;
@@ -75,6 +81,7 @@ bool Record::has(std::string_view name) const { return locate(find(name)) != nul
 
 int64_t Record::integer(std::string_view name) const {
   const Field* field = find(name);
+  if (field && field->is_enum()) throw std::logic_error("an enum read as a number: " + std::string(name));
   const uint8_t* at = locate(field);
   if (!at) return field ? static_cast<int64_t>(field->value) : 0;
   return read<int64_t>(field->base, at);
@@ -93,6 +100,23 @@ std::optional<int64_t> Record::maybe_integer(std::string_view name) const {
 
 std::optional<double> Record::maybe_real(std::string_view name) const {
   return has(name) ? std::optional(real(name)) : std::nullopt;
+}
+
+std::optional<std::string_view> Record::name_in(std::string_view name) const {
+  const Field* field = find(name);
+  if (!field || !field->is_enum()) return std::nullopt;
+  const uint8_t* at = locate(field);
+  if (!at && field->optional) return std::nullopt;
+  const int64_t value = at ? read_integer(field->base, at) : static_cast<int64_t>(field->value);
+  return schema_->enums[field->type].name_of(value);
+}
+
+void Record::unsupported(std::string_view field) const {
+  const auto name = name_in(field);
+  const std::string what =
+      name ? " is " + std::string(*name) + ", which the runtime does not support" : " is missing";
+  throw Error(ErrorKind::UnsupportedBinary,
+              std::string(short_name(type_->name)).append(".").append(field) + what);
 }
 
 std::string Record::text(std::string_view name) const {

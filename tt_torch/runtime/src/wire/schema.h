@@ -1,5 +1,6 @@
-// The wire tables as constant data: which fields a table has, at which slot, of which type.
-// One Schema per schema hash; the arrays are generated from tt_torch/wire/schemas/*.json.
+// The wire tables as constant data: which fields a table has, at which slot, of which type, and what the
+// numbers of enums mean. One Schema per schema hash; the arrays are generated from
+// tt_torch/wire/schemas/*.json.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,11 @@ struct Field {
   uint16_t position;  // field id in a table, byte offset in a struct
   Base base;
   Base element;   // of a vector
-  int16_t type;   // index of the table, struct or union this field refers to, or -1
+  int16_t type;   // index of the table, struct, union or enum this field or its elements are of, or -1
   double value;   // default of a scalar
   bool optional;  // a scalar whose absence means "not given"
+  // A number, or numbers, whose meaning is the schema's to say.
+  bool is_enum() const { return type >= 0 && (base == Base::Vector ? element : base) < Base::String; }
 };
 
 struct Type {
@@ -66,11 +69,29 @@ struct Union {
   }
 };
 
+struct Enumerator {
+  const char* name;
+  int64_t value;
+};
+
+struct Enum {
+  const char* name;
+  std::span<const Enumerator> members;
+  bool is_bit_set;  // any number is legal
+  // Null when no member has this value.
+  const char* name_of(int64_t value) const {
+    for (const Enumerator& member : members)
+      if (member.value == value) return member.name;
+    return nullptr;
+  }
+};
+
 struct Schema {
   const char* hash;
   const char* identifier;
   std::span<const Type> types;
   std::span<const Union> unions;
+  std::span<const Enum> enums;
   uint16_t root;
 };
 
@@ -101,5 +122,8 @@ constexpr size_t size_of(Base base) {
       return 4;  // 32-bit scalars and offsets
   }
 }
+
+// "EltwiseUnaryOp" of "tt.target.ttnn.EltwiseUnaryOp".
+constexpr std::string_view short_name(std::string_view full) { return full.substr(full.rfind('.') + 1); }
 
 }  // namespace tt::runtime::wire

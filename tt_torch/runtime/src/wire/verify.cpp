@@ -74,7 +74,10 @@ class Checker {
 
  private:
   void value(const uint8_t* table, const Type& type, const Field& field, int depth);
-  void vector(const uint8_t* at, const Field& field, int depth);
+  void vector(const uint8_t* at, const Type& owner, const Field& field, int depth);
+  void element(const uint8_t* at, const Type& owner, const Field& field, int depth);
+  void number(const uint8_t* at, Base base, const Type& owner, const Field& field);
+  void structure(const uint8_t* at, const Type& type);
 
   std::span<const uint8_t> file_;
   fb::Verifier verifier_;
@@ -96,10 +99,12 @@ void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int
   const size_t size = inline_struct ? schema_->types[f.type].size : size_of(f.base);
   const size_t align = inline_struct ? schema_->types[f.type].align : size;
   const uint8_t* at = field(table, f.position, f.name, size, align);
-  if (!at || inline_struct || f.base < Base::String) return;
+  if (!at) return;
+  if (inline_struct) return structure(at, schema_->types[f.type]);
+  if (f.base < Base::String) return number(at, f.base, owner, f);
   const uint8_t* pointed = target(at, f.name);
   if (f.base == Base::String) return string(pointed, f.name);
-  if (f.base == Base::Vector) return vector(pointed, f, depth);
+  if (f.base == Base::Vector) return vector(pointed, owner, f, depth);
   if (f.base == Base::Object) return type(pointed, schema_->types[f.type], depth + 1);
   // A union: the tag is the field before. An unknown or missing tag leaves the value unreadable.
   const uint8_t* tag = field(table, static_cast<uint16_t>(f.position - 1), f.name, 1, 1);
@@ -108,7 +113,24 @@ void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int
   type(pointed, schema_->types[member->type], depth + 1);
 }
 
-void Checker::vector(const uint8_t* at, const Field& f, int depth) {
+// An enum's number must be one that the schema has a name for.
+void Checker::number(const uint8_t* at, Base base, const Type& owner, const Field& f) {
+  if (!f.is_enum()) return;
+  const Enum& type = schema_->enums[f.type];
+  const int64_t value = read_integer(base, at);
+  if (!type.is_bit_set && !type.name_of(value))
+    damaged(std::string(short_name(owner.name)) + "." + f.name + " is " + std::to_string(value) + ", and " +
+            std::string(short_name(type.name)) + " of its schema has no such value");
+}
+
+void Checker::structure(const uint8_t* at, const Type& type) {
+  for (const Field& f : type.all()) {
+    const uint8_t* part = at + f.position;
+    f.base == Base::Object ? structure(part, schema_->types[f.type]) : number(part, f.base, type, f);
+  }
+}
+
+void Checker::vector(const uint8_t* at, const Type& owner, const Field& f, int depth) {
   const bool structs = f.element == Base::Object && schema_->types[f.type].is_struct;
   const size_t size = structs ? schema_->types[f.type].size : size_of(f.element);
   const size_t align = structs ? schema_->types[f.type].align : size;
@@ -118,15 +140,19 @@ void Checker::vector(const uint8_t* at, const Field& f, int depth) {
   // flatbuffers' C++ builder, and so tt-mlir, does not align a vector that has no elements.
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
   if (count && (start + 4) % align) damaged(std::string("bad vector ") + f.name);
-  if (structs || f.element < Base::String) return;
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t* slot = at + 4 + 4 * i;
-    // Vectors of unions occur only in user kernels, which have no kernel here; their tags are not followed.
-    if (f.element == Base::Union) continue;
-    const uint8_t* pointed = target(slot, f.name);
-    if (f.element == Base::String) string(pointed, f.name);
-    if (f.element == Base::Object) type(pointed, schema_->types[f.type], depth + 1);
-  }
+  if (f.element < Base::String && !f.is_enum()) return;
+  for (size_t i = 0; i < count; ++i) element(at + 4 + size * i, owner, f, depth);
+}
+
+void Checker::element(const uint8_t* at, const Type& owner, const Field& f, int depth) {
+  // Vectors of unions occur only in user kernels, which have no kernel here; their tags are not followed.
+  if (f.element == Base::Union) return;
+  if (f.element < Base::String) return number(at, f.element, owner, f);
+  if (f.element == Base::Object && schema_->types[f.type].is_struct)
+    return structure(at, schema_->types[f.type]);
+  const uint8_t* pointed = target(at, f.name);
+  if (f.element == Base::String) string(pointed, f.name);
+  if (f.element == Base::Object) type(pointed, schema_->types[f.type], depth + 1);
 }
 
 // Which tt-mlir wrote a file whose schema is unknown, as far as its root can be read without it.

@@ -10,7 +10,7 @@
 
 namespace tt::runtime {
 
-// Values are those of the wire format. From Float64 on, only host buffers have these types.
+// Named as in the wire format (see name() below). From Float64 on, only host buffers have these types.
 enum class DataType : uint8_t {
   Float32,
   Float16,

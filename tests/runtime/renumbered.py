@@ -1,0 +1,78 @@
+"""A schema of our own: the default one with other numbers for the members of its enums and unions.
+
+The encoder finds it in a folder of schemas, and the runtime gets its tables from a library that is compiled here.
+"""
+
+import ctypes
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tt_torch.runtime import _runtime
+from tt_torch.wire import schema as schemas
+
+ROOT = Path(__file__).parents[2] / "tt_torch" / "runtime"
+EMBEDDER = ROOT / "tools" / "embed_schemas.py"
+LIBRARY = Path(_runtime.__file__).with_name("libtt_runtime.so")
+NOVEL = "Novel"  # a member of every enum here, for which nothing in the runtime is named
+ADD = """
+#include "wire/schema.h"
+static const bool added = (tt::runtime::wire::add_schemas(tt::runtime::wire::embedded_schemas()), true);
+"""
+
+
+def renumbered(raw):
+    """The schema `raw` (as its JSON file has it) with every member's number moved on to the next member.
+
+    What is absent in a file means the same as before: the defaults of fields get the new numbers, too.
+    """
+    new = json.loads(json.dumps(raw))
+    for enum in new["enums"].values():
+        if not enum.get("flags"):
+            enum["values"] = moved_on(enum["values"], enum["is_union"])
+    for table, fields in new["tables"].items():
+        for field, old in zip(fields["fields"], raw["tables"][table]["fields"], strict=True):
+            enum = raw["enums"].get(field.get("ref"))
+            if enum and not enum["is_union"] and not enum.get("flags") and field["type"] != "vector":
+                (name,) = (n for n, value in enum["values"].items() if value == old.get("default", 0))
+                field["default"] = new["enums"][field["ref"]]["values"][name]
+    new["schema_hash"] = hashlib.sha256(json.dumps(new).encode()).hexdigest()
+    return new
+
+
+def moved_on(values, is_union):
+    """{"A": 0, "B": 3} as {"A": 3, "B": 4, "Novel": 0}; the member NONE of a union, 0 for all readers, stays."""
+    names = [name for name in values if not is_union or name != "NONE"]
+    numbers = [values[name] for name in names]
+    if not is_union:
+        names.append(NOVEL)
+        numbers.append(max(numbers) + 1)
+    fixed = {"NONE": 0} if is_union else {}
+    return fixed | dict(zip(names, numbers[1:] + numbers[:1], strict=True))
+
+
+def add(folder):
+    """Make the renumbered schema known to this process's runtime and lay it into `folder`, beside the default one."""
+    raw = json.loads(path_of(schemas.DEFAULT).read_text())
+    new = renumbered(raw)
+    file = folder / f"ttnn_{new['schema_hash'][:8]}.json"
+    file.write_text(json.dumps(new))
+    shutil.copy(path_of(schemas.DEFAULT), folder)
+    tables, addition, library = folder / "tables.cpp", folder / "add.cpp", folder / "libtables.so"
+    subprocess.run([sys.executable, EMBEDDER, tables, file], check=True)
+    addition.write_text(ADD)
+    includes = [f"-I{ROOT / name}" for name in ("src", "include")]
+    subprocess.run(
+        ["c++", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", *includes, tables, addition, LIBRARY]
+        + ["-o", library],
+        check=True,
+    )
+    ctypes.CDLL(library)
+    return new["schema_hash"]
+
+
+def path_of(schema_hash):
+    return Path(schemas.__file__).with_name("schemas") / f"ttnn_{schema_hash[:8]}.json"
