@@ -205,6 +205,8 @@ void conv1d(OpBuilder& op) {
 
 void conv3d(OpBuilder& op) {
   const auto& a = op.attributes();
+  constexpr wire::Named<bool> pads_with_zeros[] = {{"zeros", true}, {"replicate", false}};
+  const bool zeros = a.choose("padding_mode", pads_with_zeros);
   const Operands o = read_operands(op);
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
   const Ints p = a.integers("padding");
@@ -213,7 +215,6 @@ void conv3d(OpBuilder& op) {
              "attributes are out of range");
   for (int64_t value : p) op.require(value >= 0 && value <= kMaxPadding, "padding");
   const Ints sides{p[2], p[2], p[1], p[1], p[0], p[0]};
-  const std::string mode = a.text("padding_mode") == "replicate" ? "replicate" : "constant";
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
   const int64_t depth = channels / groups;
   const auto& image = op.spec(o.input).shape;
@@ -225,7 +226,7 @@ void conv3d(OpBuilder& op) {
     const Tensor matrix = f[o.weight].to(o.type);
     const Tensor taps = matrix.reshape({kernel[0], kernel[1], kernel[2], -1, outs}).narrow(3, 0, depth);
     Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
-    x = mode == "constant" ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
+    x = zeros ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
     const Tensor y = at::conv3d(x, taps.permute({4, 3, 0, 1, 2}).contiguous(), bias_of(o, f), stride,
                                 Ints{0, 0, 0}, Ints{1, 1, 1}, groups);
     return y.permute({0, 2, 3, 4, 1}).reshape(o.result);

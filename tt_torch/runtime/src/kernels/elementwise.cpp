@@ -210,7 +210,8 @@ void gelu_backward(OpBuilder& op) {
        }}};
   const auto function = op.attributes().choose("type", functions);
   const Slot grad = op.in("grad"), input = op.in("input"), out = op.out();
-  const std::string approximate = op.attributes().text("approximate") == "tanh" ? "tanh" : "none";
+  constexpr wire::Named<std::string_view> algorithms[] = {{"none", "none"}, {"tanh", "tanh"}};
+  const std::string_view approximate = op.attributes().choose("approximate", algorithms);
   op.compute(out, [=](Frame& f) { return function(f[grad], f[input], approximate); });
 }
 

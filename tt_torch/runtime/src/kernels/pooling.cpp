@@ -118,6 +118,8 @@ void global_avg_pool2d(OpBuilder& op) {
 }
 
 void upsample(OpBuilder& op) {
+  constexpr wire::Named<bool> repeats[] = {{"nearest", true}, {"bilinear", false}};
+  const bool nearest = op.attributes().choose("mode", repeats);
   const Slot source = op.in("in"), out = op.out();
   const auto factor = op.attributes().member("scale_factor");
   op.require(factor && op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
@@ -125,7 +127,6 @@ void upsample(OpBuilder& op) {
   if (!factor->integers("scale").size()) scale = {factor->integer("scale"), factor->integer("scale")};
   op.require(scale.size() == 2 && scale[0] > 0 && scale[1] > 0 && scale[0] < 4096 && scale[1] < 4096,
              "scale_factor");
-  const bool nearest = op.attributes().text("mode") != "bilinear";
   const auto& shape = op.spec(source).shape;
   const Ints size{shape[1] * scale[0], shape[2] * scale[1]};
   op.require(op.spec(out).shape == Ints{shape[0], size[0], size[1], shape[3]}, "the result has another size");

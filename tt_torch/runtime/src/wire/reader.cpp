@@ -12,6 +12,8 @@ namespace fb = flatbuffers;
 
 namespace {
 
+constexpr size_t kShown = 64;  // characters of a text in an error
+
 template <typename Result>
 Result read(Base base, const uint8_t* at) {
   switch (base) {
@@ -103,7 +105,11 @@ std::optional<double> Record::maybe_real(std::string_view name) const {
 }
 
 std::optional<std::string_view> Record::name_in(std::string_view name) const {
-  const Field* field = find(name);
+  const Field* field;
+  if (const uint8_t* at = follow(name, Base::String, &field)) {
+    const auto* text = reinterpret_cast<const fb::String*>(at);
+    return std::string_view(text->c_str(), text->size());
+  }
   if (!field || !field->is_enum()) return std::nullopt;
   const uint8_t* at = locate(field);
   if (!at && field->optional) return std::nullopt;
@@ -114,7 +120,8 @@ std::optional<std::string_view> Record::name_in(std::string_view name) const {
 void Record::unsupported(std::string_view field) const {
   const auto name = name_in(field);
   const std::string what =
-      name ? " is " + std::string(*name) + ", which the runtime does not support" : " is missing";
+      name ? " is " + std::string(name->substr(0, kShown)) + ", which the runtime does not support"
+           : " is missing";
   throw Error(ErrorKind::UnsupportedBinary,
               std::string(short_name(type_->name)).append(".").append(field) + what);
 }

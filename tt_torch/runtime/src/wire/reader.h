@@ -10,7 +10,7 @@
 
 namespace tt::runtime::wire {
 
-// A row of a table that is keyed by names of an enum's members.
+// A row of a table that is keyed by names: of an enum's members, or texts.
 template <typename Value>
 struct Named {
   std::string_view name;
@@ -34,8 +34,8 @@ class Record {
   std::optional<int64_t> maybe_integer(std::string_view field) const;
   std::optional<double> maybe_real(std::string_view field) const;
 
-  // What an enum field says by name: the member that its value has in the schema of this file. An absent enum
-  // has its default. Nothing for a field that is absent and has no default.
+  // What a field says by name: the text of a string, or the member that an enum's value has in the schema of
+  // this file. An absent enum has its default. Nothing for a field that is absent and has no default.
   std::optional<std::string_view> name_in(std::string_view field) const;
   // The value of the row whose name the field says. Throws UnsupportedBinary when there is none.
   template <typename Value, size_t count>
