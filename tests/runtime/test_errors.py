@@ -1,5 +1,7 @@
 """Every way to be wrong has its own exception, and process and device go on working afterwards."""
 
+import itertools
+import struct
 import threading
 import time
 
@@ -9,6 +11,8 @@ from programs import Maker, chain_of_adds
 
 from tt_torch import errors
 from tt_torch.runtime import Binary, Device, Executable, default_device
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 DATA = chain_of_adds(3)
 X, Y = torch.rand(32, 32), torch.rand(32, 32)
@@ -36,6 +40,21 @@ def test_flipped_offset():
     data[4] ^= 0x40
     with pytest.raises(errors.BinaryFormatError):
         Binary(bytes(data))
+
+
+def test_overlapping_vectors():
+    """Many vectors that begin inside one another would each be walked: a small file could cost hours."""
+    chips = [{"supported_data_types": ["Float32", "Float16"] * 40_000}, {"supported_data_types": ["Bool"]}]
+    data = encode({**decode(DATA), "system_desc": {"chip_descs": chips}})
+    assert Binary(data).programs
+    numbers = struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
+    # "Float32", "Float16" are 0 and 1 in 16 bits, hence also 65536: the length of a vector inside the first one.
+    inside = 4 * (numbers.index(80_000) + 1)
+    second = next(i for i, (n, m) in enumerate(itertools.pairwise(numbers)) if n == 1 and m & 0xFFFF == 18)
+    (field,) = (4 * i for i, n in enumerate(numbers) if i + n / 4 == second)
+    damaged = data[:field] + (inside - field).to_bytes(4, "little") + data[field + 4 :]
+    with pytest.raises(errors.BinaryFormatError, match="overlapping vectors at supported_data_types"):
+        Binary(damaged)
 
 
 def test_unknown_schema_names_the_known_ones():

@@ -3,6 +3,8 @@
 // Only what flatbuffers 1.12 has, which is Ubuntu 22.04's.
 #include <flatbuffers/flatbuffers.h>
 
+#include <set>
+#include <tuple>
 #include <unordered_set>
 
 #include "tt/runtime/error.h"
@@ -83,8 +85,10 @@ class Checker {
   fb::Verifier verifier_;
   const Schema* schema_;
   size_t tables_ = 0;
-  // Per type: a table shared by many parents is checked once.
+  // What many parents share is checked once: tables per type, and vectors with what their elements are.
   std::vector<std::unordered_set<const uint8_t*>> seen_;
+  std::set<std::tuple<const uint8_t*, Base, int16_t>> walked_;
+  size_t walked_bytes_ = 0;  // of vectors that were walked: honest ones do not overlap
 };
 
 void Checker::type(const uint8_t* at, const Type& type, int depth) {
@@ -141,6 +145,9 @@ void Checker::vector(const uint8_t* at, const Type& owner, const Field& f, int d
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
   if (count && (start + 4) % align) damaged(std::string("bad vector ") + f.name);
   if (f.element < Base::String && !f.is_enum()) return;
+  if (!walked_.insert({at, f.element, f.type}).second) return;
+  if ((walked_bytes_ += count * size) > file_.size())
+    damaged(std::string("overlapping vectors at ") + f.name);
   for (size_t i = 0; i < count; ++i) element(at + 4 + size * i, owner, f, depth);
 }
 
