@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tt_torch.dynamo.passes.constant_fold import constant_fold
+from tt_torch.dynamo.passes.constant_fold import constant_fold, evaluate
 from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
 from tt_torch.dynamo.passes.use_composites import use_composites
 
@@ -50,6 +50,14 @@ def test_random_numbers_are_not_folded():
     gm = trace(lambda x: x + torch.rand(6), X)
     assert constant_fold(gm, fold=True) == {}
     assert "aten.rand.default" in targets(gm)
+
+
+def test_new_memory_has_zeros_in_every_compilation():
+    gm = trace(lambda x: x + torch.empty(6), X)
+    for _ in range(3):
+        torch.full((6,), 7.0)  # leaves memory that is not zero
+        (folded,) = evaluate(gm, fold=True).values()
+        assert not folded.any()
 
 
 def test_large_constants_are_left_to_the_device():

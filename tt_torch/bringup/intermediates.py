@@ -22,14 +22,13 @@ from torch.fx import Graph, GraphModule, Interpreter
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.files import write
 from tt_torch.wire import locations
 
 # Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
 ROUNDING = 1e-6
-aten = torch.ops.aten
-_VIEWS = (aten.view.default, aten._unsafe_view.default)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Values(Interpreter):
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Runs views as reshapes: passes remove copies before a view, which only tensors with strides need."""
-        return super().call_function(aten.reshape.default if target in _VIEWS else target, args, kwargs)
+        return super().call_function(facts.of_any_strides(target), args, kwargs)
 
 
 def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) -> tuple[list[Row], list[torch.Tensor]]:

@@ -24,18 +24,14 @@ from tt_torch.bringup.stablehlo_ops import cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import computing, form, refused
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import OpByOpError
 from tt_torch.workers.engine import Item, Limits, run
 
 _SAVE_SECONDS = 2.0  # between two versions of the results file
 _WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
-_RANDOM = torch.Tag.nondeterministic_seeded
-_aten = torch.ops.aten
-_NEW_MEMORY = (
-    _aten.empty.memory_format, _aten.empty_like.default, _aten.empty_strided.default, _aten.empty_permuted.default,
-    _aten.new_empty.default, _aten.new_empty_strided.default,
-)  # fmt: skip
 
 _models: dict[Path, OpRecords] = {}  # The models of this process: all graphs of a model share a file.
 
@@ -121,9 +117,10 @@ def _draws(node: Node, op: SingleOp, inputs: Sequence[Any], value: Any) -> bool:
 
     Ops that may be random, such as attention with dropout, are run twice to find out.
     """
-    if node.target in _NEW_MEMORY:
+    known = facts.of(node.target)
+    if Fact.ALLOCATES in known:
         return True
-    if _RANDOM not in node.target.tags:  # type: ignore[union-attr]
+    if Fact.DRAWS not in known:
         return False
     again = zip(op.outputs(value), op.outputs(op.call(inputs)), strict=True)
     return not all(torch.equal(*pair) for pair in again)

@@ -21,21 +21,13 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tt_torch.driver.crossing import move_once
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Runner
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.errors import CompileError, UnsupportedOpError
 
 CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
-aten = torch.ops.aten
-
-# They move no data: at the border of a device subgraph they belong to the host, and alone they are no subgraph.
-VIEWS = [
-    f"torch.ops.aten.{name}"
-    for name in """view.default _unsafe_view.default reshape.default permute.default transpose.int t.default
-    unsqueeze.default squeeze.default squeeze.dim squeeze.dims expand.default slice.Tensor select.int alias.default
-    clone.default detach.default""".split()
-]
 
 
 @dataclass(frozen=True)
@@ -182,7 +174,9 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
     device = {n for n in computing(own.graph) if n.name not in names and tensors(n)}
     device |= {n for n in own.graph.nodes if n.target is operator.getitem and n.args[0] in device}
     support = create_op_support(lambda modules, node: node in device)
-    partitioner = CapabilityBasedPartitioner(own, support, allows_single_node_partition=True, non_compute_ops=VIEWS)
+    # Views move no data: at the border of a device subgraph they belong to the host, and alone they are no subgraph.
+    views = [f"torch.ops.{n.target}" for n in computing(own.graph) if _is_view(n)]
+    partitioner = CapabilityBasedPartitioner(own, support, allows_single_node_partition=True, non_compute_ops=views)
     partitions = partitioner.propose_partitions()
     proposed = [set(p.nodes) for p in partitions]
     partitioner.remove_bookend_non_compute_ops(partitions)
@@ -248,7 +242,7 @@ def _users(node: Node) -> list[Node]:
 
 
 def _is_view(node: Node) -> bool:
-    return f"torch.ops.{node.target}" in VIEWS
+    return facts.is_free(node.target)
 
 
 def _from_host(gm: GraphModule) -> bool:

@@ -13,6 +13,8 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
 from tt_torch.torch_private import dynamo
 
 
@@ -64,4 +66,4 @@ def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
 
 def _ignores_devices(node: Node) -> bool:
     """Whether PyTorch accepts anything of a fake op: convolutions look at their input's device only."""
-    return getattr(node.target, "__name__", "").startswith("conv")
+    return Fact.CONVOLVES in facts.of(facts.called(node))

@@ -12,6 +12,10 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import has_free_symbols
 
+from tt_torch.dynamo import facts
+
+aten = torch.ops.aten
+
 
 @dataclass(frozen=True)
 class View:
@@ -70,7 +74,8 @@ def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any
 
 
 def _strided_views(gm: GraphModule) -> dict[int, View]:
-    strided = [n for n in gm.graph.nodes if _name(n) in ("unfold", "as_strided") and "example_value" in n.meta]
+    copied_views = (aten.unfold, aten.as_strided)
+    strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
     if not strided:
         return {}
     (output,) = gm.graph.find_nodes(op="output")
@@ -98,12 +103,6 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
     memory = x.new_empty(span)
     memory[places.reshape(-1)] = x.reshape(-1)
     return memory.as_strided(shape, strides, offset)
-
-
-def _name(node: Node) -> str:
-    """`unfold` of a method, of a function and of an exported op."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    return name.partition(".")[0]
 
 
 def _storage(value: torch.Tensor) -> int:

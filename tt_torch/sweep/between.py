@@ -8,15 +8,12 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, profile, record_function
 
-_GRAPH = "a compiled graph"
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
 
-# They hand out numbers, memory and views; no value is computed.
-_NO_ARITHMETIC = frozenset(
-    "aten::" + name
-    for name in """item _local_scalar_dense is_nonzero empty empty_strided empty_like new_empty resize_ set_ alias
-    as_strided view reshape _reshape_alias _unsafe_view slice select narrow detach detach_ expand permute transpose t
-    unsqueeze squeeze unbind split lift_fresh to resolve_conj resolve_neg""".split()
-)
+_GRAPH = "a compiled graph"
+# They hand out numbers, memory and views; what copies or computes inside of them is an event of its own.
+_NO_ARITHMETIC = Fact.READS | Fact.ALLOCATES | Fact.VIEW | Fact.RESHAPES
 
 
 def marked(graph: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +36,7 @@ def between_graphs(call: Callable[[], Any]) -> dict[str, int]:
         Counter(
             event.name
             for event in events
-            if event.name.startswith("aten::") and event.name not in _NO_ARITHMETIC
+            if event.name.startswith("aten::") and not facts.named(event.name.removeprefix("aten::")) & _NO_ARITHMETIC
             and not any(graph.start <= event.time_range.start <= graph.end for graph in graphs)
         )
     )  # fmt: skip

@@ -12,6 +12,8 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
 from tt_torch.sweep.compare import Arguments, check_sample
 from tt_torch.workers.engine import Item
 
@@ -20,11 +22,6 @@ DTYPES = ("float32", "bfloat16", "int64", "bool")
 # OpInfo wraps random ops so that each call has the same seed, in a way that Dynamo does not trace.
 # The comparison sets seeds itself, so it needs the op without the wrapper.
 common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
-
-# Their results are uninitialized memory: only shape and dtype can be compared.
-UNINITIALIZED = frozenset(
-    "empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_".split()
-)
 
 
 def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
@@ -45,7 +42,8 @@ def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]
     value = _sample(info, getattr(torch, dtype), sample)
     if value is None:
         return {"verdict": "absent"}
-    return check_sample(_function(info), value, op not in UNINITIALIZED)
+    values = Fact.ALLOCATES not in facts.named(op)  # of what the memory held, only shape and dtype say anything
+    return check_sample(_function(info), value, values)
 
 
 def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:

@@ -12,14 +12,14 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
+
 aten = torch.ops.aten
 
 # A folded tensor travels as an argument of the program, so a large one is better computed on the device.
 LARGEST = 1 << 24  # bytes
-# Results of real ops may have other strides than tracing assumed, so that a view of them is not always possible.
-VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 SMALL = (torch.uint8, torch.int8, torch.int16)
-RANDOM = torch.Tag.nondeterministic_seeded
 
 
 def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
@@ -52,8 +52,11 @@ def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
             if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
                 values[node] = getattr(gm, node.target)
             elif fold and _foldable(node, values):
-                target = torch.reshape if node.target in VIEWS else node.target
+                # Results of real ops may have other strides than tracing assumed, which not every view accepts.
+                target = facts.of_any_strides(node.target)
                 values[node] = target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+                if Fact.ALLOCATES in facts.of(node.target):
+                    values[node].zero_()  # what the memory held would differ from one compilation to the next
     return values
 
 
@@ -62,7 +65,7 @@ def _foldable(node: Node, values: dict[Node, Any]) -> bool:
         return False
     if node.target is operator.getitem:
         return True
-    if not isinstance(node.target, torch._ops.OpOverload) or RANDOM in node.target.tags:
+    if not isinstance(node.target, torch._ops.OpOverload) or Fact.DRAWS in facts.of(node.target):
         return False
     found = node.meta.get("val")
     results = found if isinstance(found, (list, tuple)) else [found]

@@ -5,15 +5,10 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
-aten, prims = torch.ops.aten, torch.ops.prims
-IDENTITIES = {
-    aten.alias.default,
-    aten.clone.default,
-    aten.detach.default,
-    aten.detach_copy.default,
-    aten.lift_fresh_copy.default,
-}
-CASTS = {aten._to_copy.default, prims.convert_element_type.default}
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact
+
+aten = torch.ops.aten
 # Dynamo has established these facts already; on a functional graph they have no other effect.
 ASSERTS = {aten._assert_tensor_metadata.default}
 
@@ -28,6 +23,7 @@ def remove_redundant_casts(graph: Graph) -> None:
 
 
 def _is_identity(node: Node) -> bool:
-    if node.target in IDENTITIES:
+    known = facts.of(node.target)
+    if Fact.COPIES in known:
         return True
-    return node.target in CASTS and node.args[0].meta["val"].dtype == node.meta["val"].dtype
+    return Fact.CASTS in known and node.args[0].meta["val"].dtype == node.meta["val"].dtype

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.matmul import NARROW
+from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.errors import UnsupportedOpError
 
@@ -24,9 +26,6 @@ REFUSED = {
     aten.masked_select.default: "the shape of its result depends on values",
     aten.nonzero.default: "the shape of its result depends on values",
 }
-
-
-AVERAGES = {aten.avg_pool2d.default, aten.avg_pool3d.default, aten._adaptive_avg_pool3d.default}
 
 
 @RULES(aten.index.Tensor)
@@ -70,17 +69,10 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, a["self"], a["self"]))
 
 
-@RULES(
-    aten.full_like.default,
-    aten.zeros_like.default,
-    aten.ones_like.default,
-    aten.new_full.default,
-    aten.new_zeros.default,
-    aten.new_ones.default,
-)
+@RULES(aten.full_like, aten.zeros_like, aten.ones_like, aten.new_full, aten.new_zeros, aten.new_ones)
 def filled(node: Node, a: dict[str, Any]) -> Node | None:
     """Without an input, what is computed of it is folded by us; torch-mlir finds 2.0 > 1 to be false."""
-    number = a["fill_value"] if "fill_value" in a else float("ones" in str(node.target))
+    number = a.get("fill_value", float(facts.packet(node.target) in (aten.ones_like, aten.new_ones)))
     if isinstance(number, Node):
         return None
     found = value(node)
@@ -95,33 +87,10 @@ def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
     return call(node, aten.full.default, a["size"], bool(a["fill_value"]), dtype=torch.bool)
 
 
-REDUCTIONS = [
-    op
-    for name in [
-        "sum",
-        "mean",
-        "amax",
-        "amin",
-        "prod",
-        "logsumexp",
-        "var",
-        "std",
-        "any",
-        "all",
-        "argmax",
-        "argmin",
-        "max",
-        "min",
-    ]
-    for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads())
-    if {"dim", "keepdim"} <= {a.name for a in op._schema.arguments} and not op._schema.is_mutable
-]
-
-
-@RULES(*REDUCTIONS)
+@RULES(Fact.REDUCES)
 def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     """A scalar's reduction over "its" dimension crashes torch-mlir; as a vector of one it does not."""
-    if value(a["self"]).dim() or a["dim"] is None or len(node.target._schema.returns) != 1:
+    if a.get("dim") is None or "keepdim" not in a or value(a["self"]).dim() or len(node.target._schema.returns) != 1:
         return None
     dim = [0] if isinstance(a["dim"], (list, tuple)) else 0  # also for (), which means all
     given = a | {"self": call(node, aten.reshape.default, a["self"], [1]), "keepdim": False, "dim": dim}

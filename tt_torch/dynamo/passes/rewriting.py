@@ -13,31 +13,24 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
+from tt_torch.dynamo.facts import ByOp
+
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
 Rule = Callable[[Node, dict[str, Any]], Node | None]
 
 
-class Rules:
+class Rules(ByOp[Rule]):
     """Rules by the op that they start from, registered where they are written."""
-
-    def __init__(self) -> None:
-        self.rules: dict[Any, Rule] = {}
-
-    def __call__(self, *targets: Any) -> Callable[[Rule], Rule]:
-        def register(function: Rule) -> Rule:
-            self.rules.update(dict.fromkeys(targets, function))
-            return function
-
-        return register
 
     def apply(self, graph: Graph) -> None:
         """Replaces each node that a rule matches. A rule for an op with several results replaces all of them, or the
         first one if nobody reads the others."""
         for node in list(graph.nodes):
-            if node.target not in self.rules:
+            rule = self.get(node.target)
+            if rule is None:
                 continue
             with graph.inserting_before(node):
-                new = self.rules[node.target](node, arguments(node))
+                new = rule(node, arguments(node))
             if new is None:
                 continue
             if isinstance(new.meta["val"], torch.Tensor):
