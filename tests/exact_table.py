@@ -47,6 +47,13 @@ WIDE = [
     Exact("sum beyond 32 bits", lambda x: x.sum(), [of(i64, 2**30, 2**30, 2**30)], "call on the host"),
     Exact("sum of int32 beyond 32 bits", lambda x: x.sum(), [of(i32, 2**30, 2**30, 2**30)], "call on the host"),
     Exact("product beyond 32 bits", lambda x: x * x, [of(i64, 100000, 5)], "call on the host"),
+    Exact("bits of a float", lambda x: x.clamp(0, 9).float().view(i32).to(i64) * 5, [of(i64, 3, -1)], "op on the host"),
+    Exact(
+        "counted places",
+        lambda x: torch.repeat_interleave(x.clamp(0, 1), output_size=70000) * 40000,
+        [torch.ones(70000, dtype=i64)],
+        "op on the host",
+    ),
     Exact("product within", lambda x: x * x, [of(i64, 30000, -5)]),
     Exact("power", lambda x: (x**2, x**3), [of(i64, 1001, -999)]),
     Exact("prod", lambda x: x.prod(), [of(i64, 1000, -999, 3)]),

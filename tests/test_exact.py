@@ -44,6 +44,20 @@ def same(value: torch.Tensor, golden: torch.Tensor) -> None:
     assert torch.equal(value.signbit()[zeros], golden.signbit()[zeros])
 
 
+def test_ops_of_the_user() -> None:
+    """Nothing is known of their values: neither from the name, nor from the dtype of their first result."""
+    with torch.library._scoped_library("tt_torch_exact", "DEF") as library:
+        library.define("clone(Tensor x) -> Tensor")
+        library.define("signs(Tensor x) -> (Tensor, Tensor)")
+        library.impl("clone", lambda x: x * 1000003, "CompositeExplicitAutograd")
+        library.impl("signs", lambda x: (x > 0, x * 1000003), "CompositeExplicitAutograd")
+        ops, x = torch.ops.tt_torch_exact, torch.arange(-5, 15)
+        for function in (lambda x: ops.clone(x.clamp(0, 9)) * 1000, lambda x: ops.signs(x)[1] * 1000):
+            with pytest.warns(HostFallbackWarning, match="32 bits"):
+                got = torch.compile(function, backend=tt_torch.backend)(x)
+            assert torch.equal(got, function(x))
+
+
 def test_one_warning_per_program_names_the_input_and_the_op() -> None:
     run = torch.compile(lambda x, y: y.float() + x * x, backend=tt_torch.backend)
     small, large, y = torch.tensor([3]), torch.tensor([10**6]), torch.tensor([2**20])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -17,9 +17,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit, Raw
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
-from tt_torch.dynamo.passes.rewriting import call, copied, user_line, value
+from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
 from tt_torch.errors import KernelError
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -112,10 +114,10 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
     return [n for n in found if n.op == "call_function" and (has(n) or reads(n))]
 
 
-def _wrap(node: Node, raw: Any) -> None:
+def _wrap(node: Node, raw: Sequence[Interval]) -> None:
     """Wraps int8 and int16 as PyTorch does: the lowest bits count."""
     bits = NARROW.get(value(node).dtype) if isinstance(value(node), torch.Tensor) else None
-    if node.op != "call_function" or bits is None or type(raw) is tuple or raw.within(of_dtype(value(node).dtype)):
+    if node.op != "call_function" or bits is None or len(raw) > 1 or raw[0].within(of_dtype(value(node).dtype)):
         return
     users, half = list(node.users), 1 << (bits - 1)
     with node.graph.inserting_after(node):
@@ -136,26 +138,32 @@ def _wrap(node: Node, raw: Any) -> None:
 
 
 OUT_OF_RANGE = "floats do not fit into the integers that they become, or indices into sizes"
-INDEXED = (aten.index.Tensor, aten.index_put.default, aten._unsafe_index.Tensor)
 
 
-def _checks(gm: GraphModule, analysis: Analysis, raw: Mapping[Node, Any]) -> list[Node]:
+def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
     """Scalars that are true while floats that become integers fit into 32 bits, and while indices of several
     dimensions, which the device looks up as one number, each fit their own."""
     checks = []
     for node in analysis.unknown_casts:
         size = call(node, aten.abs.default, node.args[0])
         checks.append(call(size, aten.lt.Scalar, size, float(2**31)))
-    for node in [n for n in gm.graph.nodes if n.target in INDEXED]:
-        given = [(i, size) for i, size in zip(node.args[1], value(node.args[0]).shape, strict=False) if i is not None]
+    for node in [n for n in gm.graph.nodes if facts.of(n.target) & (Fact.PICKS | Fact.WRITES)]:
+        given = _looked_up(arguments(node))
         for i, size in given if len(given) > 1 else []:
-            if i in raw and not raw[i].within(Interval(-size, size - 1)):
+            if i in raw and not raw[i][0].within(Interval(-size, size - 1)):
                 fits = (call(i, aten.ge.Scalar, i, -size), call(i, aten.lt.Scalar, i, size))
                 checks.append(call(fits[0], aten.logical_and.default, *fits))
     return [call(check, aten.all.default, check) for check in checks]
 
 
-def _add_flag(gm: GraphModule, analysis: Analysis, raw: Mapping[Node, Any]) -> bool:
+def _looked_up(a: dict[str, Any]) -> list[tuple[Node, int]]:
+    """The indices of an op that takes one per dimension, with the sizes of these dimensions."""
+    if not isinstance(a.get("indices"), (list, tuple)):
+        return []
+    return [(i, size) for i, size in zip(a["indices"], value(a["self"]).shape, strict=False) if i is not None]
+
+
+def _add_flag(gm: GraphModule, analysis: Analysis, raw: Raw) -> bool:
     """An output that is true if all checks are. Whether there is one."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     with gm.graph.inserting_before(output):

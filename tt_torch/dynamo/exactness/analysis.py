@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, Interval, held, of_dtype, of_values
 from tt_torch.dynamo.exactness.rules import RULES, Of
+from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import arguments, user_line, value
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten = torch.ops.aten
 DEVICE = Interval(-(2**31), 2**31 - 1)
 WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 32 bits
 NARROW = {torch.int8: 8, torch.int16: 16}  # bits; the device computes them as int32
 INTEGERS = (*WIDE, *NARROW, torch.int32, torch.uint8, torch.uint16)
-CASTS = (aten._to_copy.default, prims.convert_element_type.default)
-SATURATING = ("clamp", "clamp_min", "clamp_max")  # a bound beyond 32 bits is as good as the last of them
+SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)  # a bound beyond 32 bits is as good as the last of them
 LEVELS = [2**n for n in range(31, 2, -1)]
+Raw = Mapping[Node, tuple[Interval, ...]]  # for each result of a node
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,14 @@ class Analysis:
         self.unknown_casts: dict[Node, Interval] = {}
         raw = self.raw(dict.fromkeys(self.inputs, LEVELS[0]))
         for node in self.nodes:
-            if node.target in CASTS and _is_wide(node) and not _is_integer(node.args[0]) and raw[node] == ANYTHING:
+            if _is_cast(node) and _is_wide(node) and not _is_integer(node.args[0]) and raw[node] == (ANYTHING,):
                 self.unknown_casts[node] = DEVICE
         self.given |= self.unknown_casts
 
-    def raw(self, limits: Mapping[Node, int]) -> dict[Node, Any]:
+    def raw(self, limits: Mapping[Node, int]) -> Raw:
         return intervals(self.nodes, self.given | {n: _limited(n, limit) for n, limit in limits.items()})
 
-    def inexact(self, raw: Mapping[Node, Any]) -> dict[Node, str]:
+    def inexact(self, raw: Raw) -> dict[Node, str]:
         reasons = {node: _reason(node, raw) for node in self.nodes if _computes(node)}
         return {node: reason for node, reason in reasons.items() if reason}
 
@@ -112,35 +115,28 @@ def integer_cone(gm: GraphModule) -> list[Node]:
     for node in reversed(gm.graph.nodes):
         if node.op == "output" or "val" not in node.meta:
             continue
-        results = node.meta["val"] if isinstance(node.meta["val"], (list, tuple)) else [node.meta["val"]]
+        results = _results(node)
         if any(isinstance(v, torch.Tensor) and v.dtype in INTEGERS for v in results):
             needed.add(node)
-        read_floats = node.target in CASTS or not _is_integer(node)
-        if node in needed and read_floats and _has_rule(node):
+        read_floats = _is_cast(node) or not _is_integer(node)
+        if node in needed and read_floats and RULES.get(node.target):
             needed.update(n for n in node.all_input_nodes if isinstance(value(n), torch.Tensor))
         if any(_is_integer(n) for n in node.all_input_nodes):
             needed.add(node)
     return [n for n in gm.graph.nodes if n in needed]
 
 
-def _has_rule(node: Node) -> bool:
-    return hasattr(node.target, "_schema") and _name(node) in RULES
+def _is_cast(node: Node) -> bool:
+    return Fact.CASTS in facts.of(node.target)
 
 
-def _name(node: Node) -> str:
-    """An op's name without namespace and overload."""
-    return node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-
-
-def _reason(node: Node, raw: Mapping[Node, Any]) -> str:
+def _reason(node: Node, raw: Raw) -> str:
     """Why the device would not compute a node exactly, "" if it would."""
     for operand in node.all_input_nodes:
-        if _is_wide(operand) and operand in raw and not held(raw[operand], value(operand).dtype).within(DEVICE):
+        if _is_wide(operand) and operand in raw and not held(raw[operand][0], value(operand).dtype).within(DEVICE):
             return "it reads integers of more than 32 bits"
-    found = raw[node] if type(raw[node]) is tuple else (raw[node],)
-    results = node.meta["val"] if isinstance(node.meta["val"], (list, tuple)) else (node.meta["val"],) * len(found)
-    for dtype, interval in zip((v.dtype for v in results if isinstance(v, torch.Tensor)), found, strict=False):
-        if dtype in WIDE and not interval.within(DEVICE):
+    for result, interval in zip(_results(node), raw[node], strict=True):
+        if isinstance(result, torch.Tensor) and result.dtype in WIDE and not interval.within(DEVICE):
             return "its integers may need more than 32 bits"
     if any(_is_integer(n) for n in node.all_input_nodes) and _large_number(node):
         return "it computes with a number of more than 32 bits"
@@ -149,48 +145,53 @@ def _reason(node: Node, raw: Mapping[Node, Any]) -> str:
 
 def _large_number(node: Node) -> bool:
     """Whether an argument that takes part in the arithmetic, other than a size, has more than 32 bits."""
-    if not hasattr(node.target, "_schema") or _name(node) in SATURATING:
+    if not isinstance(node.target, OpOverload) or node.target.overloadpacket in SATURATING:
         return False
     given = zip(node.target._schema.arguments, node.args, strict=False)
-    numbers = [v for s, v in given if "number" in str(s.type) or "Scalar" in str(s.type)]
+    numbers = [v for s, v in given if facts.kind(s.type) is torch.NumberType]
     return any(type(v) is int and not Interval(v, v).within(DEVICE) for v in numbers)
 
 
-def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> dict[Node, Any]:
-    """What each of `nodes` (in graph order, operands included) holds before it is wrapped to its dtype.
+def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> Raw:
+    """What each result of `nodes` (in graph order, operands included) holds before it is wrapped to its dtype.
 
-    Of an op with several results, a tuple. `given` are the ranges of nodes that are known from elsewhere, like those
-    of inputs and constants.
+    `given` are the ranges of nodes that are known from elsewhere, like those of inputs and constants.
     """
-    raw: dict[Node, Any] = {}
+    raw: dict[Node, tuple[Interval, ...]] = {}
 
     def of(x: Any) -> Interval:
         if not isinstance(x, Node):
             return Interval(x, x) if isinstance(x, (int, float)) and math.isfinite(x) else ANYTHING
         if x not in raw:
             return of_dtype(value(x).dtype)
-        return held(raw[x], value(x).dtype)
+        return held(raw[x][0], value(x).dtype)
 
     for node in nodes:
         raw[node] = _of_node(node, given, raw, of)
     return raw
 
 
-def _of_node(node: Node, given: Mapping[Node, Interval], raw: dict[Node, Any], of: Of) -> Any:
+def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tuple[Interval, ...]:
     if node in given:
-        return given[node]
-    own = of_dtype(value(node).dtype) if isinstance(value(node), torch.Tensor) else ANYTHING
-    if node.op != "call_function":
+        return (given[node],)
+    if node.target is operator.getitem and node.args[0] in raw:
+        return (raw[node.args[0]][node.args[1]],)  # type: ignore[index]
+    own = tuple(of_dtype(v.dtype) if isinstance(v, torch.Tensor) else ANYTHING for v in _results(node))
+    rule = RULES.get(node.target)
+    if node.op != "call_function" or rule is None:
         return own
-    if node.target is operator.getitem:
-        found = raw.get(node.args[0])
-        return found[node.args[1]] if type(found) is tuple and node.args[1] < len(found) else found or own
-    known = RULES.get(node.target._schema.name.split("::")[1]) if hasattr(node.target, "_schema") else None
     try:
-        found = known(node, arguments(node), of) if known else own
-        return _rounded(found) if own == ANYTHING and isinstance(found, Interval) else found
+        found = rule(node, arguments(node), of)
+        if not isinstance(found, Interval):
+            return found
+        return (_rounded(found) if own[0] == ANYTHING else found,) * len(own)
     except OverflowError:  # beyond what Python's floats hold
-        return ANYTHING
+        return (ANYTHING,) * len(own)
+
+
+def _results(node: Node) -> Sequence[Any]:
+    found = node.meta["val"]
+    return found if isinstance(found, (list, tuple)) else [found]
 
 
 def _rounded(x: Interval) -> Interval:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -65,7 +65,6 @@ def _as_signed(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.int64)
 
 
-def held(raw: Any, dtype: torch.dtype) -> Interval:
+def held(raw: Interval, dtype: torch.dtype) -> Interval:
     """What a tensor of a dtype holds of these values: what does not fit wraps round."""
-    raw = raw[0] if type(raw) is tuple else raw
     return raw if raw.within(of_dtype(dtype)) or dtype.is_floating_point else of_dtype(dtype)

@@ -8,55 +8,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import torch
 from torch.fx import Node
 
+from tt_torch.dynamo import composites, facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, BIT, ZERO, Interval, hull
+from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import value
 
+aten, prims = torch.ops.aten, torch.ops.prims
 LARGEST_POWER = 128  # exponents above it are not worth a number of so many digits
 
-# A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number.
+# A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number. It
+# gives the interval of every result, or one for each.
 Of = Callable[[Any], Interval]
-Rule = Callable[[Node, dict[str, Any], Of], Any]
-RULES: dict[str, Rule] = {}  # by the op's name without its overload
-
-
-def rule(names: str) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names.split(), function))
-        return function
-
-    return register
-
-
-def _first(a: dict[str, Any]) -> Any:
-    """The tensor that an op works on, whatever its schema calls it."""
-    return next(v for v in a.values() if isinstance(v, Node))
+Rule = Callable[[Node, dict[str, Any], Of], Interval | tuple[Interval, ...]]
+RULES = ByOp[Rule]()
 
 
 def _count(node: Node) -> int:
     return value(node).numel()
 
 
-@rule(
-    "view _unsafe_view reshape permute transpose t expand squeeze unsqueeze slice select clone alias detach contiguous "
-    "_to_copy convert_element_type flip roll gather index index_select _unsafe_index embedding repeat "
-    "repeat_interleave as_strided diagonal unfold lift_fresh_copy narrow unflatten flatten movedim amax amin take "
-    "expand_as view_as positive split split_with_sizes chunk unbind masked_select "
-    "tensor_split channel_shuffle pixel_shuffle rot90"
-)
-def same_values(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """What is moved or picked; conversions to other types are the business of the result's dtype."""
-    found = of(_first(a))
-    return whole_numbers(found) if "float" not in str(value(node).dtype) else found
+# --- elements that stay what they are
 
 
-@rule("ceil floor round trunc")
-def whole(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return whole_numbers(of(a["self"]))
+@RULES(Fact.KEEPS)
+def kept(node: Node, a: dict[str, Any], of: Of) -> Interval | tuple[Interval, ...]:
+    """Elements of one operand or the other; conversions to other types are the business of the result's dtype.
+
+    `torch.where(condition, x, 7)` of x in 0 .. 3 gives 0 .. 7.
+    """
+    known = facts.of(node.target)
+    if a.get("accumulate") or a.get("reduce"):
+        return accumulated(node, a, of)
+    given = [a[name] for name in facts.value_arguments(node.target) if a[name] is not None]
+    operands = [v for item in given for v in (item if isinstance(item, (list, tuple)) else [item])]
+    found = reduce(or_, map(of, operands))
+    found = found | ZERO if Fact.ZEROS in known else found
+    found = whole_numbers(found) if not value(node).is_floating_point() else found
+    if Fact.AND_POSITIONS in known and len(node.target._schema.returns) == 2:
+        return found, Interval(0, max(0, _count(a["self"]) - 1))
+    return found
 
 
 def whole_numbers(x: Interval) -> Interval:
@@ -64,63 +61,38 @@ def whole_numbers(x: Interval) -> Interval:
     return Interval(math.floor(x.low), math.ceil(x.high)) if math.isfinite(x.high - x.low) else x
 
 
-OPERANDS = ("self", "input", "other", "src", "source", "value", "values", "tensors", "fill")
+@RULES(aten.ceil, aten.floor, aten.round, aten.trunc)
+def whole(node: Node, a: dict[str, Any], of: Of) -> Interval:
+    return whole_numbers(of(a["self"]))
 
 
-@rule(
-    "cat stack where masked_fill scatter index_put select_scatter slice_scatter copy index_copy index_fill put pad "
-    "masked_scatter constant_pad_nd tril triu diag_embed im2col _unsafe_index_put diagonal_scatter "
-    "_unsafe_masked_index _unsafe_masked_index_put_accumulate"
-)
-def any_of(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """Elements of one operand or the other, and zero where there is but one."""
-    if a.get("accumulate") or "accumulate" in str(node.target):
-        return accumulated(node, a, of)
-    given = [a[name] for name in OPERANDS if a.get(name) is not None]
-    operands = [v for item in given for v in (item if isinstance(item, (list, tuple)) else [item])]
-    found = ZERO if len(given) == 1 and "tensors" not in a else of(operands[0])
-    for operand in operands:
-        found |= of(operand)
-    return found
-
-
-@rule("sort topk kthvalue median mode cummax cummin max min nanmedian max_pool2d_with_indices max_pool3d_with_indices "
-      "adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d aminmax")  # fmt: skip
-def values_and_places(node: Node, a: dict[str, Any], of: Of) -> Any:
-    """The values of the operand, and where they were."""
-    if len(node.target._schema.returns) == 1:  # type: ignore[union-attr]
-        return of(_first(a)) if a.get("other") is None else of(a["self"]) | of(a["other"])
-    places = Interval(0, max(0, _count(_first(a)) - 1))
-    return (of(_first(a)), of(_first(a)) if "aminmax" in str(node.target) else places)
-
-
-@rule("argmax argmin argsort nonzero count_nonzero bucketize searchsorted nonzero_static bincount multinomial")
+@RULES(Fact.POSITIONS)
 def places(node: Node, a: dict[str, Any], of: Of) -> Interval:
+    if value(node).is_floating_point():
+        return ANYTHING  # `bincount` of weights is their sum
     return Interval(-1, max(_count(n) for n in node.all_input_nodes))
 
 
-@rule("full full_like new_full scalar_tensor fill")
+# --- new tensors
+
+
+@RULES(Fact.FILLS, Fact.ALLOCATES, aten.eye)
 def filled(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return of(next(a[name] for name in ("fill_value", "value", "s") if name in a))
+    """One number, or zeros and ones. What is empty may hold anything, so also these."""
+    return next((of(a[name]) for name in ("fill_value", "value", "s") if name in a), BIT)
 
 
-@rule("zeros zeros_like new_zeros ones ones_like new_ones eye empty empty_like new_empty")
-def bits(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """What is empty may hold anything, so also this."""
-    return BIT
-
-
-@rule("arange")
+@RULES(aten.arange)
 def sequence(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return hull(a.get("start") or 0, a["end"])
 
 
-@rule("iota")
+@RULES(prims.iota)
 def iota(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return hull(a["start"], a["start"] + a["step"] * a["length"])
 
 
-@rule("randint randint_like")
+@RULES(aten.randint, aten.randint_like)
 def random(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return hull(a.get("low") or 0, a["high"] - 1)
 
@@ -128,32 +100,32 @@ def random(node: Node, a: dict[str, Any], of: Of) -> Interval:
 # --- arithmetic
 
 
-@rule("add")
+@RULES(aten.add)
 def add(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(a["self"]).plus(of(a["other"]).times(of(a["alpha"])))
 
 
-@rule("sub")
+@RULES(aten.sub)
 def subtract(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(a["self"]).plus(-of(a["other"]).times(of(a["alpha"])))
 
 
-@rule("rsub")
+@RULES(aten.rsub)
 def subtract_from(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(a["other"]).plus(-of(a["self"]).times(of(a["alpha"])))
 
 
-@rule("mul")
+@RULES(aten.mul)
 def multiply(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(a["self"]).times(of(a["other"]))
 
 
-@rule("square")
+@RULES(aten.square)
 def square(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return _power(of(a["self"]), 2)
 
 
-@rule("pow")
+@RULES(aten.pow)
 def power(node: Node, a: dict[str, Any], of: Of) -> Interval:
     exponent = a.get("exponent")
     if isinstance(exponent, int) and 0 <= exponent <= LARGEST_POWER:
@@ -168,29 +140,29 @@ def _power(base: Interval, exponent: int) -> Interval:
     return hull(base.low**exponent, base.high**exponent, 0 if base.low <= 0 <= base.high else base.low**exponent)
 
 
-@rule("neg")
+@RULES(aten.neg)
 def negate(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return -of(a["self"])
 
 
-@rule("abs")
+@RULES(aten.abs)
 def absolute(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
 
-@rule("relu relu6 hardtanh")
+@RULES(aten.relu, aten.relu6, aten.hardtanh)
 def positive(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return hull(max(x.low, min(0, a.get("min_val") or 0)), max(x.high, 0)) if math.isfinite(x.high - x.low) else x
 
 
-@rule("sign sgn")
+@RULES(aten.sign, aten.sgn)
 def sign(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(-1, 1)
 
 
-@rule("clamp clamp_min clamp_max clip")
+@RULES(aten.clamp, aten.clamp_min, aten.clamp_max, aten.clip)
 def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     if value(node).dtype.is_floating_point and x == ANYTHING:
@@ -203,14 +175,14 @@ def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(low, high)
 
 
-@rule("maximum minimum fmax fmin")
+@RULES(aten.maximum, aten.minimum, aten.fmax, aten.fmin)
 def extreme(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
-    choose = max if "max" in str(node.target) else min
+    choose = max if facts.packet(node.target) in (aten.maximum, aten.fmax) else min
     return ANYTHING if ANYTHING in (x, y) else Interval(choose(x.low, y.low), choose(x.high, y.high))
 
 
-@rule("div floor_divide true_divide")
+@RULES(aten.div, aten.floor_divide, aten.true_divide)
 def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
     """Largest where the divisor is nearest to zero, on either side; rounded either way."""
     x, y = of(a["self"]), of(a["other"])
@@ -223,13 +195,15 @@ def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return whole_numbers(hull(*(v / d for v in x for d in near)))
 
 
-@rule("remainder fmod")
+@RULES(aten.remainder, aten.fmod)
 def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     if ANYTHING in (x, y) or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
         return ANYTHING
     size = max(abs(v) for v in y)
-    signs = y if "remainder" in str(node.target) else x  # the sign is that of the divisor, or of the dividend
+    signs = (
+        y if facts.packet(node.target) is aten.remainder else x
+    )  # the sign is that of the divisor, or of the dividend
     return Interval(-size if signs.low < 0 else 0, size if signs.high > 0 else 0)
 
 
@@ -242,34 +216,34 @@ def _mask(*operands: Interval) -> int:
     return 2 ** size.bit_length() - 1
 
 
-@rule("bitwise_and __and__ bitwise_or __or__ bitwise_xor __xor__")
+@RULES(aten.bitwise_and, aten.__and__, aten.bitwise_or, aten.__or__, aten.bitwise_xor, aten.__xor__)
 def bitwise(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
-    if "and" in str(node.target) and max(x.low, y.low) >= 0:
+    if facts.packet(node.target) in (aten.bitwise_and, aten.__and__) and max(x.low, y.low) >= 0:
         return Interval(0, min(v.high for v in (x, y) if v.low >= 0))
     return Interval(0 if min(x.low, y.low) >= 0 else -_mask(x, y) - 1, _mask(x, y))
 
 
-@rule("bitwise_not")
+@RULES(aten.bitwise_not)
 def invert(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return BIT if value(node).dtype is torch.bool else Interval(-x.high - 1, -x.low - 1)
 
 
-@rule("__lshift__ bitwise_left_shift")
+@RULES(aten.__lshift__, aten.bitwise_left_shift)
 def shift_left(node: Node, a: dict[str, Any], of: Of) -> Interval:
     """By a negative number of bits, all are shifted out."""
     most = of(a["other"]).high
     return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
 
-@rule("__rshift__ bitwise_right_shift")
+@RULES(aten.__rshift__, aten.bitwise_right_shift)
 def shift_right(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return Interval(min(x.low, 0), max(x.high, 0))
 
 
-@rule("logical_right_shift")
+@RULES(composites.logical_right_shift)
 def shift_in_zeros(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(0, 2 ** (32 - a["bits"]) - 1)
 
@@ -290,12 +264,12 @@ def _together(node: Node, a: dict[str, Any]) -> int:
     return x.numel() // max(1, _count(node))
 
 
-@rule("sum cumsum")
+@RULES(aten.sum, aten.cumsum)
 def total(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return _many(of(a["self"]), _together(node, a))
 
 
-@rule("prod cumprod")
+@RULES(aten.prod, aten.cumprod)
 def product(node: Node, a: dict[str, Any], of: Of) -> Interval:
     size, count = max(abs(v) for v in of(a["self"])), _together(node, a)
     if size <= 1:
@@ -303,30 +277,30 @@ def product(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(-(size**count), size**count) | BIT if count <= LARGEST_POWER and size < math.inf else ANYTHING
 
 
-@rule("mm bmm dot mv matmul")
+@RULES(aten.mm, aten.bmm, aten.dot, aten.mv, aten.matmul)
 def matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
     left, right = node.all_input_nodes[0], node.all_input_nodes[-1]
     return _many(of(left).times(of(right)), value(left).shape[-1])
 
 
-@rule("addmm baddbmm addmv addbmm")
+@RULES(aten.addmm, aten.baddbmm, aten.addmv, aten.addbmm)
 def add_matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
     first, left, right = (v for v in a.values() if isinstance(v, Node))
     product = _many(of(left).times(of(right)), value(left).shape[-1] * max(1, value(left).shape[0]))
     return of(first).times(of(a["beta"])).plus(product.times(of(a["alpha"])))
 
 
-@rule("scatter_add index_add scatter_reduce")
+@RULES(aten.scatter_add, aten.index_add, aten.scatter_reduce, aten._unsafe_masked_index_put_accumulate)
 def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
     """Each element may receive all of the source, or the largest or smallest of it."""
+    if a.get("reduce") not in (None, "sum", "amax", "amin"):
+        return ANYTHING
     source = next(a[name] for name in ("src", "source", "values") if name in a)
     if a.get("reduce") in ("amax", "amin"):
         return of(a["self"]) | of(source)
-    if a.get("reduce") not in (None, "sum"):
-        return ANYTHING
     return of(a["self"]).plus(_many(of(source).times(of(a.get("alpha", 1))), _count(source)))
 
 
-@rule("sigmoid softmax _softmax tanh sin cos erf")
+@RULES(aten.sigmoid, aten.softmax, aten._softmax, aten.tanh, aten.sin, aten.cos, aten.erf)
 def unit(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return Interval(-1, 1) if math.isfinite(sum(map(abs, of(_first(a))))) else ANYTHING
+    return Interval(-1, 1) if math.isfinite(sum(map(abs, of(node.all_input_nodes[0])))) else ANYTHING
