@@ -57,6 +57,7 @@ RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
     "attention by hand": attention_by_hand,
     "flattened": lambda x: (x.flatten(0, 1) * 2, x.flatten(0, 1).sum(0), x.flatten(), x.flatten(1)),
     "positions": lambda x: (x + torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1]), x.cumsum(1)),
+    "scans": lambda x: (x.cumsum(1), x.cumprod(1), x.cumprod(-1)),
     "picked": lambda x: (x[:, -1], x[:, 0], x[:, -2] + x[:, 1], x[..., 3:5]),
     "size as a number": lambda x: (x * x.shape[1], x.sum(1) / (2 * x.shape[1] + 1)),
     "joined": lambda x: (torch.cat([x, x], -1), torch.stack([x, -x]), x.chunk(2, -1)),

@@ -16,12 +16,14 @@ import sympy
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
-from tt_torch.dynamo.buckets.registry import Tags, rule_of
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.buckets.registry import RULES, Tags
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import BucketError
 
 # What dimensions of several sizes are made of, by their size; None where two have the same size and differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
+NO_RULE = "it has no rule that keeps padding out"
 SIZES = ("end", "length")  # of a sequence: numbers by their type, but the sizes of the result
 
 
@@ -62,9 +64,9 @@ class Padding(Interpreter):
             return super().run_node(n)
         if not isinstance(n.target, torch._ops.OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
             return super().run_node(n)  # arithmetic on sizes
-        rule = rule_of(n.target)
+        rule = RULES.get(n.target)
         if rule is None:
-            raise self.refused(n, "it has no rule that keeps padding out")
+            raise self.refused(n, NO_RULE)
         nodes = arguments(n)
         given = {s.name: self._argument(n, s, nodes[s.name]) for s in n.target._schema.arguments}
         result, self.tags[n] = rule(self, n, given)
@@ -74,9 +76,9 @@ class Padding(Interpreter):
         """A value for an argument; where arithmetic reads a size, the real one, which only the call knows."""
         symbolic = isinstance(given, Node) and isinstance(given.meta.get("val"), torch.SymInt)
         expr = given.meta["val"].node.expr.xreplace(self._fixed) if symbolic else sympy.Integer(0)
-        if schema.name in SIZES or "int" in str(schema.type) or not expr.free_symbols:
+        if schema.name in SIZES or facts.kind(schema.type) is torch.IntType or not expr.free_symbols:
             return self.map_nodes_to_values(given, n)
-        takes_tensor = str(schema.type) == "Tensor" or n.target is torch.ops.aten.scalar_tensor.default
+        takes_tensor = facts.kind(schema.type) is torch.TensorType or n.target is torch.ops.aten.scalar_tensor.default
         takes_tensor |= schema.name == "other" and "Tensor" in n.target.overloadpacket.overloads()
         if not takes_tensor or not expr.is_polynomial():
             raise self.refused(n, "it computes with the size itself")

@@ -10,11 +10,13 @@ import sympy
 import torch
 from torch.fx import Node
 
-from tt_torch.dynamo.buckets.padding import Padding
-from tt_torch.dynamo.buckets.registry import POINTWISE, RULES, Tags, rule
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.buckets.padding import NO_RULE, Padding
+from tt_torch.dynamo.buckets.registry import RULES, Tags
+from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten = torch.ops.aten
 
 
 def run(node: Node, a: dict[str, Any]) -> Any:
@@ -40,14 +42,10 @@ def _source(node: Node) -> Node:
     return _operands(node)[0]
 
 
-@rule("clone _to_copy convert_element_type alias detach full_like zeros_like ones_like empty_like where masked_fill "
-      "tril triu copy nan_to_num fill")  # fmt: skip
-def pointwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+@RULES(Fact.ELEMENTWISE)
+def elementwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     result = run(node, a)
     return result, _broadcast(p, node, _operands(node), result.dim())
-
-
-RULES[POINTWISE] = pointwise
 
 
 def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> Tags:
@@ -67,7 +65,7 @@ def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> T
 # --- shapes
 
 
-@rule("view _unsafe_view reshape")
+@RULES(Fact.RESHAPES, aten.view.dtype)
 def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """Each symbol keeps its step in memory, or the elements would change places."""
     result = run(node, a)
@@ -90,18 +88,18 @@ def _steps(shape: Sequence[int], tags: Tags) -> Any:
         yield from ((s, inner * math.prod(shape[dim + 1 :])) for s, inner in symbols.items())
 
 
-@rule("split split_with_sizes unbind roll")
+@RULES(aten.split, aten.split_with_sizes, aten.unbind, aten.roll)
 def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own = p.of(_source(node))
     taken = _dims(a.get("dim", a.get("dims")), len(own))
     if any(own[d] for d in taken):
         raise p.refused(node, "it picks or moves positions of a padded dimension")
     result = run(node, a)
-    tags = tuple(t for d, t in enumerate(own) if "unbind" not in str(node.target) or d != taken[0])
+    tags = tuple(t for d, t in enumerate(own) if facts.packet(node.target) is not aten.unbind or d != taken[0])
     return result, tags if isinstance(result, torch.Tensor) else [tags] * len(result)
 
 
-@rule("select")
+@RULES(aten.select)
 def select(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """A position from the front, or one from the real end."""
     own = p.of(_source(node))
@@ -121,34 +119,47 @@ def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
     return any(inner == 1 and size == p.sizes[s] for s, inner in tags.items())
 
 
-@rule("permute transpose t unsqueeze squeeze expand")
-def moved(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    own, name = p.of(_source(node)), node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-    return run(node, a), _moved(p, node, a, name, own)
+@RULES(aten.expand)
+def expand(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    new, own, shape = p.of_shape(node), p.of(_source(node)), p.shape(_source(node))
+    lead = len(new) - len(own)
+    tags = (own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
+    return run(node, a), tuple(tags)
 
 
-def _moved(p: Padding, node: Node, a: dict[str, Any], name: str, own: Tags) -> Tags:
-    rank = len(own)
-    if name == "expand":
-        new, shape = p.of_shape(node), p.shape(_source(node))
-        lead = len(new) - rank
-        return tuple(own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
-    if name == "unsqueeze":
-        at = a["dim"] % (rank + 1)
-        return (*own[:at], {}, *own[at:])
-    if name == "squeeze":
-        gone = [d for d in _dims(a.get("dim"), rank) if p.shape(_source(node))[d] == 1]
-        return tuple(tags for d, tags in enumerate(own) if d not in gone)
-    if name == "t":
-        return own[::-1]
-    order = list(range(rank))
-    if name == "transpose":
-        i, j = a["dim0"] % rank, a["dim1"] % rank
-        order[i], order[j] = j, i
-    return tuple(own[d] for d in (a["dims"] if name == "permute" else order))
+@RULES(aten.unsqueeze)
+def unsqueeze(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own = p.of(_source(node))
+    at = a["dim"] % (len(own) + 1)
+    return run(node, a), (*own[:at], {}, *own[at:])
 
 
-@rule("slice")
+@RULES(aten.squeeze)
+def squeeze(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own, shape = p.of(_source(node)), p.shape(_source(node))
+    gone = [d for d in _dims(a.get("dim"), len(own)) if shape[d] == 1]
+    return run(node, a), tuple(tags for d, tags in enumerate(own) if d not in gone)
+
+
+@RULES(aten.t)
+def t(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    return run(node, a), p.of(_source(node))[::-1]
+
+
+@RULES(aten.transpose)
+def transpose(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    tags, i, j = list(p.of(_source(node))), a["dim0"], a["dim1"]
+    tags[i], tags[j] = tags[j], tags[i]
+    return run(node, a), tuple(tags)
+
+
+@RULES(aten.permute)
+def permute(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    own = p.of(_source(node))
+    return run(node, a), tuple(own[d] for d in a["dims"])
+
+
+@RULES(aten.slice)
 def slice_(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
     new = p.of_shape(node)[dim]
@@ -162,17 +173,17 @@ def slice_(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return result, tuple(new if d == dim and not own[dim] else tags for d, tags in enumerate(own))
 
 
-@rule("cat stack")
+@RULES(aten.cat, aten.stack)
 def joined(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     result, tags = run(node, a), p.of(_operands(node)[0])
     dim = a["dim"] % result.dim()
-    stacked = "stack" in str(node.target)
+    stacked = facts.packet(node.target) is aten.stack
     if any(p.of(n) != tags for n in _operands(node)) or (not stacked and tags[dim]):
         raise p.refused(node, "it joins padded dimensions")
     return result, (*tags[:dim], {}, *tags[dim:]) if stacked else tags
 
 
-@rule("arange full zeros ones empty new_zeros new_ones new_full new_empty iota eye")
+@RULES(Fact.CREATES)
 def created(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     for size in node.meta["val"].shape:
         expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
@@ -184,48 +195,39 @@ def created(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return run(node, a), p.of_shape(node)
 
 
-@rule("scalar_tensor")
+@RULES(aten.scalar_tensor)
 def scalar(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return torch.as_tensor(a["s"]).to(node.meta["val"].dtype), ()
 
 
-# --- reductions: neutral values by the ends of the dtype
+# --- reductions
 
-NEUTRAL = {
-    "sum": 0,
-    "prod": 1,
-    "any": 0,
-    "all": 1,
-    "amax": -1,
-    "amin": 1,
-    "argmax": -1,
-    "argmin": 1,
-    "max": -1,
-    "min": 1,
-}
-NEUTRAL |= {"logsumexp": -1, "mean": 0, "count_nonzero": 0}
+# What changes nothing: a number, or an end of the dtype's range.
+NEUTRAL = {aten.sum: 0, aten.mean: 0, aten.count_nonzero: 0, aten.any: 0, aten.all: 1, aten.prod: 1}
+LOWEST = {aten.amax, aten.argmax, aten.max, aten.logsumexp}
+HIGHEST = {aten.amin, aten.argmin, aten.min}
 
 
-def _neutral(name: str, dtype: torch.dtype) -> float:
-    if name in ("sum", "prod", "any", "all", "mean", "count_nonzero"):
-        return NEUTRAL[name]
+def _neutral(op: Any, dtype: torch.dtype) -> float:
+    if op in NEUTRAL:
+        return NEUTRAL[op]
     if dtype.is_floating_point:
-        return NEUTRAL[name] * math.inf
+        return math.inf if op in HIGHEST else -math.inf
     if dtype is torch.bool:
-        return NEUTRAL[name] > 0
-    return torch.iinfo(dtype).max if NEUTRAL[name] > 0 else torch.iinfo(dtype).min
+        return op in HIGHEST
+    return torch.iinfo(dtype).max if op in HIGHEST else torch.iinfo(dtype).min
 
 
-@rule(" ".join(NEUTRAL))
+@RULES(Fact.REDUCES)
 def reduction(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    own, name = p.of(_source(node)), node.target._schema.name.split("::")[1]  # type: ignore[union-attr]
-    if a.get("other") is not None:
-        return pointwise(p, node, a)
+    own, op = p.of(_source(node)), facts.packet(node.target)
+    if op not in {*NEUTRAL, *LOWEST, *HIGHEST}:
+        raise p.refused(node, NO_RULE)
     dims = _dims(a.get("dim"), len(own))
-    if name.startswith("arg") and a["dim"] is None and any(own):
+    if op in (aten.argmax, aten.argmin) and a["dim"] is None and any(own):
         raise p.refused(node, "it gives a position among all elements")
-    masked = p.masked(a["self"], own, dims, _neutral(name, a["self"].dtype))
-    if name == "mean" and any(own[d] for d in dims):
+    masked = p.masked(a["self"], own, dims, _neutral(op, a["self"].dtype))
+    if op is aten.mean and any(own[d] for d in dims):
         total = torch.sum(masked, dims, a.get("keepdim", False), dtype=a.get("dtype"))
         result = total / p.count(a["self"].shape, own, dims)
         result = result.to(total.dtype)
@@ -236,18 +238,18 @@ def reduction(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return result, tags if isinstance(result, torch.Tensor) else [tags] * len(result)
 
 
-@rule("_softmax _log_softmax")
+@RULES(aten._softmax, aten._log_softmax)
 def softmax(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own = p.of(_source(node))
     return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own
 
 
-@rule("cumsum cumprod cummax logcumsumexp sort topk")
+@RULES(Fact.SCANS, Fact.SORTS)
 def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """Padding comes last in a scan; an ordering would mix it in."""
     own = p.of(_source(node))
     dim = a["dim"] % len(own)
-    if own[dim] and not ("cum" in str(node.target) and plain(p, a["self"].shape[dim], own[dim])):
+    if own[dim] and not (Fact.SCANS in facts.of(node.target) and plain(p, a["self"].shape[dim], own[dim])):
         raise p.refused(node, "it works along a padded dimension")
     result = run(node, a)
     return result, own if isinstance(result, torch.Tensor) else [own] * len(result)
@@ -256,7 +258,7 @@ def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 # --- matrix products
 
 
-@rule("mm bmm addmm baddbmm mv dot")
+@RULES(aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot)
 def matmul(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("self", "mat2")
     names = names if names[1] in a else ("self", "vec" if "vec" in a else "tensor")
@@ -272,7 +274,7 @@ def matmul(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return run(node, a | masked), (*left[:-1], *right[inner + 1 :])
 
 
-@rule("_scaled_dot_product_flash_attention_for_cpu")
+@RULES(aten._scaled_dot_product_flash_attention_for_cpu)
 def attention(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     query, key, content = (p.of(n) for n in node.args[:3])
     if query[3] or key[3] or content[3] or key != content or query[:2] != key[:2]:
@@ -303,25 +305,26 @@ def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
 # --- look-ups: positions in the padding become 0, which is always there
 
 
-@rule("embedding")
+@RULES(aten.embedding)
 def embedding(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     weight, indices = (p.of(n) for n in node.args[:2])
     places = p.masked(a["indices"], indices, range(len(indices)), 0)
     return run(node, a | {"indices": places}), (*indices, *weight[1:])
 
 
-@rule("gather index_select")
+@RULES(aten.gather, aten.index_select)
 def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
-    if "select" not in str(node.target) and own[:dim] + own[dim + 1 :] != index[:dim] + index[dim + 1 :]:
+    selects = facts.packet(node.target) is aten.index_select
+    if not selects and own[:dim] + own[dim + 1 :] != index[:dim] + index[dim + 1 :]:
         raise p.refused(node, "its operands are padded differently")
     places = p.masked(a["index"], index, range(len(index)), 0)
-    tags = (*own[:dim], *index, *own[dim + 1 :]) if "select" in str(node.target) else index
+    tags = (*own[:dim], *index, *own[dim + 1 :]) if selects else index
     return run(node, a | {"index": places}), tags
 
 
-@rule("index _unsafe_index")
+@RULES(aten.index, aten._unsafe_index)
 def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}  # type: ignore
     if any(a["indices"][d].dtype is torch.bool for d in given):
@@ -343,10 +346,10 @@ def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 # --- ops that work on each element of some dimensions alone
 
 
-def _independent(names: str, mixed: Any) -> None:
-    """Ops of `names`, which mix along the dimensions that `mixed` gives for arguments and rank."""
+def _independent(mixed: Any, *ops: Any) -> None:
+    """Ops that mix along the dimensions that `mixed` gives for arguments and rank."""
 
-    @rule(names)
+    @RULES(*ops)
     def alone(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
         own = p.of(node.args[0])
         if any(own[d] for d in mixed(a, len(own))) or any(any(p.of(n)) for n in _operands(node)[1:]):
@@ -355,12 +358,19 @@ def _independent(names: str, mixed: Any) -> None:
         return result, own if isinstance(result, torch.Tensor) else [own] * len(result)
 
 
-_independent("native_layer_norm _fused_rms_norm", lambda a, rank: range(rank - len(a["normalized_shape"]), rank))
-_independent("native_group_norm convolution", lambda a, rank: range(1, rank))
-_independent("_native_batch_norm_legit_no_training", lambda a, rank: [1])
 _independent(
-    "max_pool2d_with_indices avg_pool2d _adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d reflection_pad2d",
-    lambda a, rank: range(rank - 2, rank),
+    lambda a, rank: range(rank - len(a["normalized_shape"]), rank), aten.native_layer_norm, aten._fused_rms_norm
 )
-_independent("constant_pad_nd", lambda a, rank: [rank - 1 - i // 2 for i, n in enumerate(a["pad"]) if n])
-_independent("native_dropout", lambda a, rank: range(rank))
+_independent(lambda a, rank: range(1, rank), aten.native_group_norm, aten.convolution)
+_independent(lambda a, rank: [1], aten._native_batch_norm_legit_no_training)
+_independent(
+    lambda a, rank: range(rank - 2, rank),
+    aten.max_pool2d_with_indices,
+    aten.avg_pool2d,
+    aten._adaptive_avg_pool2d,
+    aten.upsample_nearest2d,
+    aten.upsample_bilinear2d,
+    aten.reflection_pad2d,
+)
+_independent(lambda a, rank: [rank - 1 - i // 2 for i, n in enumerate(a["pad"]) if n], aten.constant_pad_nd)
+_independent(lambda a, rank: range(rank), aten.native_dropout)

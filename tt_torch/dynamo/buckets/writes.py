@@ -8,11 +8,13 @@ import torch
 from torch.fx import Node
 
 from tt_torch.dynamo.buckets.padding import Padding
-from tt_torch.dynamo.buckets.registry import rule
+from tt_torch.dynamo.buckets.registry import RULES
 from tt_torch.dynamo.buckets.rules import plain, run
 
+aten = torch.ops.aten
 
-@rule("flip")
+
+@RULES(aten.flip)
 def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """The real elements turn among themselves; what lands in the padding is any of them."""
     x, own = a["self"], p.of(node.args[0])
@@ -28,7 +30,7 @@ def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return x, own
 
 
-@rule("index_put _unsafe_index_put")
+@RULES(aten.index_put, aten._unsafe_index_put)
 def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """Sums: what the padding puts is zero, at the first place."""
     own, given = p.of(node.args[0]), node.args[1]
@@ -42,7 +44,7 @@ def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return run(node, a | {"indices": [None] * dim + [places], "values": values}), own
 
 
-@rule("scatter scatter_add")
+@RULES(aten.scatter, aten.scatter_add)
 def scatter(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     """At real places along `dim`; other dimensions are written position by position."""
     own, index = p.of(node.args[0]), p.of(node.args[2])
