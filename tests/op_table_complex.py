@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from op_rows import Maker, Row, b1, f32, i64
 
-Z = torch.complex64
+Z, Z2 = torch.complex64, torch.complex128
 
 
 def z(*shape: int) -> Maker:
@@ -14,6 +15,19 @@ def z(*shape: int) -> Maker:
 
 def z_of(x: torch.Tensor) -> torch.Tensor:
     return torch.complex(x, x * 2 - 1)
+
+
+def written(z: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Real values in the places of complex ones: their imaginary part is zero."""
+    row, whole = z.clone(), z.clone()
+    row[1:] = x[1:]
+    return row, whole.copy_(x), z.select_scatter(x[0], 0, 1)
+
+
+def number_written(z: torch.Tensor) -> torch.Tensor:
+    z = z.clone()
+    z[1:] = 3.0
+    return z
 
 
 ONE = (f32,)
@@ -45,6 +59,16 @@ COMPLEX = [
     Row("complex cat and where", lambda z: torch.where(z.real > 0, torch.cat([z, z]), 1j), [z(1, 4)], ONE),
     Row("complex created", lambda z: (torch.zeros_like(z) + z, torch.full((3,), 2 - 1j) * z[0]), [z(2, 3)], ONE),
     Row("complex index", lambda z: z[[2, 0]], [z(3, 4)], ONE),
+    Row("cat of complex and real", lambda z, x: (torch.cat([x, z]), torch.stack([z, x])), [z(3, 4), (3, 4)], ONE),
+    Row("where of complex and real", lambda z, x: torch.where(x > 0, z, x), [z(3, 4), (3, 4)], ONE),
+    Row("complex pad", lambda z: F.pad(z, (1, 2), value=3.0), [z(3, 4)], ONE),
+    Row("complex masked_fill", lambda z, x: z.masked_fill(x > 0, 1 - 2j), [z(3, 4), (3, 4)], ONE),
+    Row("real written to complex", written, [z(3, 4), (3, 4)], ONE),
+    Row("complex written to real", lambda z, x: x.clone().copy_(z), [z(3, 4), (3, 4)], ONE),
+    Row("number written to complex", number_written, [z(3, 4)], ONE),
+    Row("complex scatter", lambda z: z.scatter(1, torch.tensor([[3, 0]]), z * 2), [z(1, 4)], ONE),
+    Row("complex embedding", lambda z: F.embedding(torch.tensor([2, 0]), z), [z(3, 4)], ONE),
+    Row("complex128 sums", lambda z: (z.sum(dtype=Z2), z.mean(0, dtype=Z2), z.cumsum(0, dtype=Z2)), [z(3, 4)], ONE),
 ]
 
 FOURIER = [

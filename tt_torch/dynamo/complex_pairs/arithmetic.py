@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.complex_pairs.pairs import REAL, Pair, pair, rule, stacked, unstacked
+from tt_torch.dynamo.complex_pairs.pairs import REAL, RULES, Pair, pair, stacked, unstacked
 
 aten = torch.ops.aten
 
@@ -16,21 +16,21 @@ aten = torch.ops.aten
 # --- creation and conversion
 
 
-@rule(aten.complex.default)
+@RULES(aten.complex.default)
 def complex_(re: Tensor, im: Tensor) -> Pair:
     return Pair(*torch.broadcast_tensors(re, im))
 
 
-@rule(aten.polar.default)
+@RULES(aten.polar.default)
 def polar(magnitude: Tensor, angle: Tensor) -> Pair:
     return Pair(magnitude * torch.cos(angle), magnitude * torch.sin(angle))
 
 
-rule(aten.view_as_complex.default)(unstacked)
-rule(aten.view_as_real.default)(stacked)
+RULES(aten.view_as_complex.default)(unstacked)
+RULES(aten.view_as_real.default)(stacked)
 
 
-@rule(aten._to_copy.default)
+@RULES(aten._to_copy.default)
 def to_copy(x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
     if isinstance(x, Pair):
         if dtype is None or dtype in REAL:
@@ -42,12 +42,12 @@ def to_copy(x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: An
     return Pair(real, torch.zeros_like(real))
 
 
-@rule(torch.ops.prims.convert_element_type.default)
+@RULES(torch.ops.prims.convert_element_type.default)
 def convert_element_type(x: Pair | Tensor, dtype: torch.dtype) -> Any:
     return to_copy(x, dtype=dtype)
 
 
-@rule(aten.full.default, aten.full_like.default)
+@RULES(aten.full.default, aten.full_like.default)
 def full(size: Any, value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
     """Of a size, or like a tensor."""
     if isinstance(size, Pair):
@@ -69,11 +69,11 @@ def _filled(value: float) -> Callable[..., Any]:
     return create
 
 
-rule(aten.zeros.default, aten.zeros_like.default)(_filled(0))
-rule(aten.ones.default, aten.ones_like.default)(_filled(1))
+RULES(aten.zeros.default, aten.zeros_like.default)(_filled(0))
+RULES(aten.ones.default, aten.ones_like.default)(_filled(1))
 
 
-@rule(aten.scalar_tensor.default)
+@RULES(aten.scalar_tensor.default)
 def scalar_tensor(value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
     return full((), value, dtype=dtype)
 
@@ -81,22 +81,22 @@ def scalar_tensor(value: complex, *, dtype: torch.dtype | None = None, **options
 # --- parts
 
 
-@rule(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
+@RULES(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
 def conj(x: Pair | Tensor) -> Any:
     return Pair(x.re, -x.im) if isinstance(x, Pair) else x
 
 
-@rule(aten.abs.default)
+@RULES(aten.abs.default)
 def absolute(x: Pair | Tensor) -> Any:
     return torch.hypot(x.re, x.im) if isinstance(x, Pair) else NotImplemented
 
 
-@rule(aten.angle.default)
+@RULES(aten.angle.default)
 def angle(x: Pair | Tensor) -> Any:
     return torch.atan2(x.im, x.re) if isinstance(x, Pair) else NotImplemented
 
 
-@rule(aten.sgn.default)
+@RULES(aten.sgn.default)
 def sgn(x: Pair | Tensor) -> Any:
     if not isinstance(x, Pair):
         return NotImplemented
@@ -105,17 +105,17 @@ def sgn(x: Pair | Tensor) -> Any:
     return x.each(lambda part: part / divisor)
 
 
-@rule(aten.isnan.default)
+@RULES(aten.isnan.default)
 def isnan(x: Pair | Tensor) -> Any:
     return torch.isnan(x.re) | torch.isnan(x.im) if isinstance(x, Pair) else NotImplemented
 
 
-@rule(aten.eq.Tensor, aten.eq.Scalar)
+@RULES(aten.eq.Tensor, aten.eq.Scalar)
 def eq(x: Any, y: Any) -> Any:
     return _both(x, y, lambda x, y: (x.re == y.re) & (x.im == y.im))
 
 
-@rule(aten.ne.Tensor, aten.ne.Scalar)
+@RULES(aten.ne.Tensor, aten.ne.Scalar)
 def ne(x: Any, y: Any) -> Any:
     return _both(x, y, lambda x, y: (x.re != y.re) | (x.im != y.im))
 
@@ -136,14 +136,14 @@ def _both(x: Any, y: Any, compute: Callable[[Pair, Pair], Any]) -> Any:
     return compute(pair(x, like), pair(y, like))
 
 
-@rule(aten.add.Tensor, aten.add.Scalar)
+@RULES(aten.add.Tensor, aten.add.Scalar)
 def add(x: Any, y: Any, alpha: complex = 1) -> Any:
     if alpha != 1:
         return add(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
     return _both(x, y, lambda x, y: Pair(x.re + y.re, x.im + y.im))
 
 
-@rule(aten.sub.Tensor, aten.sub.Scalar)
+@RULES(aten.sub.Tensor, aten.sub.Scalar)
 def sub(x: Any, y: Any, alpha: complex = 1) -> Any:
     if alpha != 1:
         return sub(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
@@ -155,7 +155,7 @@ def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = to
     return Pair(re, multiply(x.re, y.im) + multiply(x.im, y.re))
 
 
-@rule(aten.mul.Tensor, aten.mul.Scalar)
+@RULES(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Any, y: Any) -> Any:
     """A real factor scales both parts, also where the other is infinite."""
     for one, other in ((x, y), (y, x)):
@@ -164,7 +164,7 @@ def mul(x: Any, y: Any) -> Any:
     return _both(x, y, _product)
 
 
-@rule(aten.div.Tensor, aten.div.Scalar)
+@RULES(aten.div.Tensor, aten.div.Scalar)
 def div(x: Any, y: Any) -> Any:
     """Smith's way, R. L. Smith, Algorithm 116 (1962): scaled by the larger part of the divisor."""
     if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
@@ -182,17 +182,17 @@ def div(x: Any, y: Any) -> Any:
     return _both(x, y, divide)
 
 
-@rule(aten.reciprocal.default)
+@RULES(aten.reciprocal.default)
 def reciprocal(x: Any) -> Any:
     return div(1.0, x) if isinstance(x, Pair) else NotImplemented
 
 
-@rule(aten.exp.default)
+@RULES(aten.exp.default)
 def exp(x: Any) -> Any:
     return polar(torch.exp(x.re), x.im) if isinstance(x, Pair) else NotImplemented
 
 
-@rule(aten.log.default)
+@RULES(aten.log.default)
 def log(x: Any) -> Any:
     return Pair(torch.log(absolute(x)), angle(x)) if isinstance(x, Pair) else NotImplemented
 
@@ -210,4 +210,4 @@ for _op, _multiply in [
     (aten.mv.default, torch.mv),
     (aten.dot.default, torch.dot),
 ]:
-    rule(_op)(_matrices(_multiply))
+    RULES(_op)(_matrices(_multiply))

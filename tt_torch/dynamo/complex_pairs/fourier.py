@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.complex_pairs.arithmetic import _product
-from tt_torch.dynamo.complex_pairs.pairs import Pair, rule
+from tt_torch.dynamo.complex_pairs.pairs import RULES, Pair
 
 aten = torch.ops.aten
 
@@ -22,7 +22,7 @@ DIRECT = 64  # lengths up to here are one product with a matrix
 LONGEST_PRIME = 4096  # its matrix has 64 MB; longer ones are left to the host
 
 
-@rule(aten._fft_c2c.default)
+@RULES(aten._fft_c2c.default)
 def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Any:
     if any(_prime_factor(x.re.shape[d]) > LONGEST_PRIME for d in dim):
         return NotImplemented
@@ -31,7 +31,7 @@ def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> A
     return _normalized(x, math.prod(x.re.shape[d] for d in dim), normalization)
 
 
-@rule(aten._fft_r2c.default)
+@RULES(aten._fft_r2c.default)
 def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     full = fft_c2c(Pair(x, torch.zeros_like(x)), dim, normalization, True)
     if full is NotImplemented or not onesided:
@@ -39,7 +39,7 @@ def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
     return full.each(lambda part: part.narrow(dim[-1], 0, x.shape[dim[-1]] // 2 + 1))
 
 
-@rule(aten._fft_c2r.default)
+@RULES(aten._fft_c2r.default)
 def fft_c2r(x: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """The missing half of the last dimension is the conjugate of the given one, backwards in that dimension."""
     if dim[:-1]:

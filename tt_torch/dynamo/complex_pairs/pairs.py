@@ -6,7 +6,7 @@ between a join and a split of pairs, and so becomes an op of the host partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,21 @@ import torch
 from torch import Tensor
 from torch._guards import detect_fake_mode
 from torch._subclasses import FakeTensorMode
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_any, tree_map
 
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.registry import device_of
+from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import fake_inputs
 
 aten = torch.ops.aten
 REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 COMPLEX = {real: kind for kind, real in REAL.items()}
+PARTS = ("re", "im")
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,10 @@ def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> 
 
     mode = detect_fake_mode(fakes) or FakeTensorMode()
     with preserve_node_meta(), mode, device_of(fakes):
-        return make_fx(run, decomposition_table=decompositions)(*inputs)
+        traced = make_fx(run, decomposition_table=decompositions)(*inputs)
+    for node in traced.graph.find_nodes(op="get_attr"):  # whose value is still noted as a complex one
+        node.meta["val"] = mode.from_tensor(getattr(traced, node.target), static_shapes=True)
+    return traced
 
 
 def _border(fake: Tensor) -> Tensor:
@@ -106,53 +113,68 @@ def _border(fake: Tensor) -> Tensor:
 class _Pairs(Interpreter):
     """Runs a graph in which complex tensors are pairs."""
 
+    def run_node(self, n: Node) -> Any:
+        self._parts = PARTS if tree_any(is_complex, n.meta.get("val")) else PARTS[:1]
+        return super().run_node(n)
+
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         if rule := RULES.get(target):
             result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        if tree_any(lambda v: isinstance(v, Pair), (args, kwargs)):
-            if target in EACH:
-                return _each(target, args, kwargs)
-            args, kwargs = tree_map(join, (args, kwargs), is_leaf=lambda v: isinstance(v, Pair))
+        if tree_any(_is_pair, (args, kwargs)):
+            if facts.of(target) & (Fact.KEEPS | Fact.LINEAR):
+                return _each(target, args, kwargs, self._parts)
+            args, kwargs = tree_map(join, (args, kwargs), is_leaf=_is_pair)
         result = super().call_function(target, args, kwargs)
         return tree_map(lambda v: split(v) if is_complex(v) else v, result)
 
     def get_attr(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         value = super().get_attr(target, args, kwargs)
-        return split(value) if is_complex(value) else value
+        if not is_complex(value):
+            return value
+        with _disable_current_modes():  # the parts are constants of the new graph, not computed in it
+            parts = split(value).each(torch.clone)
+        return parts.each(aten.lift_fresh_copy)
 
 
-# Ops that move elements, or are linear with real coefficients: each part by itself.
-EACH = {
-    getattr(getattr(aten, name), overload)
-    for name in """view _unsafe_view reshape permute t transpose unsqueeze squeeze expand slice select clone alias
-    detach cat stack split split_with_sizes unbind flip roll index index_select gather constant_pad_nd repeat
-    as_strided diagonal slice_scatter select_scatter sum mean cumsum neg unfold tril triu where movedim
-    _reshape_alias lift_fresh_copy contiguous index_put copy""".split()
-    for overload in getattr(aten, name).overloads()
-}
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, Pair)
 
 
-def _each(target: Any, args: Any, kwargs: Any) -> Any:
-    """The op on all real parts, and on all imaginary ones; what is no pair is the same for both, and scalars that
-    would be values (of a padding, say) have no imaginary part."""
-    is_pair = lambda v: isinstance(v, Pair)  # noqa: E731
-    parts = []
-    for part in ("re", "im"):
-        given = tree_map(lambda v: getattr(v, part) if is_pair(v) else v, (args, kwargs), is_leaf=is_pair)  # noqa: B023
-        parts.append(target(*given[0], **given[1]))
-    if isinstance(parts[0], Tensor):
-        return Pair(*parts)
-    return [Pair(re, im) for re, im in zip(*parts, strict=True)]
+def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
+    """An op that keeps elements, or is linear, on each part by itself: on real parts only if its result is real.
+
+    `torch.where(mask, z, x)` of complex z and real x is `where(mask, z.re, x)` and `where(mask, z.im, 0)`.
+    """
+    values = facts.value_arguments(target) if Fact.KEEPS in facts.of(target) else []
+    names = [argument.name for argument in target._schema.arguments]
+    found = []
+    for part in parts:
+        given = [_part(v, part, name in values) for name, v in zip(names, args, strict=False)]
+        found.append(target(*given, **{name: _part(v, part, name in values) for name, v in kwargs.items()}))
+    if len(found) == 1:
+        return found[0]
+    return Pair(*found) if isinstance(found[0], Tensor) else [Pair(re, im) for re, im in zip(*found, strict=True)]
 
 
-RULES: dict[Any, Callable[..., Any]] = {}
+def _part(argument: Any, part: str, is_value: bool) -> Any:
+    """An argument of an op as that of the op on real or on imaginary parts. Sizes, indices and masks are the same for
+    both; the imaginary part of real elements is zero."""
+
+    def leaf(v: Any) -> Any:
+        if isinstance(v, Pair):
+            return getattr(v, part)
+        if isinstance(v, torch.dtype):
+            return REAL.get(v, v)
+        if isinstance(v, Tensor) and is_value:
+            return v if part == "re" else torch.zeros_like(v)
+        if isinstance(v, (int, float, complex)) and is_value:
+            return complex(v).real if part == "re" else complex(v).imag
+        return v
+
+    return tree_map(leaf, argument, is_leaf=_is_pair)
 
 
-def rule(*targets: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        RULES.update(dict.fromkeys(targets, function))
-        return function
-
-    return register
+# By overload or packet. A rule takes the op's arguments, with pairs; it gives NotImplemented where it does not apply.
+RULES = ByOp[Callable[..., Any]]()
