@@ -75,6 +75,11 @@ def test_code_that_no_module_has() -> None:
         assert torch.equal(tt_torch.compile_model(model, (torch.ones(3),))(torch.ones(3)), torch.full((3,), 2.0))
 
 
+def test_ops_have_no_line_of_ours() -> None:
+    binary = tt_torch.compile_model(nn.Sequential(nn.ReLU()), (torch.ones(3),)).binary
+    assert b"relu" in binary and b"aot.py" not in binary
+
+
 def test_messages_have_the_models_names(recwarn: pytest.WarningsRecorder) -> None:
     count = torch.tensor([3])
     program = tt_torch.compile_model(lambda how_many: how_many * 2, (count,))

@@ -21,6 +21,9 @@ from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
 
+# Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
+_NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
+
 
 class CompiledModel:
     """A callable like the model, which runs one binary.
@@ -69,7 +72,7 @@ def _by_itself(model: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return model(*args, **kwargs)
 
-    code = call.__code__.replace()  # a copy, even with nothing replaced
+    code = call.__code__.replace(co_filename=_NO_LINE_OF_THE_USERS)
     own = inspect.unwrap(model.forward if isinstance(model, torch.nn.Module) else model)
     return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
 
