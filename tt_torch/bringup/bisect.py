@@ -22,6 +22,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.partition import form
 from tt_torch.errors import CompileError
 from tt_torch.files import write
+from tt_torch.torch_private.ops import OpOverload
 
 Compile = Callable[[GraphModule, Sequence[str]], Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]]
 _SCRIPT_SECONDS = 300
@@ -52,7 +53,7 @@ class Part:
 
     @property
     def ops(self) -> list[Node]:
-        return [n for n in self.nodes if isinstance(n.target, torch._ops.OpOverload)]
+        return [n for n in self.nodes if isinstance(n.target, OpOverload)]
 
 
 def _needed(allowed: set[Node], output: Node) -> list[Node]:
@@ -154,7 +155,7 @@ class Bisector:
 
 def _takes_apart(node: Node) -> bool:
     """Whether the node selects one of several results; it needs the op that gives them beside it."""
-    return not isinstance(node.target, torch._ops.OpOverload)
+    return not isinstance(node.target, OpOverload)
 
 
 def differs(got: torch.Tensor, golden: torch.Tensor, required_pcc: float) -> bool:

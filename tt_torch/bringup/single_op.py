@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_map_only
+
+from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.tensors import FakeTensorMode
+from tt_torch.torch_private.trees import tree_map_only
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def single_op(node: Node, roles: dict[Node, str]) -> SingleOp:
     )
 
 
-def resolve(target: str) -> torch._ops.OpOverload:
+def resolve(target: str) -> OpOverload:
     """The op of a name such as "aten.add.Tensor"."""
     namespace, name, overload = target.split(".")
     return getattr(getattr(getattr(torch.ops, namespace), name), overload)

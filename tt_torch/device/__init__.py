@@ -11,11 +11,12 @@ import torch
 import tt_torch.device.ops  # noqa: F401 - registers
 from tt_torch.device import tt
 from tt_torch.device.compiled_regions import set_rules
+from tt_torch.torch_private.ops import register_device_module
 
 
 def _register() -> None:
     torch.utils.rename_privateuse1_backend("tt")
-    torch._register_device_module("tt", tt)
+    register_device_module("tt", tt)
     torch.set_autocast_dtype("tt", torch.bfloat16)
     torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)
     set_rules(tt)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._dynamo.exc import BackendCompilerFailed, Unsupported
 
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
@@ -20,6 +19,7 @@ from tt_torch.driver.observer import Observer
 from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
+from tt_torch.torch_private.dynamo import BackendCompilerFailed, Unsupported
 
 # Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
 _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"

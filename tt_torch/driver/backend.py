@@ -11,14 +11,7 @@ from typing import Any
 
 import sympy
 import torch
-from functorch.compile import make_boxed_func
-from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.exc import RestartAnalysis
-from torch._guards import TracingContext, tracing
-from torch._subclasses import FakeTensorMode
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from tt_torch import runtime
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
@@ -38,15 +31,17 @@ from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only,
 from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.streams import around, without_streams
-from tt_torch.dynamo.tracing import partition, traced_for_device, without_mkldnn
+from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
+from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
+from tt_torch.torch_private.dynamo import RestartAnalysis
+from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
 # What Dynamo calls: tensors and numbers in, tensors and numbers out.
 Function = Callable[..., Any]
-# What AOTAutograd calls: it takes its inputs in a list, which it empties.
-Boxed = Callable[[list[Any]], Sequence[Any]]
 # The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64
 MANY_SHAPES = (
@@ -226,16 +221,6 @@ def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> G
             placeholders[i].replace_all_uses_with(constant)
     gm.recompile()
     return gm
-
-
-def boxed(run: Boxed) -> Boxed:
-    """Marks a function that takes its inputs in a list and empties the list, as AOTAutograd wants to know."""
-
-    def call(inputs: list[Any]) -> Sequence[Any]:
-        return run(inputs)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
 
 
 def _roles(count: int) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
@@ -21,6 +20,7 @@ from tt_torch.mlir import pipeline, toolchain
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 _graphs = itertools.count()  # numbers the dumps of a process
 Watch = Callable[[str, Any], None]  # is called with each form of the program: its name, the form

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops.effects import with_effects
 from torch.fx import GraphModule, Node
 
 Check = Callable[[Tensor], None]
@@ -51,7 +50,7 @@ def passed(results: Sequence[Any], checks: Sequence[Check]) -> list[Any]:
 
 
 def _is_check(node: Node) -> bool:
-    return node.target is with_effects and node.args[1] in CHECKS
+    return node.target is torch.ops.higher_order.with_effects and node.args[1] in CHECKS
 
 
 def _check(op: Any, rest: Sequence[Any], options: dict[str, Any], read: Tensor) -> None:

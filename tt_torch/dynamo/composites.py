@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from tt_torch.dynamo.decompositions.convolution import transposed_convolution
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.tracing import make_fx
 
 NAMESPACE = "tenstorrent"
 LIBRARY = torch.library.Library(NAMESPACE, "DEF")
-FUNCTIONS: dict[torch._ops.OpOverload, Callable[..., Any]] = {}
+FUNCTIONS: dict[OpOverload, Callable[..., Any]] = {}
 
 
-def composite(signature: str) -> Callable[[Callable[..., Any]], torch._ops.OpOverload]:
+def composite(signature: str) -> Callable[[Callable[..., Any]], OpOverload]:
     """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op."""
 
-    def register(function: Callable[..., Any]) -> torch._ops.OpOverload:
+    def register(function: Callable[..., Any]) -> OpOverload:
         name = function.__name__
         LIBRARY.define(f"{name}{signature}")
         LIBRARY.impl(name, function, "CompositeExplicitAutograd")
@@ -186,7 +187,7 @@ def forms(graph: torch.fx.Graph) -> list[Form]:
 
 
 def _form(node: torch.fx.Node, values: list[Any], number: int) -> Form:
-    name = node.target._schema.name.replace("::", ".")
+    name = schema(node.target).name.replace("::", ".")
     mode = next(v.fake_mode for v in values if v is not None)
     with mode:  # new tensors: an operand used twice must still be two arguments
         present = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype) for v in values if v is not None]

@@ -11,17 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._guards import detect_fake_mode
-from torch._higher_order_ops.flex_attention import math_attention
-from torch._ops import HigherOrderOperator
-from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Interpreter, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
-from torch.utils._pytree import tree_map
 
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
+from tt_torch.torch_private.ops import HigherOrderOperator, math_attention
+from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
+from tt_torch.torch_private.tracing import make_fx
+from tt_torch.torch_private.trees import tree_map
 
 aten = torch.ops.aten
 

@@ -14,8 +14,9 @@ from operator import or_
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx import Node
+
+from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, schema
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -130,7 +131,7 @@ def of(target: Any) -> Fact:
 def _of_overload(op: OpOverload) -> Fact:
     found = _TABLE.get(op, _TABLE.get(op.overloadpacket, Fact(0)))
     found = reduce(or_, (fact for tag, fact in _FROM_TAGS.items() if tag in op.tags), found)
-    if op.is_view and op.namespace in ("aten", "prims") and all(map(_has_tensors, op._schema.returns)):
+    if op.is_view and op.namespace in ("aten", "prims") and all(map(_has_tensors, schema(op).returns)):
         found |= _F.VIEW if found & (_F.REINTERPRETS | _F.STRIDES) else _F.VIEW | _F.KEEPS | _F.MOVES
     return found
 
@@ -149,7 +150,7 @@ def is_free(target: Any) -> bool:
     functional graph can leave out."""
     known = of(target)
     free = _F.COPIES in known or _F.RESHAPES in known or _F.VIEW | _F.MOVES in known
-    return free and not isinstance(target._schema.returns[0].type, torch.ListType)
+    return free and not isinstance(schema(target).returns[0].type, torch.ListType)
 
 
 def of_any_strides(target: Any) -> Any:
@@ -160,7 +161,7 @@ def of_any_strides(target: Any) -> Any:
 
 def value_arguments(op: OpOverload) -> list[str]:
     """The names of the arguments whose elements a KEEPS op gives."""
-    return [argument.name for argument in op._schema.arguments if argument.name in VALUES]
+    return [argument.name for argument in schema(op).arguments if argument.name in VALUES]
 
 
 # --- names of ops, and types in their schemas

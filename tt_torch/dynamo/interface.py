@@ -10,13 +10,13 @@ from itertools import groupby
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
 from tt_torch.dynamo.shared_memory import View, return_once, with_strides
+from tt_torch.torch_private.aot import PlainAOTInput
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 
 @dataclass

@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 from torch.fx import Node
-from torch.utils import _pytree as pytree
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 from tt_torch.torch_private import dynamo
+from tt_torch.torch_private.tensors import version
+from tt_torch.torch_private.trees import tree_map
 
 
 def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> Any:
@@ -32,11 +33,11 @@ def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> 
         refusal = error
     copies = {n: n.meta["example_value"].to(device) for n in strangers}
     moved = {id(n.meta["example_value"]): copy for n, copy in copies.items()}
-    args, kwargs = pytree.tree_map(lambda value: moved.get(id(value), value), (args, kwargs))
+    args, kwargs = tree_map(lambda value: moved.get(id(value), value), (args, kwargs))
     failure: RuntimeError | None = None
     try:
         result = dynamo.run_node(tracer, node, args, kwargs, nnmodule)
-        if any(copy._version for copy in copies.values()):
+        if any(version(copy) for copy in copies.values()):
             failure = refusal  # the op writes to the CPU's tensor
     except RuntimeError as error:
         failure = refusal or error

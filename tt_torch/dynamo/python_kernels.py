@@ -1,7 +1,7 @@
 """Kernels in Python that PyTorch has for ops which we decompose ourselves, put aside while a graph is captured.
 
 With them AOTAutograd takes `upsample_bilinear2d` apart into look-ups of single elements before it asks our table. They
-are in `OpOverload.py_kernels` (torch 2.13), a table of the whole process.
+are in a table of the whole process.
 """
 
 from __future__ import annotations
@@ -10,18 +10,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
-
-from torch._C import DispatchKey
-from torch._ops import OpOverload
 
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.registry import TAKEN
+from tt_torch.torch_private.ops import Kernels, OpOverload, has_early_kernels, put_back, take_early_kernels
 
-# The keys under which such a kernel comes before the table of decompositions.
-EARLY = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
-
-Kernels = dict[DispatchKey, Any]
 _lock = threading.Lock()
 _captures = 0
 _aside: dict[OpOverload, Kernels] = {}
@@ -32,7 +25,7 @@ def overloads() -> list[OpOverload]:
     """Overloads of the ops that we decompose ourselves for which PyTorch has such kernels."""
     packets = {op.overloadpacket for op in DECOMPOSITIONS if op not in TAKEN}
     every = [getattr(packet, name) for packet in packets for name in packet.overloads()]
-    return [op for op in every if any(key in op.py_kernels for key in EARLY)]
+    return [op for op in every if has_early_kernels(op)]
 
 
 @contextmanager
@@ -42,9 +35,7 @@ def put_aside() -> Iterator[None]:
     with _lock:
         _captures += 1
         if _captures == 1:
-            for op in overloads():
-                _aside[op] = {key: op.py_kernels.pop(key) for key in EARLY if key in op.py_kernels}
-                op._dispatch_cache.clear()
+            _aside.update({op: take_early_kernels(op) for op in overloads()})
     try:
         yield
     finally:
@@ -52,5 +43,4 @@ def put_aside() -> Iterator[None]:
             _captures -= 1
             if not _captures:
                 for op, kernels in _aside.items():
-                    op.py_kernels |= kernels
-                    op._dispatch_cache.clear()
+                    put_back(op, kernels)

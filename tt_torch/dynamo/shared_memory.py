@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import has_free_symbols
 
 from tt_torch.dynamo import facts
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
+from tt_torch.torch_private.tracing import has_free_symbols
 
 aten = torch.ops.aten
 
@@ -82,14 +82,14 @@ def _strided_views(gm: GraphModule) -> dict[int, View]:
     values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
     values = {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
     inputs = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
-    copied = {_storage(n.meta["example_value"]) for n in strided}
-    copied -= {_storage(v) for v in inputs if isinstance(v, torch.Tensor)}
-    whole = {_storage(v): i for i, v in values.items() if _fills_memory(v)}
+    copied = {storage_of(n.meta["example_value"]) for n in strided}
+    copied -= {storage_of(v) for v in inputs if isinstance(v, torch.Tensor)}
+    whole = {storage_of(v): i for i, v in values.items() if _fills_memory(v)}
     views = {}
     for i, v in values.items():
-        base = whole.get(_storage(v), i)
+        base = whole.get(storage_of(v), i)
         shares = v.dtype == values[base].dtype if base != i else not is_non_overlapping_and_dense_or_false(v)
-        if _storage(v) in copied and v.numel() and shares:
+        if storage_of(v) in copied and v.numel() and shares:
             views[i] = View(base, tuple(v.shape), v.stride(), int(v.storage_offset()))
     return views
 
@@ -103,10 +103,6 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
     memory = x.new_empty(span)
     memory[places.reshape(-1)] = x.reshape(-1)
     return memory.as_strided(shape, strides, offset)
-
-
-def _storage(value: torch.Tensor) -> int:
-    return value.untyped_storage()._cdata
 
 
 def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
@@ -134,7 +130,7 @@ def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
 
 
 def _memory(node: Node) -> int:
-    return _storage(node.meta["val"])
+    return storage_of(node.meta["val"])
 
 
 def _fills_memory(value: torch.Tensor) -> bool:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import torch
-from functorch.compile import default_partition
 from torch import Tensor
 from torch.fx import GraphModule
 from torch.optim import adagrad, adam, sgd
@@ -23,13 +21,14 @@ from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.mixed_devices import run_node
 from tt_torch.runtime import fused_steps
 from tt_torch.torch_private import dynamo
+from tt_torch.torch_private.aot import default_partition
 
 FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
 
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    instead = {fused_step(module): _step_of(for_each_step(module)) for module in FUSED}
+    instead = {dynamo.fused_step(module): _step_of(dynamo.for_each_step(module)) for module in FUSED}
     instead[fused_steps.count_up] = lambda tensors: None  # a program of ours counts up what it changes
     with dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
         yield
@@ -38,32 +37,11 @@ def _settings() -> Iterator[None]:
 traced_for_device = dynamo.traced_within(_settings)
 
 
-@contextmanager
-def without_mkldnn() -> Iterator[None]:
-    """For AOTAutograd: mkldnn has recurrent layers whole, as ops that only the CPU has."""
-    enabled = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(enabled)
-
-
 def partition(joint: GraphModule, inputs: Sequence[Any], **facts: Any) -> tuple[GraphModule, GraphModule]:
     """AOTAutograd's, which keeps the seeds: random numbers that checkpointing computes anew must be the same."""
     for node in joint.graph.find_nodes(op="call_function", target=SEED):
         node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return default_partition(joint, inputs, **facts)
-
-
-def fused_step(module: ModuleType) -> Callable[..., None]:
-    """The function that makes a step of an optimizer with fused=True, from the optimizer's module."""
-    return getattr(module, f"_fused_{module.__name__.rpartition('.')[2]}")
-
-
-def for_each_step(module: ModuleType) -> Callable[..., None]:
-    """The function that makes a step of an optimizer with foreach=True, from the optimizer's module."""
-    return getattr(module, f"_multi_tensor_{module.__name__.rpartition('.')[2]}")
 
 
 def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -22,6 +21,7 @@ import torch
 from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
 from tt_torch.runtime import _runtime, fused_steps
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
+from tt_torch.torch_private.tensors import version
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device"]
 
@@ -161,27 +161,24 @@ class Residents:
     def get(self, tensor: torch.Tensor, spec: Any, placement: str, who: str) -> Any:
         key = (id(tensor), placement)
         entry = self._entries.get(key)
-        if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), tensor._version):
+        if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), version(tensor)):
             return entry[3]
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
         dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
-        self._entries[key] = (dead, tensor.data_ptr(), tensor._version, handle)
+        self._entries[key] = (dead, tensor.data_ptr(), version(tensor), handle)
         return handle
 
     def clear(self) -> None:
         self._entries.clear()
 
 
-_version_of = operator.attrgetter("_version")
-
-
 class _Bound:
     """The resident inputs of a call, to be passed again while the same tensors hold the same values."""
 
     def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
-        self._versions = list(map(_version_of, tensors))
+        self._versions = list(map(version, tensors))
         # Emptied when a tensor dies: device memory is free then, and an address may come back as another's.
         self._native = alive = [native]
         self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
@@ -189,7 +186,7 @@ class _Bound:
     def find(self, inputs: Sequence[Any], tensors: Sequence[Any]) -> Any:
         """What the runtime takes for these inputs, or None when something has changed."""
         for native in self._native[:]:
-            if native.holds(inputs) and list(map(_version_of, tensors)) == self._versions:
+            if native.holds(inputs) and list(map(version, tensors)) == self._versions:
                 return native
         return None
 

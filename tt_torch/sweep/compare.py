@@ -20,15 +20,6 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch._dynamo.exc import BackendCompilerFailed
-from torch._dynamo.utils import counters
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-)
-from torch.testing._comparison import default_tolerances
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.config import BackendOptions, CompilerConfig
@@ -40,6 +31,10 @@ from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
 from tt_torch.sweep.ties import same_but_for_ties
+from tt_torch.torch_private.dynamo import BackendCompilerFailed, counters
+from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from tt_torch.torch_private.testing import default_tolerances
+from tt_torch.torch_private.trees import tree_flatten, tree_leaves, tree_map_only
 from tt_torch.wire.decode import decode
 from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
@@ -197,7 +192,7 @@ def _compile(
         return marked(compile_captured(gm, inputs, options, programs.observer()))
 
     engine.note(depth="FAILED_FE")
-    torch._dynamo.reset()
+    torch.compiler.reset()
     counters.clear()
     compiled = torch.compile(function, backend=counting, fullgraph=False, dynamic=False)
     with warnings.catch_warnings(record=True) as caught:

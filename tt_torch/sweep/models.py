@@ -50,7 +50,7 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
     config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, results_path=folder, jobs=1, **names)
     path = Path(folder) / f"{config.file_stem}_unique_ops.json"
     path.unlink(missing_ok=True)
-    torch._dynamo.reset()  # otherwise the models before it count against the limit of recompilations
+    torch.compiler.reset()  # otherwise the models before it count against the limit of recompilations
     compiled = torch.compile(module, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
     with torch.no_grad():
         compiled(**inputs)

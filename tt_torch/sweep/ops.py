@@ -9,19 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.testing._internal import common_methods_invocations
-from torch.testing._internal.common_methods_invocations import op_db
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 from tt_torch.sweep.compare import Arguments, check_sample
+from tt_torch.torch_private.testing import op_db, seeded_by_the_caller
 from tt_torch.workers.engine import Item
 
 DTYPES = ("float32", "bfloat16", "int64", "bool")
-
-# OpInfo wraps random ops so that each call has the same seed, in a way that Dynamo does not trace.
-# The comparison sets seeds itself, so it needs the op without the wrapper.
-common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
 
 def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
@@ -43,7 +38,8 @@ def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]
     if value is None:
         return {"verdict": "absent"}
     values = Fact.ALLOCATES not in facts.named(op)  # of what the memory held, only shape and dtype say anything
-    return check_sample(_function(info), value, values)
+    with seeded_by_the_caller():  # the comparison sets seeds itself
+        return check_sample(_function(info), value, values)
 
 
 def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:

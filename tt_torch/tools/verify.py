@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, verify_against_golden
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
+from tt_torch.torch_private.trees import tree_leaves
 
 __all__ = ["calculate_atol", "calculate_pcc", "compile_model", "verify_against_golden", "verify_module"]
 
@@ -46,6 +46,6 @@ def verify_module(
             # Each run has copies, since the module may write to its inputs.
             golden, calculated = (run(*[value.clone() for value in inputs]) for run in (mod, compiled))
     finally:
-        torch._dynamo.reset()
+        torch.compiler.reset()
     expected, got = tree_leaves(golden), tree_leaves(calculated)
     return verify_against_golden(expected, got, do_assert, do_assert, required_pcc, required_atol)

@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import ModuleType
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -20,9 +21,17 @@ from torch._dynamo import (
     utils,  # 2.13.0: for nodes_run_by
 )
 from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for traced_within
+from torch._dynamo.exc import (
+    BackendCompilerFailed,  # 2.13.0: without it errors of the compiler reach the caller in a wrapping of Dynamo's
+    RestartAnalysis,  # 2.13.0: without it a request of AOTAutograd to trace again is taken for a failure
+    Unsupported,  # 2.13.0: without it compile_model would not say that a model is more than one graph
+)
 from torch._dynamo.guards import GuardBuilder  # 2.13.0: for traced_instead
+from torch._dynamo.utils import counters  # 2.13.0: without it a sweep does not see where graphs break
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
+
+__all__ = ["BackendCompilerFailed", "RestartAnalysis", "Unsupported", "counters"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Context = Callable[[], AbstractContextManager[None]]
@@ -62,6 +71,7 @@ def _trace_within_context(*args: Any, **options: Any) -> Any:
         return _trace_frame(*args, **options)
 
 
+# 2.13.0: for traced_within.
 convert_frame.trace_frame = _trace_within_context
 
 
@@ -104,3 +114,15 @@ STREAM_OPS = {
     for name in """fork join record_event record_stream synchronize_device synchronize_event synchronize_stream
     wait_event wait_stream""".split()
 }
+
+
+# 2.13.0: what traced_instead replaces, and by what, so that optimizers with fused=True run on the device.
+def fused_step(module: ModuleType) -> Callable[..., None]:
+    """The function that makes a step of an optimizer with fused=True, from the optimizer's module."""
+    return getattr(module, f"_fused_{module.__name__.rpartition('.')[2]}")
+
+
+# 2.13.0: see fused_step.
+def for_each_step(module: ModuleType) -> Callable[..., None]:
+    """The function that makes a step of an optimizer with foreach=True, from the optimizer's module."""
+    return getattr(module, f"_multi_tensor_{module.__name__.rpartition('.')[2]}")

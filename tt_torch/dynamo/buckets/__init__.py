@@ -12,14 +12,14 @@ from typing import Any
 
 import sympy
 import torch
-from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  (importing fills the table)
 from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
 from tt_torch.dynamo.shared_memory import with_strides
+from tt_torch.torch_private.tensors import FakeTensorMode
+from tt_torch.torch_private.tracing import make_fx
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
 CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequence[Any]]]

@@ -20,6 +20,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.buckets.registry import RULES, Tags
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import BucketError
+from tt_torch.torch_private.ops import OpOverload, schema
 
 # What dimensions of several sizes are made of, by their size; None where two have the same size and differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
@@ -62,13 +63,13 @@ class Padding(Interpreter):
         if n.target is operator.getitem:
             self.tags[n] = self.tags[n.args[0]][n.args[1]]
             return super().run_node(n)
-        if not isinstance(n.target, torch._ops.OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
+        if not isinstance(n.target, OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
             return super().run_node(n)  # arithmetic on sizes
         rule = RULES.get(n.target)
         if rule is None:
             raise self.refused(n, NO_RULE)
         nodes = arguments(n)
-        given = {s.name: self._argument(n, s, nodes[s.name]) for s in n.target._schema.arguments}
+        given = {s.name: self._argument(n, s, nodes[s.name]) for s in schema(n.target).arguments}
         result, self.tags[n] = rule(self, n, given)
         return result
 

@@ -15,6 +15,7 @@ from tt_torch.dynamo.buckets.padding import NO_RULE, Padding
 from tt_torch.dynamo.buckets.registry import RULES, Tags
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments
+from tt_torch.torch_private.ops import schema
 
 aten = torch.ops.aten
 
@@ -22,11 +23,11 @@ aten = torch.ops.aten
 def run(node: Node, a: dict[str, Any]) -> Any:
     """The op itself on arguments that may have been masked."""
     target: Any = node.target
-    if target._overloadname == "Scalar" and isinstance(a.get("other"), torch.Tensor):  # a size that the call knows
-        target = target.overloadpacket.Tensor
-    schema = target._schema.arguments
-    positional = [a[s.name] for s in schema if not s.kwarg_only]
-    return target(*positional, **{s.name: a[s.name] for s in schema if s.kwarg_only})
+    if schema(target).overload_name == "Scalar" and isinstance(a.get("other"), torch.Tensor):
+        target = target.overloadpacket.Tensor  # the number is a size, which the call knows
+    parameters = schema(target).arguments
+    positional = [a[p.name] for p in parameters if not p.kwarg_only]
+    return target(*positional, **{p.name: a[p.name] for p in parameters if p.kwarg_only})
 
 
 def _dims(given: Any, rank: int) -> list[int]:

@@ -12,18 +12,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._guards import detect_fake_mode
-from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Interpreter, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_any, tree_map
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.registry import device_of
 from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import fake_inputs
+from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode, without_modes
+from tt_torch.torch_private.tracing import make_fx
+from tt_torch.torch_private.trees import tree_any, tree_map
 
 aten = torch.ops.aten
 REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
@@ -133,7 +132,7 @@ class _Pairs(Interpreter):
         value = super().get_attr(target, args, kwargs)
         if not is_complex(value):
             return value
-        with _disable_current_modes():  # the parts are constants of the new graph, not computed in it
+        with without_modes():  # the parts are constants of the new graph, not computed in it
             parts = split(value).each(torch.clone)
         return parts.each(aten.lift_fresh_copy)
 
@@ -148,7 +147,7 @@ def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
     `torch.where(mask, z, x)` of complex z and real x is `where(mask, z.re, x)` and `where(mask, z.im, 0)`.
     """
     values = facts.value_arguments(target) if Fact.KEEPS in facts.of(target) else []
-    names = [argument.name for argument in target._schema.arguments]
+    names = [argument.name for argument in schema(target).arguments]
     found = []
     for part in parts:
         given = [_part(v, part, name in values) for name, v in zip(names, args, strict=False)]

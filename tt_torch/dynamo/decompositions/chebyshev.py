@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from numpy.polynomial import chebyshev
 from torch import Tensor
-from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
-from torch.utils._python_dispatch import _disable_current_modes
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.torch_private.tensors import without_modes
+from tt_torch.torch_private.tracing import pw_cast_for_int_to_real, pw_cast_for_opmath
 
 
 def horner(x: Tensor, coefficients: Sequence[float]) -> Tensor:
@@ -49,7 +49,7 @@ class Fit:
             x = torch.from_numpy((self.low + self.high) / 2 + t * (self.high - self.low) / 2)
             return self.function(x).numpy()
 
-        with _disable_current_modes():  # while tracing, tensors have no values
+        with without_modes():  # while tracing, tensors have no values
             fitted: list[float] = chebyshev.cheb2poly(chebyshev.chebinterpolate(nodes, self.degree)).tolist()
         return fitted
 

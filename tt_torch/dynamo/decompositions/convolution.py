@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import pw_cast_for_opmath
 
 from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
+from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
 

@@ -52,6 +52,6 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 def register_late_ops() -> None:
     """Puts those that exist by now into the table."""
     for name, function in _BY_NAME.items():
-        if torch._C._jit_get_schemas_for_operator(name):
-            namespace, op = name.split("::")
+        namespace, op = name.split("::")
+        if hasattr(getattr(torch.ops, namespace), op):
             DECOMPOSITIONS[getattr(getattr(torch.ops, namespace), op).default] = function

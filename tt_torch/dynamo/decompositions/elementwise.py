@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import pw_cast_for_int_to_real, pw_cast_for_opmath
-from torch._inductor import inductor_prims
 
 from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
+from tt_torch.torch_private import tracing
+from tt_torch.torch_private.tracing import pw_cast_for_int_to_real, pw_cast_for_opmath
 
 aten = torch.ops.aten
 
@@ -99,7 +99,7 @@ def fmod(x: Tensor, divisor: float) -> Tensor:
     return torch.fmod(x, torch.full((), divisor, dtype=torch.result_type(x, divisor)))
 
 
-@decomposes(inductor_prims.fma)
+@decomposes(tracing.fma)
 def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """Dynamo writes addcmul and others like this where the factor is a tensor or depends on one."""
     return x * y + z

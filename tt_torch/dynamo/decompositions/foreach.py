@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
+from tt_torch.torch_private.ops import OpOverload, schema
 
 PREFIX = "_foreach_"
 # Those whose arguments for a single tensor are not those of the function of the same name.
@@ -24,12 +25,13 @@ SINGLE: dict[str, Callable[..., Any]] = {
 }
 
 
-def _for_each(op: torch._ops.OpOverload) -> Callable[..., list[Tensor]]:
+def _for_each(op: OpOverload) -> Callable[..., list[Tensor]]:
     """Lists are walked together; other arguments are the same for all tensors. A tensor of `scalars` has a value
     for each."""
-    single = SINGLE.get(op._schema.name.partition(PREFIX)[2]) or getattr(torch, op._schema.name.partition(PREFIX)[2])
-    listed = {a.name for a in op._schema.arguments if isinstance(a.type, torch.ListType)} | {"scalars"}
-    names = [a.name for a in op._schema.arguments]
+    name = schema(op).name.partition(PREFIX)[2]
+    single = SINGLE.get(name) or getattr(torch, name)
+    listed = {a.name for a in schema(op).arguments if isinstance(a.type, torch.ListType)} | {"scalars"}
+    names = [a.name for a in schema(op).arguments]
 
     def run(*args: Any, **kwargs: Any) -> list[Tensor]:
         columns = [(args[i], name in listed) for i, name in enumerate(names[: len(args)])]
@@ -39,11 +41,10 @@ def _for_each(op: torch._ops.OpOverload) -> Callable[..., list[Tensor]]:
     return run
 
 
-def _overloads() -> Sequence[torch._ops.OpOverload]:
-    names = {n.removeprefix("aten::") for n in torch._C._dispatch_get_all_op_names() if n.startswith(f"aten::{PREFIX}")}
-    split = [n.partition(".") for n in sorted(names)]
-    found = [getattr(getattr(aten, name), overload or "default") for name, _, overload in split]
-    return [op for op in found if not op._schema.is_mutable]
+def _overloads() -> Sequence[OpOverload]:
+    packets = [getattr(aten, name) for name in sorted({n.rstrip("_") for n in dir(torch) if n.startswith(PREFIX)})]
+    found = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    return [op for op in found if not schema(op).is_mutable]
 
 
 for op in _overloads():

@@ -7,9 +7,9 @@ import math
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import pw_cast_for_opmath
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._prims_common import suggest_memory_format
 
 from tt_torch.dynamo.decompositions.per_dimension import product
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.torch_private.tensors import suggest_memory_format
 
 aten = torch.ops.aten
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import pw_cast_for_opmath
 
 from tt_torch.dynamo.decompositions.integers import as_int32
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import get_decompositions
-from torch.utils._pytree import tree_leaves
+
+from tt_torch.torch_private.tracing import get_decompositions
+from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
 NARROW = (torch.bfloat16, torch.float16)  # computed in float32, and rounded once

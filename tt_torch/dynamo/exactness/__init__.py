@@ -23,6 +23,7 @@ from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
 from tt_torch.errors import KernelError
+from tt_torch.torch_private.tensors import version
 
 aten, prims = torch.ops.aten, torch.ops.prims
 Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -212,7 +213,7 @@ class ExactRunner:
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
         if position not in self._resident or x.is_inference():
             return of_values(x).within(interval)
-        now, (known, *seen) = [x.data_ptr(), x._version], self._seen.get(position, (None,))
+        now, (known, *seen) = [x.data_ptr(), version(x)], self._seen.get(position, (None,))
         if known is not None and known() is x and seen == now:
             return True
         fits = of_values(x).within(interval)

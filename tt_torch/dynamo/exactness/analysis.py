@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
@@ -20,6 +18,8 @@ from tt_torch.dynamo.exactness.rules import RULES, Of
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import arguments, user_line, value
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.tensors import unset_fake_temporarily
 
 aten = torch.ops.aten
 DEVICE = Interval(-(2**31), 2**31 - 1)
@@ -147,7 +147,7 @@ def _large_number(node: Node) -> bool:
     """Whether an argument that takes part in the arithmetic, other than a size, has more than 32 bits."""
     if not isinstance(node.target, OpOverload) or node.target.overloadpacket in SATURATING:
         return False
-    given = zip(node.target._schema.arguments, node.args, strict=False)
+    given = zip(schema(node.target).arguments, node.args, strict=False)
     numbers = [v for s, v in given if facts.kind(s.type) is torch.NumberType]
     return any(type(v) is int and not Interval(v, v).within(DEVICE) for v in numbers)
 

@@ -19,6 +19,7 @@ from tt_torch.dynamo import composites, facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, BIT, ZERO, Interval, hull
 from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import value
+from tt_torch.torch_private.ops import schema
 
 aten, prims = torch.ops.aten, torch.ops.prims
 LARGEST_POWER = 128  # exponents above it are not worth a number of so many digits
@@ -51,7 +52,7 @@ def kept(node: Node, a: dict[str, Any], of: Of) -> Interval | tuple[Interval, ..
     found = reduce(or_, map(of, operands))
     found = found | ZERO if Fact.ZEROS in known else found
     found = whole_numbers(found) if not value(node).is_floating_point() else found
-    if Fact.AND_POSITIONS in known and len(node.target._schema.returns) == 2:
+    if Fact.AND_POSITIONS in known and len(schema(node.target).returns) == 2:
         return found, Interval(0, max(0, _count(a["self"]) - 1))
     return found
 

@@ -9,11 +9,12 @@ import operator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
+from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.tensors import unset_fake_temporarily
 
 aten = torch.ops.aten
 
@@ -65,7 +66,7 @@ def _foldable(node: Node, values: dict[Node, Any]) -> bool:
         return False
     if node.target is operator.getitem:
         return True
-    if not isinstance(node.target, torch._ops.OpOverload) or Fact.DRAWS in facts.of(node.target):
+    if not isinstance(node.target, OpOverload) or Fact.DRAWS in facts.of(node.target):
         return False
     found = node.meta.get("val")
     results = found if isinstance(found, (list, tuple)) else [found]

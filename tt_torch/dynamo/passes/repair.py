@@ -16,6 +16,7 @@ from tt_torch.dynamo.decompositions.matmul import NARROW
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.torch_private.ops import HigherOrderOperator, schema
 
 aten = torch.ops.aten
 RULES = Rules()
@@ -90,13 +91,13 @@ def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
 @RULES(Fact.REDUCES)
 def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
     """A scalar's reduction over "its" dimension crashes torch-mlir; as a vector of one it does not."""
-    if a.get("dim") is None or "keepdim" not in a or value(a["self"]).dim() or len(node.target._schema.returns) != 1:
+    if a.get("dim") is None or "keepdim" not in a or value(a["self"]).dim() or len(schema(node.target).returns) != 1:
         return None
     dim = [0] if isinstance(a["dim"], (list, tuple)) else 0  # also for (), which means all
     given = a | {"self": call(node, aten.reshape.default, a["self"], [1]), "keepdim": False, "dim": dim}
-    schema = node.target._schema.arguments
-    positional = [given[s.name] for s in schema if not s.kwarg_only]
-    return call(node, node.target, *positional, **{s.name: given[s.name] for s in schema if s.kwarg_only})
+    parameters = schema(node.target).arguments
+    positional = [given[p.name] for p in parameters if not p.kwarg_only]
+    return call(node, node.target, *positional, **{p.name: given[p.name] for p in parameters if p.kwarg_only})
 
 
 @RULES(aten._native_batch_norm_legit_no_training.default)
@@ -129,7 +130,7 @@ def scalar_transpose(node: Node, a: dict[str, Any]) -> Node | None:
 
 def refusal(node: Node) -> str:
     """Why an op has no form on the device at all, "" if it may have one."""
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
+    if isinstance(node.target, HigherOrderOperator):
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
         return "the device has no complex numbers"

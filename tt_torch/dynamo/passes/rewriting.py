@@ -14,6 +14,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from tt_torch.dynamo.facts import ByOp
+from tt_torch.torch_private.ops import schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
 Rule = Callable[[Node, dict[str, Any]], Node | None]
@@ -58,7 +59,7 @@ def fill(node: Node, shape: Sequence[int], number: float, dtype: torch.dtype) ->
 def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
     """A composite in the place of `node`, with all its results or the first one."""
     new = node.graph.call_function(op, args, kwargs)
-    whole = len(op._schema.returns) > 1
+    whole = len(schema(op).returns) > 1
     new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": node.meta["val"] if whole else value(node)}
     return new
 
@@ -75,9 +76,9 @@ def as_function(gm: GraphModule) -> Callable[..., Any]:
 
 def arguments(node: Node) -> dict[str, Any]:
     """All arguments of an ATen node by schema name, defaults filled in."""
-    schema = node.target._schema.arguments
-    given = dict(zip((a.name for a in schema), node.args, strict=False)) | dict(node.kwargs)
-    return {a.name: given.get(a.name, a.default_value if a.has_default_value() else None) for a in schema}
+    parameters = schema(node.target).arguments
+    given = dict(zip((p.name for p in parameters), node.args, strict=False)) | dict(node.kwargs)
+    return {p.name: given.get(p.name, p.default_value if p.has_default_value() else None) for p in parameters}
 
 
 def value(node: Node) -> Any:

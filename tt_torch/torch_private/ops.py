@@ -1,0 +1,52 @@
+"""Ops and devices, as PyTorch has them registered."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch._C import DispatchKey  # 2.13.0: for take_early_kernels
+from torch._higher_order_ops.flex_attention import math_attention  # 2.13.0: without it flex_attention runs on the host
+from torch._ops import (
+    HigherOrderOperator,  # 2.13.0: without it ops that call graphs are not told from others
+    OpOverload,  # 2.13.0: without it ops are not told from Python functions in a graph
+    OpOverloadPacket,  # 2.13.0: without it the table of ATen facts has no type for its keys
+)
+
+__all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention"]
+
+Kernels = dict[DispatchKey, Any]
+# Keys of Python kernels that AOTAutograd runs before it asks a table of decompositions.
+_EARLY = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
+
+
+# 2.13.0: without it names, defaults and kinds of arguments are unknown.
+def schema(op: Any) -> Any:
+    """The `torch.FunctionSchema` of an op: name, overload_name, arguments, returns, is_mutable."""
+    return op._schema
+
+
+def has_early_kernels(op: OpOverload) -> bool:
+    """Whether AOTAutograd runs Python kernels of the op before it asks a table of decompositions."""
+    return any(key in op.py_kernels for key in _EARLY)
+
+
+# 2.13.0: without it interpolation is taken apart into look-ups of single elements.
+def take_early_kernels(op: OpOverload) -> Kernels:
+    """Removes these kernels, for the whole process, and returns them."""
+    kernels = {key: op.py_kernels.pop(key) for key in _EARLY if key in op.py_kernels}
+    op._dispatch_cache.clear()
+    return kernels
+
+
+# 2.13.0: undoes take_early_kernels.
+def put_back(op: OpOverload, kernels: Kernels) -> None:
+    op.py_kernels |= kernels
+    op._dispatch_cache.clear()
+
+
+# 2.13.0: without it there is no `torch.tt`. PyTorch's page on new devices documents it under this name.
+def register_device_module(device: str, module: ModuleType) -> None:
+    """Makes the module `torch.<device>`."""
+    torch._register_device_module(device, module)

@@ -1,0 +1,23 @@
+"""Tracing functions into graphs, and PyTorch's own decompositions."""
+
+from torch._decomp import get_decompositions  # 2.13.0: without it each of these decompositions would be written here
+from torch._decomp.decompositions import (
+    pw_cast_for_int_to_real,  # 2.13.0: without it functions of integers would be integers
+    pw_cast_for_opmath,  # 2.13.0: without it bfloat16 would be rounded at each step
+)
+from torch._inductor.inductor_prims import fma  # 2.13.0: without it addcmul with a tensor as factor runs on the host
+from torch.fx.experimental.proxy_tensor import make_fx  # 2.13.0: without it a graph is not traced with other inputs
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,  # 2.13.0: without it a graph whose shapes depend on values is an error of ours
+    has_free_symbols,  # 2.13.0: without it strides of unknown size would be taken for numbers
+)
+
+__all__ = [
+    "GuardOnDataDependentSymNode",
+    "fma",
+    "get_decompositions",
+    "has_free_symbols",
+    "make_fx",
+    "pw_cast_for_int_to_real",
+    "pw_cast_for_opmath",
+]
