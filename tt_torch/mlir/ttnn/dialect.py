@@ -1,8 +1,8 @@
-"""TTNN: the ops of the binary, one row each. A row names the wire table and its operand and result fields;
-the attributes' kinds come from the table itself, so that printing, encoding and verifying need no more.
+"""TTNN: the ops of the binary, one row each. A row names the wire table and the fields of its operands and results. The
+kinds of attributes come from the table, so printing, encoding and verifying need nothing else.
 
-Fields of placement and type (`memcfg`, `dtype`, `layout`, `device`, ...) are not attributes: they follow from
-the result's `#ttnn.layout` when the program is written (see `to_binary.py`).
+Fields of placement and type (`memcfg`, `dtype`, `layout`, `device`, ...) are not attributes. They follow from the
+`#ttnn.layout` of the result when the program is written (see `to_binary.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TTNN(ext.Dialect, name="ttnn"):  # type: ignore[call-arg]
     pass
 
 
-# Parameters of `#ttnn.layout`; their meaning and Python face are in layout.py.
+# Parameters of `#ttnn.layout`; layout.py explains and reads them.
 LAYOUT = dict.fromkeys(("dtype", "page_layout", "buffer", "memory_layout"), ir.StringAttr) | {"grid": Any}
 types.new_class("LayoutAttr", (TTNN.Attribute,), {"name": "layout"}, lambda ns: ns.update(__annotations__=LAYOUT))
 
@@ -79,7 +79,7 @@ def on_host_as_result(op: Any, operand: Layout) -> dict[str, Any]:
 
 
 def as_result(op: ir.Operation, _: Layout) -> dict[str, Any]:
-    """Tiles or rows, as the op's result."""
+    """The same page layout as the result of the op."""
     return {"tiled": layout_of(op.results[0]).tiled}
 
 
@@ -108,7 +108,7 @@ for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
     rule = infer.elementwise if name in ttir.BINARY else infer.predicate
     kind = {"type": WIRE_COMPARISONS.get(name, camel(name))}
-    # Left to itself, the library gives comparisons the data type of their operands.
+    # By default, the result of a comparison has the data type of its operands in the library.
     op(name, table, "lhs rhs", fixed=kind, infer=rule, derived=("output_dtype",))
 op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
 op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
@@ -125,7 +125,7 @@ op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
 op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats})
 op("cumsum", "CumSumOp", "in", "dim", infer=infer.same, derived=("dtype",))
 op("cumprod", "CumProdOp", "in", "dim", infer=infer.same, derived=("dtype",))
-# Without a rule for types: the library chooses that of the positions (see passes/workarounds.py).
+# They have no rule for types, because the library chooses the type of positions (see passes/workarounds/).
 PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs"}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
@@ -138,7 +138,8 @@ op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?", inf
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
 CONV = f"in_channels out_channels {SLIDING} groups"
 HOST_ROW_MAJOR = {"buffer": "SystemMemory", "tiled": False}
-FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"  # of the convolution prepared for
+# of the convolution for which the weights are prepared
+FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"
 op(
     "conv2d",
     "Conv2dOp",
@@ -194,7 +195,7 @@ op(
     "in",
     f"channels {SLIDING}",
     fixed=POOL_SETTINGS,
-    results="result result_indices",  # as of orderings, the library chooses the type of the positions
+    results="result result_indices",  # the library chooses the type of the positions, as for sort and topk
 )
 op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d", **POOL_SETTINGS}, infer=infer.pool2d)
 

@@ -1,4 +1,4 @@
-"""Where and how a tensor lives: the `#ttnn.layout` attribute on TTNN tensor types, and its Python face."""
+"""Placement and layout of a tensor: the `#ttnn.layout` attribute of TTNN tensor types, and the class that reads it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def wire_dtype(element: str) -> str:
 
 
 def element_type(dtype: str) -> ir.Type:
-    """The MLIR element type of values of a wire data type; block floats compute as bf16."""
+    """The MLIR element type for a wire data type; block floats are bf16 in MLIR."""
     unsigned = ir.IntegerType.get_unsigned
     return {
         "Float32": ir.F32Type.get,

@@ -1,4 +1,4 @@
-"""TTIR to TTNN. Most ops only change dialect; results get the layout that their op makes (see `types`)."""
+"""TTIR to TTNN. Most ops only change their dialect. Results get the layout that their op produces (see `types`)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def convert(module: ir.Module) -> None:
 
 
 def _place_arguments(function: Any) -> None:
-    """Inputs are row-major in DRAM, where the runtime uploads them. Parameters and constants stay in host
-    memory: const-eval reads them there and leaves on the device only what the program uses."""
+    """Inputs are row-major in DRAM, to which the runtime uploads them. Parameters and constants are in host memory,
+    where const-eval reads them; it leaves only the tensors on the device that the program uses."""
     for argument, kind in zip(function.arguments, argument_kinds(function), strict=True):
         buffer = "DRAM" if kind == "input" else "SystemMemory"
         layout = Layout(wire_dtype(str(argument.type.element_type)), tiled=False, buffer=buffer)

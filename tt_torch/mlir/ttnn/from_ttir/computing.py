@@ -1,4 +1,4 @@
-"""Ops that both dialects have, with the same operands and attributes: all those without a rule of their own."""
+"""Ops that both dialects have with the same operands and attributes: all ops without a rule of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 
 
 def rename(op: Any, b: Builder) -> Any:
-    """The op of the same name, with those attributes that TTNN's has."""
+    """The TTNN op of the same name, with the attributes that it has."""
     name = op.operation.name.replace("ttir.", "ttnn.")
     attributes = {k: v for k, v in ods.attrs_of(op).items() if k in ods.OPS[name].attrs}
     operands = ods.operands_of(op).values()
@@ -22,7 +22,7 @@ def rename(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites(*(f"ttir.{name}" for name in ttir.UNARY_PREDICATES))
 def predicate(op: Any, b: Builder) -> Any:
-    """The library answers in the data type of the operand; a boolean is a bf16."""
+    """The library returns the data type of the operand, but a boolean is bf16."""
     name, (x,) = op.operation.name.replace("ttir.", "ttnn."), op.operands
     answer = b(name, x, type=with_layout(shape(x), Layout(layout_of(x).dtype)))
     (wanted,) = result_types(name, op.results)

@@ -12,7 +12,7 @@ from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 
 
 def number(value: float | int) -> dict[str, Any]:
-    """A value of the wire's NumberType union."""
+    """A number as a value of the wire's union NumberType."""
     return {"I32": {"value": value}} if isinstance(value, int) else {"FP": {"value": value}}
 
 
@@ -23,7 +23,7 @@ def full(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.rand")
 def rand(op: Any, b: Builder) -> Any:
-    """Seed zero: the library takes another one at each run."""
+    """The seed is zero: then the library takes another seed at each run."""
     return b("ttnn.rand", type=result_types("ttnn.rand", op.results), seed=0, **ods.attrs_of(op))
 
 
@@ -35,7 +35,7 @@ def constant(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.arange")
 def arange(op: Any, b: Builder) -> Any:
-    """A vector, then the shape of the result by reshape and repeat."""
+    """A vector, which reshape and repeat bring to the shape of the result."""
     (result,), a = op.results, ods.attrs_of(op)
     length, dim = shape(result)[a["arange_dimension"]], a["arange_dimension"]
     kind = tensor([length], dtype(result))

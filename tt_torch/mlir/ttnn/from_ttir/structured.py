@@ -17,7 +17,7 @@ def _make(name: str, op: Any, b: Builder, *operands: Any, **attributes: Any) -> 
 
 
 def _bound(value: float, element: Any) -> float | int:
-    """A bound of integers is an integer: of int32 at most, since the wire has no others."""
+    """A bound for integers, clamped to int32, which is the only integer type of the wire's union."""
     if str(element) in ("f32", "bf16"):
         return value
     return int(max(-(2**31), min(value, 2**31 - 1)))
@@ -37,7 +37,7 @@ def leaky_relu(op: Any, b: Builder) -> Any:
 
 @RULES.rewrites("ttir.prod")
 def prod(op: Any, b: Builder) -> Any:
-    """TTNN multiplies over one dimension at a time, so several become a chain from the last to the first."""
+    """TTNN's prod reduces one dimension, so several dimensions become a chain of ops from the last to the first."""
     (x,), keep, sizes = op.operands, ods.attr(op, "keep_dim"), shape(op.operands[0])
     layout = Layout(wire_dtype(str(dtype(op.results[0]))))
     for dim in sorted(d % len(sizes) for d in ods.attr(op, "dim_arg"))[::-1]:

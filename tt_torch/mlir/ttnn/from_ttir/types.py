@@ -1,4 +1,4 @@
-"""Types of TTNN values: a TTIR type with the layout that the op making the value gives it."""
+"""Types of TTNN values: the TTIR type with the layout that the op produces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 
 
 def result_types(name: str, results: Any) -> list[ir.Type]:
-    """Tiled in interleaved DRAM, or as the op's declaration says it makes its results."""
+    """The result types of an op: tiles in interleaved DRAM, unless its declaration says otherwise."""
     makes = ods.OPS[name].facts.get("makes", {})
     return [with_layout(list(r.type.shape), Layout(wire_dtype(str(r.type.element_type)), **makes)) for r in results]

@@ -1,8 +1,8 @@
-"""Hoists what depends only on parameters and constants into functions that run once.
+"""Hoists ops that depend only on parameters and constants into functions that run once.
 
-Each connected group of such ops becomes a private function `main_const_eval_<n>`; a `func.call` stands in its
-place, which the binary holds as LoadCachedOp: the results stay on the device. Creation ops read nothing, so each
-group that uses one gets its own copy instead of being joined by it.
+Each connected group of such ops becomes a private function `main_const_eval_<n>`. A `func.call` replaces it, which is a
+LoadCachedOp in the binary: the results stay on the device. Creation ops have no operands and would connect all groups
+that use them, so each group gets its own copy of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _operations(function: Any) -> Iterable[ir.Operation]:
 
 
 def _outside_uses(op: ir.Operation, constant: set[Any]) -> list[Any]:
-    """Results of a constant op that ops of the program read."""
+    """The results of a constant op that ops outside of const-eval read."""
     return [r for r in op.results if any(not _in(u.owner.operation, constant) for u in r.uses)]
 
 
@@ -45,7 +45,7 @@ def _in(op: ir.Operation, constant: set[Any]) -> bool:
 
 
 def _groups(function: Any, constant: set[Any]) -> list[list[ir.Operation]]:
-    """Connected groups of constant ops in program order, creation ops only where they stand alone."""
+    """Connected groups of constant ops, in program order. A creation op is a group only if it is alone."""
     group_of: dict[ir.Operation, list[ir.Operation]] = {}
     groups = []
     for op in _operations(function):

@@ -1,4 +1,4 @@
-"""Frees each value right after its last use. Results of const-eval and parameters stay for the next call."""
+"""Frees each value directly after its last use. Results of const-eval and parameters stay for the next call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def deallocate(module: ir.Module) -> None:
     with module.context:
         operations = [op.operation for op in function.regions[0].blocks[0].operations]
         returned = set(operations[-1].operands)
-        last = {r: op for op in operations for r in op.results}  # what nobody reads goes at once
+        last = {r: op for op in operations for r in op.results}  # a result without readers is freed at once
         last |= {v: op for op in operations for v in op.operands}
         for value in _temporaries(function, operations):
             if value in last and value not in returned and layout_of(value).on_device:

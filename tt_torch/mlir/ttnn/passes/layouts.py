@@ -1,7 +1,7 @@
-"""Gives every operand the layout that its op takes, with as few conversions as possible.
+"""Gives every operand the layout that its op requires, with as few conversions as possible.
 
-An op takes tiles on the device unless its declaration says otherwise (`needs`). A value that is wanted in
-another layout is converted once, before its first such use, and shared from there.
+An op requires tiles on the device, unless its declaration says otherwise (`needs`). If a value is needed in another
+layout, it is converted once, before the first use in that layout; later uses share the result.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 from tt_torch.wire.facts import BLOCK_FLOATS
 
-# These take any layout: they are how layouts change.
+# These ops take any layout, because they change layouts.
 FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_config")
 HOST = {"buffer": "SystemMemory", "tiled": False}
 
 
-# Operands whose data type `weight_dtype` decides when they are constant.
+# Operands that get the data type `weight_dtype` if they are constant.
 WEIGHTS = {("ttnn.matmul", "b"), ("ttnn.linear", "b")}
 
 
 def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
-    """Inserts to_device, to_layout, typecast and from_device where an operand's layout is not what its op takes."""
+    """Inserts to_device, to_layout, typecast and from_device before ops whose operands have another layout."""
     converted: dict[Any, Any] = {}
     with module.context, ir.Location.unknown():
         weights = constant_values(main(module)) if weight_dtype else set()
@@ -44,7 +44,7 @@ def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
 
 
 def _operand_names(op: ir.Operation) -> list[str]:
-    """The declared name of each operand; those of a variadic group share theirs."""
+    """The declared name of each operand. All operands of a variadic group have the same name."""
     names = []
     for name, value in ods.operands_of(op).items():
         names += [name] * (len(value) if isinstance(value, list) else value is not None)
@@ -52,7 +52,7 @@ def _operand_names(op: ir.Operation) -> list[str]:
 
 
 def wanted(op: ir.Operation, name: str, value: Any) -> Layout:
-    """The layout that `op` takes for the operand `name`."""
+    """The layout that `op` requires for its operand `name`."""
     layout = layout_of(value)
     if producer(value, *PREPARED):
         return layout
@@ -74,9 +74,9 @@ def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[Any, Any]
 
 
 def convert(b: Builder, value: Any, target: Layout) -> Any:
-    """`value` in `target`: over to the device first, page layout and type there, back to the host last.
+    """`value` in the layout `target`: moved to the device first, then converted there, and moved to the host last.
 
-    The library changes a data type on the way to tiles, but not on the way to rows, and makes no tiles of bytes.
+    The library can change the data type while it makes tiles, but not while it makes rows. It makes no tiles of bytes.
     """
     size, current = shape(value), layout_of(value)
     if target.on_device and not current.on_device:

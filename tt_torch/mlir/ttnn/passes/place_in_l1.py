@@ -1,7 +1,7 @@
 """Keeps intermediates in L1 from the op that makes them to their last reader, as far as they fit.
 
-Interleaved over all cores. Convolutions, pooling, attention and data movement need L1 for themselves: what they
-make or read stays in DRAM, and so does what the library refuses to make or to read in L1.
+They are interleaved over all cores. Convolutions, pooling, attention and data movement need L1 themselves, so their
+operands and results stay in DRAM. Tensors also stay in DRAM if the library refuses to make or to read them in L1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tt_torch.wire.messages import SystemDesc
 ELEMENTWISE = [*ttir.UNARY, *ttir.UNARY_PREDICATES, *ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]
 NAMES = [*ELEMENTWISE, "where", "typecast", "clamp_scalar", "matmul", "linear", "softmax", "layer_norm", "rms_norm"]
 FIT = {f"ttnn.{name}" for name in NAMES}
-# The rest is for the circular buffers of the running op.
+# The other part is left for the circular buffers of the running op.
 SHARE = 0.5
 
 
 def budget(system: SystemDesc) -> int:
-    """Bytes of L1, over all cores of one chip, that intermediates may take."""
+    """Bytes of L1 for intermediates, over all cores of one chip."""
     chip = first_chip(system)
     cores = chip["grid_size"]["y"] * chip["grid_size"]["x"]
     return int(SHARE * cores * (chip["l1_size"] - chip["l1_unreserved_base"]))
@@ -47,7 +47,7 @@ def place_in_l1(module: ir.Module, system: SystemDesc) -> None:
 
 
 def _moved(op: ir.Operation, result: Any) -> bool:
-    """Whether the library makes and reads the result in L1, where it then is."""
+    """Moves the result to L1 if the library can make and read it there; returns whether it did."""
     before = result.type
     result.set_type(with_layout(shape(result), layout_of(result).with_(buffer="L1")))
     if any(legality.refusal(each) for each in (op, *users(result))):

@@ -1,4 +1,4 @@
-"""Convolutions whose weights are known before the inputs take them prepared: blocked for the device, once."""
+"""Prepares constant weights of convolutions once: the device needs them in blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERLEAVED_DRAM = {"tensor_memory_layout": "Interleaved", "buffer_type": "DRAM"
 
 
 def prepare_convolutions(module: ir.Module, weight_dtype: str | None = None) -> None:
-    """Inserts the preparing ops; weights of convolutions over single pixels become what `weight_dtype` says."""
+    """Inserts the preparing ops. Weights of 1x1 convolutions get the data type `weight_dtype`."""
     rules = RuleSet("prepare-convolutions")
     rules.rows(prepare, {"ttnn.conv2d": weight_dtype and BLOCK_FLOATS[weight_dtype]})
     rules.convert(module)
@@ -30,7 +30,7 @@ def prepare(weights_dtype: str | None) -> Rule:
         if producer(weight, *PREPARED) or not is_constant(weight) or not (bias is None or is_constant(bias)):
             return None
         dtype = (_is_product(weight, attributes) and weights_dtype) or layout_of(weight).dtype
-        # The library has no default for the data type, which the bias shares.
+        # The library has no default for this data type; the bias has the same one.
         attributes["conv2d_config"] = (attributes["conv2d_config"] or {}) | {"weights_dtype": dtype}
         described = attributes | _future_input(operands["input"])
         has_bias = bias is not None
@@ -53,13 +53,13 @@ def _is_product(weight: Any, attributes: dict[str, Any]) -> bool:
 
 
 def _future_input(activation: Any) -> dict[str, Any]:
-    """What the preparation must know of the convolution's input."""
+    """What the preparation needs to know about the input of the convolution."""
     dtype = layout_of(activation).dtype
     return {"input_dtype": dtype, "input_tensor_layout": "Tile", "input_memory_config": INTERLEAVED_DRAM}
 
 
 def _prepared_shape(weight: Any, groups: int) -> list[int]:
-    """(1, 1, KH * KW * C, O): one row per element of a filter, one column per filter. Filters of a group have zeros
-    for the channels of the others."""
+    """(1, 1, KH * KW * C, O): one row per element of a filter, and one column per filter. With groups, filters have
+    zeros for the channels of other groups."""
     out, inner, height, width = shape(weight)
     return [1, 1, height * width * inner * groups, out]

@@ -1,7 +1,7 @@
-"""Programs that Tenstorrent's library takes: each rule is for something that it refuses, or makes in another form.
+"""Workarounds for Tenstorrent's library: each rule is for an op that it refuses, or whose result has another form.
 
-A rule's docstring quotes the library's message; `python -m tt_torch.tools.workaround_docs` makes
-docs/workarounds.md of them. What the library wants of an operand's layout is in the op's declaration (`needs`).
+The docstring of a rule quotes the message of the library; `python -m tt_torch.tools.workaround_docs` writes
+docs/workarounds.md from the docstrings. The layouts that operands need are in the op's declaration (`needs`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ALL", "Workaround", "apply_workarounds"]
 
 
 def apply_workarounds(module: ir.Module) -> None:
-    """Until no rule matches: some make ops that another is for."""
+    """Applies the rules until none matches, because some make ops for which another rule exists."""
     RULES.simplify(module)
     with module.context, ir.Location.unknown():
         retype_function(main(module))

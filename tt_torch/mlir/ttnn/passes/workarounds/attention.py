@@ -1,4 +1,4 @@
-"""Attention that the fused op of the library does not take."""
+"""Attention that the library's fused op does not support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tt_torch.wire.facts import TILE
 
 @workaround("ttnn.scaled_dot_product_attention")
 def attention_in_steps(op: Any, b: Builder) -> Any:
-    """Attention that the fused op does not take is a product, a softmax and a product:
+    """Attention that the fused op does not support becomes a product, a softmax and a product:
 
     "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
     "Padding is not supported on the head_dim dimension"
@@ -42,7 +42,7 @@ def attention_in_steps(op: Any, b: Builder) -> Any:
 
 
 def _all_heads(b: Builder, x: Any, heads: int) -> Any:
-    """Each of fewer heads as often as there are heads of the query for it."""
+    """Repeats each head of keys or values for all heads of the query that use it."""
     batch, own, length, size = shape(x)
     if own == heads:
         return x
@@ -52,7 +52,7 @@ def _all_heads(b: Builder, x: Any, heads: int) -> Any:
 
 
 def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Any:
-    """0 where a row may see a column, else -inf."""
+    """0 where a row may attend to a column, otherwise -inf."""
     down = reshape(b, _count(b, rows), [rows, 1])
     across = reshape(b, _count(b, columns), [1, columns])
     sees = make(b, "ge", down, across, dtype="BFloat16")
@@ -67,7 +67,7 @@ def _count(b: Builder, length: int) -> Any:
 
 @workaround("ttnn.split_query_key_value_and_split_heads")
 def heads_of_no_whole_tiles(op: Any, b: Builder) -> Any:
-    """Heads are sliced, and moved in front of the sequence:
+    """Heads that are not whole tiles are sliced, and moved in front of the sequence:
 
     "Invalid head size: 8. The head size must be a multiple of the tile width (32)"
     """
@@ -88,7 +88,7 @@ def heads_of_no_whole_tiles(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.concatenate_heads")
 def heads_side_by_side(op: Any, b: Builder) -> Any:
-    """Heads that are no whole tiles are moved behind the sequence:
+    """Heads that are not whole tiles are moved behind the sequence:
 
     "Head size must be a multiple of 32 but was found to be 8"
     """

@@ -1,4 +1,4 @@
-"""Arithmetic of integers that the library has for floats only."""
+"""Arithmetic of integers that the library supports for floats only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, 
 
 @workaround(*legality.without_bytes())
 def arithmetic_of_bytes(op: Any, b: Builder) -> Any:
-    """Bytes are computed with as integers of 32 bits, of whose results the lower 8 are kept:
+    """Bytes are computed as 32-bit integers, and the lower 8 bits of the results are kept:
 
     "Unsupported datatype DataType::UINT8"
     "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors"
@@ -68,7 +68,7 @@ def _transposed(b: Builder, x: Any) -> Any:
 
 @workaround("ttnn.sign")
 def signs_of_integers(op: Any, b: Builder) -> Any:
-    """What lies between -1 and 1 of an integer:
+    """The sign of an integer is the integer clamped to -1 .. 1:
 
     "Unary: UnaryOpType::SIGN does not support integer input dtype DataType::INT32"
     """
@@ -98,7 +98,7 @@ def products_of_integers(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.pow")
 def powers_of_integers(op: Any, b: Builder) -> Any:
-    """The exponent of integers is a number, and so has to be constant:
+    """For integers, the exponent must be a constant number:
 
     "tensor exponents are not supported for integer inputs, use a scalar integer exponent"
     """
@@ -112,8 +112,8 @@ def powers_of_integers(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.divide")
 def quotients_of_integers(op: Any, b: Builder) -> Any:
-    """Integers are divided to float32. Twice, without what the division leaves, is exact: the second quotient is by how
-    much the first is wrong. What is negative and not whole is rounded up, as division of integers is.
+    """Integers are divided as float32. A second division, of the remainder, gives the error of the first quotient, so
+    the sum is exact. Negative quotients are rounded towards zero, as in integer division.
 
     "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input values are None or
     ttnn.float32"
@@ -122,7 +122,8 @@ def quotients_of_integers(op: Any, b: Builder) -> Any:
     if layout_of(op.results[0]).dtype not in legality.INTEGERS:
         return None
     rest = make(b, "remainder", left, right)
-    first = _near_quotient(b, left, right)  # of `left`: to subtract the remainder may overflow, which evens out below
+    # of `left`: subtracting the remainder may overflow, which the wrap-around below undoes
+    first = _near_quotient(b, left, right)
     missing = make(b, "subtract", make(b, "subtract", left, rest), make(b, "multiply", first, right))
     down = make(b, "add", first, _near_quotient(b, missing, right))
     zero = full(b, 0, layout_of(rest).dtype)

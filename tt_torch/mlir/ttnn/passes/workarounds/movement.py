@@ -12,7 +12,7 @@ from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, typecast, workaround
 
-LARGE = 1 << 26  # bytes of a chip's memory for filters of float32 that are prepared
+LARGE = 1 << 26  # bytes of a chip's memory for float32 filters that are prepared
 
 
 @workaround("ttnn.typecast")
@@ -29,8 +29,8 @@ def conversion_of_bytes(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.multiply", "ttnn.typecast")
 def filters_as_matrices(op: Any, b: Builder) -> Any:
-    """Filters of a convolution are scaled and converted as a matrix of one row each, which the host makes of them: in
-    tiles, a filter of single pixels takes 1024 times its size. ResNet-50 would need
+    """Filters of a convolution are scaled and converted as a matrix with one row per filter, which is made on the host.
+    In tiles, a 1x1 filter would take 1024 times its size. ResNet-50 would need
 
     "Not enough space to allocate 8589934592 B DRAM buffer across 12 banks"
     """
@@ -52,12 +52,12 @@ def _are_large_filters(x: Any) -> bool:
 
 
 def _is_matched(x: Any) -> bool:
-    """Whether the rule above is for the op that makes `x`: that one's turn is first."""
+    """Whether the rule above applies to the op that makes `x`; then that op is rewritten first."""
     return producer(x, "ttnn.multiply", "ttnn.typecast") is not None
 
 
 def _filters_to_rows(b: Builder, x: Any, filters: list[int]) -> Any:
-    """Filters, or a number for each or for all of them, as a matrix; None for other shapes."""
+    """Filters as a matrix, or one number per filter or for all; None for other shapes."""
     rows = [filters[0], math.prod(filters[1:])]
     if shape(x) == filters:
         before = producer(x, "ttnn.reshape")
@@ -96,7 +96,7 @@ def scatter_of_float32(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.gather")
 def elements_of_vectors(op: Any, b: Builder) -> Any:
-    """Vectors are gathered from as matrices of one row:
+    """Elements of a vector are gathered from a matrix with one row:
 
     "Can't convert shape rank"
     """
@@ -105,7 +105,7 @@ def elements_of_vectors(op: Any, b: Builder) -> Any:
 
 
 def gather(b: Builder, x: Any, index: Any, dim: int) -> Any:
-    """torch.gather, for vectors, too."""
+    """torch.gather, also for vectors."""
     if len(shape(x)) != 1:
         return make(b, "gather", x, index, dim=dim)
     x, index = (reshape(b, v, [1, *shape(v)]) for v in (x, index))
@@ -132,7 +132,7 @@ def embedding_of_other_types_than_bfloat16(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.scatter")
 def scatter_to_the_largest_or_smallest(op: Any, b: Builder) -> Any:
-    """Each element of the result is compared with all that go there:
+    """Each element of the result is compared with all elements that are scattered to its position:
 
     "reduce must be either 'add' or 'multiply' (case-sensitive), got amax"
     """
@@ -144,7 +144,7 @@ def scatter_to_the_largest_or_smallest(op: Any, b: Builder) -> Any:
     x, index, source = (_dim_last(b, v, a["dim"]) for v in (x, index, source))
     length = shape(x)[-1]
     padding = [p for own, there in zip(shape(index)[:-1], shape(x), strict=False) for p in (0, there - own)] + [0, 0]
-    if any(padding):  # with places that do not exist
+    if any(padding):  # with positions that do not exist
         index = make(b, "pad", index, padding=padding, value=float(length))
         source = make(b, "pad", source, padding=padding, value=0.0)
     apart = [*shape(index), 1]

@@ -21,7 +21,7 @@ from tt_torch.mlir.ttnn.passes.workarounds.registry import (
 
 @workaround("ttnn.argmax")
 def argmax_of_integers_and_its_result(op: Any, b: Builder) -> Any:
-    """Indices come as UINT32 in row-major layout. Of integers only the last dimension is searched:
+    """Indices have the type UINT32 and row-major layout. For integers, only the last dimension is searched:
 
     "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got DataType::INT32"
     "ROW_MAJOR: only argmax on the last dim is supported"
@@ -48,8 +48,8 @@ def _argmax(b: Builder, x: Any, dim: int, keep: bool) -> Any:
 
 @workaround("ttnn.sort", "ttnn.topk")
 def indices_of_orderings(op: Any, b: Builder) -> Any:
-    """Positions come as UINT16, of float32 and for long dimensions as UINT32. Integers are not ordered, so they are
-    halved: sorted by their lower 16 bits, then, keeping that order among equals, by the upper ones.
+    """Positions have the type UINT16; for float32 and for long dimensions they have UINT32. The library does not sort
+    integers, so they are sorted by their lower 16 bits and then, with a stable sort, by their upper 16 bits.
 
     "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got DataType::INT32"
     "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::INT32"

@@ -1,4 +1,4 @@
-"""The rules' registry, and the ops that rules are made of."""
+"""The registry of the rules, and functions that make ops for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = RuleSet("workarounds")
 
 @dataclass(frozen=True)
 class Workaround:
-    """A rule, the ops that it is for, and the library version that needs it."""
+    """A rule, the ops to which it applies, and the version of the library that needs it."""
 
     rule: Rule
     ops: tuple[str, ...]
@@ -30,7 +30,7 @@ def workaround(*ops: str, version: str = "0.81.1") -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         @wraps(rule)
         def of_the_same_shape(op: Any, b: Builder) -> Any:
-            """What the library fills has a dimension at least, and so has a scalar that is computed with it."""
+            """Gives scalars one dimension: the library cannot fill a tensor without dimensions."""
             values = rule(op, b)
             if values is None:
                 return None

@@ -18,7 +18,7 @@ from tt_torch.wire.facts import TILE
 
 @workaround("ttnn.avg_pool2d")
 def averages_of_images(op: Any, b: Builder) -> Any:
-    """The average of a whole image is a mean; of a large one the library has no room for the window:
+    """The average of a whole image becomes a mean. The library has no room for the window of a large image:
 
     "Statically allocated dataflow buffers on core range [0-0 - 1-0] grow to 262249824 B which is beyond max L1 size"
     """
@@ -59,7 +59,7 @@ def averages_of_float32(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.max_pool2d", "ttnn.max_pool2d_with_indices")
 def largest_of_float32(op: Any, b: Builder) -> Any:
-    """The elements of each window are gathered from float32, and the largest taken:
+    """The float32 elements of each window are gathered, and their maximum is taken:
 
     "Only BFLOAT16 supported for now"
     """
@@ -79,8 +79,8 @@ def largest_of_float32(op: Any, b: Builder) -> Any:
 
 
 def _places(a: dict[str, Any]) -> np.ndarray:
-    """Positions in an image of (elements of a window) x (windows). What lies in the padding is replaced by the first
-    element of the window that does not, which leaves the largest the same."""
+    """Positions in an image, of shape (elements of a window, windows). A position in the padding is replaced by the
+    first element of the window that is not in the padding, which does not change the maximum."""
     rows, columns = (_line(a, dim) for dim in (0, 1))
     flat = rows[:, None, :, None] * a["input_width"] + columns[None, :, None, :]
     return flat.reshape(rows.shape[0] * columns.shape[0], -1).astype(np.int32)
@@ -103,7 +103,8 @@ def _constant(b: Builder, values: np.ndarray) -> Any:
 
 
 def _place(b: Builder, x: Any, index: Any, largest: Any) -> Any:
-    """Where the largest is: the first of equal ones, the last NaN. A place p of a NaN is compared as -1 - p."""
+    """The position of the maximum: the first of equal ones, or the last NaN. For a NaN at position p, -1 - p is
+    compared."""
     is_nan = make(b, "ne", x, x, dtype="BFloat16")
     is_largest = make(b, "eq", x, largest, dtype="BFloat16")
     behind = make(b, "where", is_largest, index, full(b, 2**31 - 1, "Int32"), dtype="Int32")
@@ -115,7 +116,8 @@ def _place(b: Builder, x: Any, index: Any, largest: Any) -> Any:
 
 @workaround("ttnn.max_pool2d_with_indices")
 def places_of_the_largest(op: Any, b: Builder) -> Any:
-    """Results come in rows, and places as UINT16, in large images as UINT32. The check says of others:
+    """Results are in row-major layout. Positions have the type UINT16, in large images UINT32. For others, the check
+    says:
 
     "layout is ROW_MAJOR, not TILE"
     "dtype is UINT16, not INT32"
@@ -137,7 +139,7 @@ def places_of_the_largest(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.conv2d")
 def narrow_convolutions(op: Any, b: Builder) -> Any:
-    """Images of one or two columns are made three wide, and what is too much is cut off:
+    """Images with one or two columns are padded to three columns, and the result is cropped:
 
     "Reader indices buffer page size 68 exceeds worst-case CB size 64 (config tensor layout changed?)"
     """
@@ -156,7 +158,7 @@ def narrow_convolutions(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.conv2d")
 def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
-    """With a bias of zero the library prepares the weights as it does others:
+    """A bias of zero makes the library prepare these weights like others:
 
     "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=3 height=32"
     """
@@ -169,8 +171,8 @@ def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
 
 @workaround("ttnn.conv3d")
 def channels_of_volumes(op: Any, b: Builder) -> Any:
-    """Channels are padded with zeros to whole tiles, as otherwise those of the result come padded; weights of a group
-    have zeros for the channels of others:
+    """Channels are padded with zeros to whole tiles; otherwise the channels of the result would be padded. The weights
+    of a group have zeros for the channels of other groups:
 
     "Input channels (4) must be divisible by C_in_block (16)"
     "Weight patch size must match input patch size. got 36 vs 72"
