@@ -36,7 +36,7 @@ from op_rows import (
 )
 from op_table_complex import COMPLEX, FOURIER
 from op_table_convolution import CONVOLUTIONS
-from op_table_edges import EDGES
+from op_table_edges import EDGES, HOST
 from op_table_linalg import LINALG
 from op_table_movement import CREATION, INDEXING, MOVEMENT
 from op_table_normalization import ATTENTION, NORMALIZATION
@@ -347,6 +347,7 @@ MATMULS = [
 UNSUPPORTED = [
     Row("aten.avg_pool2d", lambda x: F.avg_pool2d(x.long(), 2), [(1, 2, 4, 4)]),
     Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
+    *HOST,
 ]
 
 FAMILIES = {

@@ -9,6 +9,7 @@ from op_rows import FLOATS, INTS, NUMBERS, Row, X, b1, f32, i64, index, moved, o
 aten = torch.ops.aten
 linalg = torch.linalg
 NAN, INF = float("nan"), float("inf")
+X3 = of(f32, 3)
 UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # places of two points in a volume
 
 EDGES = [
@@ -102,5 +103,33 @@ EDGES = [
         lambda x: (torch.special.hermite_polynomial_h(x, 0), torch.special.laguerre_polynomial_l(x, -1)),
         [X],
         (f32,),
+    ),
+]
+
+
+def large(x: torch.Tensor) -> torch.Tensor:
+    """A matrix with more rows than are solved step by step."""
+    return x + 40 * torch.eye(40)
+
+
+# Arguments for which a rule leaves an op to the host; the rows are called after it.
+HOST = [
+    Row("aten.special_laguerre_polynomial_l", torch.special.laguerre_polynomial_l, [(3,), tensor([1.0, 2, 3])]),
+    Row("aten.special_hermite_polynomial_h", lambda x: torch.special.hermite_polynomial_h(x, 99), [(3,)]),
+    Row("aten.polygamma", lambda x: torch.special.polygamma(40, x), [moved(X3, torch.abs)]),
+    Row("aten.avg_pool3d", lambda x: F.avg_pool3d(x.long(), 2), [(1, 2, 4, 4, 4)]),
+    Row("aten.nextafter", lambda x, y: torch.nextafter(x.double(), y.double()), [(3,), (3,)]),
+    Row("aten.as_strided", lambda x: x[:, ::2].as_strided((2, 2), (2, 1)), [(3, 6)]),
+    Row("aten.as_strided_scatter", lambda x, y: torch.as_strided_scatter(x[:, ::2], y, (2,), (1,)), [(3, 6), (2,)]),
+    Row("aten.triangular_solve", lambda b, a: torch.triangular_solve(b, large(a)), [(40, 2), (40, 40)]),
+    Row("aten.cholesky_solve", lambda b, a: torch.cholesky_solve(b, large(a)), [(40, 2), (40, 40)]),
+    Row("aten.linalg_cholesky_ex", lambda x: linalg.cholesky_ex(large(x @ x.T), check_errors=True), [(40, 40)]),
+    Row("aten.linalg_inv_ex", lambda x: linalg.inv_ex(large(x)), [(40, 40)]),
+    Row("aten._linalg_det", lambda x: linalg.det(large(x) / 40), [(40, 40)]),
+    Row("aten._linalg_solve_ex", lambda a, b: linalg.solve_ex(a, b), [(1, 3, 3), (2, 3, 2)]),
+    Row(
+        "aten.index_put",
+        lambda x, m, i, v: x.index_put((m, i), v),
+        [(3, 4), tensor([True, False, True], b1), tensor([1, 2], i64), (2,)],
     ),
 ]

@@ -1,0 +1,47 @@
+"""Functions of narrow floats that are computed in float32 and rounded once: the result is the float32 one, rounded.
+
+Where float32 adds up in another order, a few results that lie between two numbers are rounded the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tt_torch
+from tt_torch.config import CompilerConfig
+
+OPTIONS = {"compiler_config": CompilerConfig(fallback="error")}
+IMAGE, CHANNEL = (4, 6, 5, 3), (6,)
+# A function, and the shapes of its operands.
+CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "batch_norm": (lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b), [IMAGE] + [CHANNEL] * 4),
+    "group_norm": (lambda x, w, b: F.group_norm(x, 3, w, b), [IMAGE, CHANNEL, CHANNEL]),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (5, 3), w, b), [IMAGE, (5, 3), (5, 3)]),
+    "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), [IMAGE]),
+    "logaddexp": (torch.logaddexp, [IMAGE, IMAGE]),
+    "log_softmax": (lambda x: x.log_softmax(1), [IMAGE]),
+    "lerp": (torch.lerp, [IMAGE] * 3),
+    "lerp to a scalar": (lambda x, y: torch.lerp(x, y, 0.7), [IMAGE, IMAGE]),
+    "interpolate": (lambda x: F.interpolate(x, scale_factor=2.5, mode="bilinear"), [IMAGE]),
+    "baddbmm": (lambda b, x, y: torch.baddbmm(b, x, y, beta=0.3), [(2, 30, 5), (2, 30, 40), (2, 40, 5)]),
+    "addbmm": (lambda b, x, y: torch.addbmm(b, x, y, beta=0.3), [(30, 5), (2, 30, 40), (2, 40, 5)]),
+    "bilinear": (F.bilinear, [(30, 5), (30, 6), (7, 5, 6)]),
+    "linear": (F.linear, [(30, 40), (5, 40), (5,)]),
+    "conv_transpose3d": (lambda x, w, b: F.conv_transpose3d(x, w, b, 2), [(2, 3, 3, 4, 2), (3, 4, 2, 2, 2), (4,)]),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", CASES)
+def test_rounded_once(name: str, dtype: torch.dtype) -> None:
+    fn, shapes = CASES[name]
+    inputs = [(torch.rand(shape) + 0.25).to(dtype) for shape in shapes]
+    got = torch.compile(fn, backend=tt_torch.backend, options=OPTIONS, dynamic=False)(*inputs)
+    expected = fn(*(x.float() for x in inputs)).to(dtype)
+    assert (got == expected).float().mean() > 0.99
+    torch.testing.assert_close(got, expected)
