@@ -118,3 +118,92 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %1 = "ttir.divide"(%0, %big) : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
   return %1 : tensor<3xf32>
 }
+
+// -----
+
+// All arithmetic on splats is done.
+// CHECK-LABEL: @main(
+func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {
+  %six = "ttir.full"() {shape = array<i64: 1>, fill_value = 6.0 : f64} : () -> tensor<1xf32>
+  %two = "ttir.full"() {shape = array<i64: 1>, fill_value = 2.0 : f64} : () -> tensor<1xf32>
+  // CHECK-DAG: fill_value = 8.000000e+00 : f64
+  %0 = "ttir.add"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-DAG: fill_value = 3.000000e+00 : f64
+  %1 = "ttir.divide"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %2 = "ttir.subtract"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-DAG: fill_value = 1.200000e+01 : f64
+  %3 = "ttir.multiply"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-DAG: fill_value = 3.600000e+01 : f64
+  %4 = "ttir.pow"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %5 = "ttir.maximum"(%six, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %6 = "ttir.minimum"(%5, %two) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-DAG: fill_value = -5.000000e-01 : f64
+  %7 = "ttir.neg"(%2) : (tensor<1xf32>) -> tensor<1xf32>
+  %8 = "ttir.abs"(%7) : (tensor<1xf32>) -> tensor<1xf32>
+  %9 = "ttir.sqrt"(%2) : (tensor<1xf32>) -> tensor<1xf32>
+  %10 = "ttir.neg"(%9) : (tensor<1xf32>) -> tensor<1xf32>
+  %11 = "ttir.reciprocal"(%10) : (tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-DAG: fill_value = 5.000000e-01 : f64
+  %12 = "ttir.rsqrt"(%2) : (tensor<1xf32>) -> tensor<1xf32>
+  %13 = "ttir.multiply"(%12, %6) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %14 = "ttir.multiply"(%13, %12) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  // CHECK-NOT: ttir.{{add|subtract|multiply|divide|pow|maximum|minimum|neg|sqrt|rsqrt|reciprocal}}
+  return %0, %1, %3, %4, %11, %14 : tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
+}
+
+// -----
+
+// Splats stay splats when they are moved, spread or cut; what changes nothing goes.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<4x3xf32>, tensor<2x3xf32>) {
+  %0 = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 1.5 : f64} : () -> tensor<2x3xf32>
+  // CHECK-DAG: "ttir.full"() {{.*}} -> tensor<3x2xf32>
+  %1 = "ttir.permute"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  // CHECK-DAG: "ttir.full"() {{.*}} -> tensor<4x3xf32>
+  %2 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 1>} : (tensor<2x3xf32>) -> tensor<4x3xf32>
+  %3 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0>, ends = array<i64: 2, 3>, step = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %4 = "ttir.pad"(%3) {padding = array<i64: 0, 0, 0, 0>, value = 0.0 : f32} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %5 = "ttir.broadcast"(%4) {broadcast_dimensions = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %6 = "ttir.typecast"(%5) {dtype = f32} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %7 = "ttir.permute"(%6) {permutation = array<i64: 0, 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: return {{.*}}, {{.*}}, %arg0
+  return %1, %2, %7 : tensor<3x2xf32>, tensor<4x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+// x * 1, x / 1, x - 0 and x ** 1 are x; 1 / x, 0 - x and 1 ** x are not.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %one = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0 : f64} : () -> tensor<1xf32>
+  %zero = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.0 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.multiply"(%x, %one) : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
+  %1 = "ttir.divide"(%0, %one) : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
+  %2 = "ttir.subtract"(%1, %zero) : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
+  %3 = "ttir.pow"(%2, %one) : (tensor<3xf32>, tensor<1xf32>) -> tensor<3xf32>
+  // CHECK: [[Q:%[0-9]+]] = "ttir.divide"(%{{[0-9]+}}, %arg0)
+  %4 = "ttir.divide"(%one, %x) : (tensor<1xf32>, tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: [[D:%[0-9]+]] = "ttir.subtract"(%{{[0-9]+}}, %arg0)
+  %5 = "ttir.subtract"(%zero, %x) : (tensor<1xf32>, tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: [[P:%[0-9]+]] = "ttir.pow"(%{{[0-9]+}}, %arg0)
+  %6 = "ttir.pow"(%one, %x) : (tensor<1xf32>, tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: return %arg0, [[Q]], [[D]], [[P]]
+  return %3, %4, %5, %6 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+// -----
+
+// x * c / c behind an average of windows is the average.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x16x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>) {
+  // CHECK: [[A:%[0-9]+]] = "ttir.avg_pool2d"
+  // CHECK: [[O:%[0-9]+]] = "ttir.divide"
+  // CHECK: return [[A]], [[O]]
+  %four = "ttir.full"() {shape = array<i64: 1>, fill_value = 4.0 : f64} : () -> tensor<1xf32>
+  %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.avg_pool2d"(%x) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, channels = 2 : i64, kernel_size = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, count_include_pad = true} : (tensor<1x1x16x2xf32>) -> tensor<1x1x4x2xf32>
+  %1 = "ttir.multiply"(%0, %four) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
+  %2 = "ttir.divide"(%1, %four) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
+  %3 = "ttir.divide"(%1, %three) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
+  return %2, %3 : tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>
+}

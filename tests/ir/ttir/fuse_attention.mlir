@@ -166,3 +166,46 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
   %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<3x4x4x8xf32>, tensor<3x4x4x8xf32>, tensor<3x4x4x8xf32>) -> tensor<3x4x4x8xf32>
   return %0 : tensor<3x4x4x8xf32>
 }
+
+// -----
+
+// Values that are transposed.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x8x6xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK-NOT: scaled_dot_product_attention
+  %0 = "ttir.matmul"(%q, %k) {transpose_a = false, transpose_b = true} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.softmax"(%0) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.matmul"(%1, %v) {transpose_a = false, transpose_b = true} : (tensor<2x4x6x6xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x8xf32>
+  return %2 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// The query is divided by one number, the scores are multiplied by another.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {is_causal = false, {{.*}}scale = 7.500000e-01
+  %four = "ttir.full"() {shape = array<i64: 1>, fill_value = 4.0 : f64} : () -> tensor<1xf32>
+  %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.divide"(%q, %four) : (tensor<2x4x6x8xf32>, tensor<1xf32>) -> tensor<2x4x6x8xf32>
+  %1 = "ttir.matmul"(%0, %k) {transpose_a = false, transpose_b = true} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.multiply"(%1, %three) : (tensor<2x4x6x6xf32>, tensor<1xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.softmax"(%2) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.matmul"(%3, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %4 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// A query that is transposed, and scores with the keys as they lie.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x4x6x6xf32>, %k: tensor<2x4x6x6xf32>) -> (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) {
+  // CHECK-NOT: scaled_dot_product_attention
+  %0 = "ttir.matmul"(%q, %k) {transpose_a = true, transpose_b = true} : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %1 = "ttir.softmax"(%0) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %2 = "ttir.matmul"(%1, %k) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = "ttir.matmul"(%q, %k) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %4 = "ttir.softmax"(%3) {dimension = 3 : i64, numeric_stable = true} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %5 = "ttir.matmul"(%4, %k) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  return %2, %5 : tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>
+}

@@ -37,3 +37,36 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>) -> 
   %1 = "ttir.add"(%0, %b) : (tensor<2x5xf32>, tensor<5xf32>) -> tensor<2x5xf32>
   return %0, %1 : tensor<2x5xf32>, tensor<2x5xf32>
 }
+
+// -----
+
+// Each activation of the library.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
+  // CHECK: "ttir.linear"(%arg0, {{.*}} {activation = "gelu"
+  // CHECK: "ttir.linear"({{.*}} {activation = "silu"
+  // CHECK: "ttir.linear"({{.*}} {activation = "sigmoid"
+  // CHECK: [[T:%[0-9]+]] = "ttir.linear"({{.*}} {activation = "tanh"
+  // CHECK: "ttir.relu"([[T]])
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.gelu"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "ttir.linear"(%1, %w, %b) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %3 = "ttir.silu"(%2) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = "ttir.linear"(%3, %w, %b) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %5 = "ttir.sigmoid"(%4) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %6 = "ttir.linear"(%5, %w, %b) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %7 = "ttir.tanh"(%6) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %8 = "ttir.relu"(%7) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %8 : tensor<2x4xf32>
+}
+
+// -----
+
+// A bias of integers.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xi32>, %w: tensor<4x5xi32>, %b: tensor<5xi32>) -> tensor<2x5xi32> {
+  // CHECK: "ttir.add"
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xi32>, tensor<4x5xi32>) -> tensor<2x5xi32>
+  %1 = "ttir.add"(%0, %b) : (tensor<2x5xi32>, tensor<5xi32>) -> tensor<2x5xi32>
+  return %1 : tensor<2x5xi32>
+}

@@ -175,3 +175,72 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %1 = "ttir.multiply"(%0, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %1 : tensor<4x4xf32>
 }
+
+// -----
+
+// A mean by a factor, which in float32 is a third but for rounding; reduced dimensions may be restored before it.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
+  // CHECK-DAG: "ttir.mean"(%arg0) {dim_arg = array<i64: 1>, keep_dim = false}
+  // CHECK-NOT: ttir.sum
+  %third = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.3333333432674408 : f64} : () -> tensor<1xf32>
+  %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.sum"(%x) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %1 = "ttir.multiply"(%0, %third) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  %2 = "ttir.reshape"(%0) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
+  %3 = "ttir.divide"(%2, %three) : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  return %1, %3 : tensor<4xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+// A sum divided by another number, a sum spread by the division, and one of integers.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x3xf32>, %n: tensor<4x3xi32>) -> (tensor<4xf32>, tensor<2x4xf32>, tensor<4xi32>) {
+  // CHECK-NOT: ttir.mean
+  %two = "ttir.full"() {shape = array<i64: 1>, fill_value = 2.0 : f64} : () -> tensor<1xf32>
+  %threes = "ttir.full"() {shape = array<i64: 2, 1>, fill_value = 3.0 : f64} : () -> tensor<2x1xf32>
+  %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3 : i64} : () -> tensor<1xi32>
+  %0 = "ttir.sum"(%x) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %1 = "ttir.divide"(%0, %two) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  %2 = "ttir.divide"(%0, %threes) : (tensor<4xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  %3 = "ttir.sum"(%n) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x3xi32>) -> tensor<4xi32>
+  %4 = "ttir.divide"(%3, %three) : (tensor<4xi32>, tensor<1xi32>) -> tensor<4xi32>
+  return %1, %2, %4 : tensor<4xf32>, tensor<2x4xf32>, tensor<4xi32>
+}
+
+// -----
+
+// x * sigmoid(x), in either order; with another x it is none.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
+  // CHECK: [[S:%[0-9]+]] = "ttir.sigmoid"(%arg0)
+  // CHECK: [[A:%[0-9]+]] = "ttir.silu"(%arg0)
+  // CHECK: [[B:%[0-9]+]] = "ttir.silu"(%arg0)
+  // CHECK: "ttir.multiply"(%arg1, [[S]])
+  %0 = "ttir.sigmoid"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  %1 = "ttir.multiply"(%x, %0) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  %2 = "ttir.multiply"(%0, %x) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  %3 = "ttir.multiply"(%y, %0) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %1, %2, %3 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+// -----
+
+// After its bias a layer norm takes no weight, and of two biases one; columns are no vector along the rows.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4x1xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK: [[N:%[0-9]+]] = "ttir.layer_norm"(%arg0, %arg1, %arg2)
+  // CHECK: [[M:%[0-9]+]] = "ttir.multiply"([[N]], %arg1)
+  // CHECK: "ttir.add"([[M]], %arg2)
+  // CHECK: [[P:%[0-9]+]] = "ttir.layer_norm"(%arg0) {epsilon
+  // CHECK: "ttir.multiply"([[P]], %arg3)
+  %0 = "ttir.layer_norm"(%x) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = "ttir.multiply"(%w, %0) : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = "ttir.add"(%1, %b) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %3 = "ttir.multiply"(%2, %w) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %4 = "ttir.add"(%3, %b) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %5 = "ttir.layer_norm"(%x) {epsilon = 1.0e-4 : f32, operandSegmentSizes = array<i32: 1, 0, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = "ttir.multiply"(%5, %c) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  return %4, %6 : tensor<4x4xf32>, tensor<4x4xf32>
+}

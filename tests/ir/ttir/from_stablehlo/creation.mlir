@@ -30,3 +30,15 @@ func.func @main() -> (tensor<2x3xi64>, tensor<5xf32>) {
   %1 = stablehlo.dynamic_iota %shape, dim = 0 : (tensor<1xi64>) -> tensor<5xf32>
   return %0, %1 : tensor<2x3xi64>, tensor<5xf32>
 }
+
+// -----
+
+// Constants that are no tensors are what shape computations leave behind.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // CHECK-NOT: ttir.full
+  // CHECK: return %arg0
+  %0 = arith.constant 3 : index
+  %1 = arith.constant 3 : i32
+  return %x : tensor<2xf32>
+}

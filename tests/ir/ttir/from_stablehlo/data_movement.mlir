@@ -65,3 +65,14 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
   %0 = stablehlo.concatenate %a, %b, dim = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
 }
+
+// -----
+
+// A scalar has no sides to pad.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK: return %arg0
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %x, %zero, low = [], high = [], interior = [] : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}

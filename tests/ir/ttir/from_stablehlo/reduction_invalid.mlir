@@ -42,3 +42,34 @@ func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
     }
   return %1#0, %1#1 : tensor<4xf32>, tensor<4xi64>
 }
+
+// -----
+
+// Positions that are counted along the other dimension.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %v = stablehlo.iota dim = 0 : tensor<5xi32>
+  %column = stablehlo.reshape %v : (tensor<5xi32>) -> tensor<5x1xi32>
+  %count = stablehlo.broadcast_in_dim %column, dims = [0, 1] : (tensor<5x1xi32>) -> tensor<5x5xi32>
+  %1:2 = stablehlo.reduce(%x init: %low), (%count init: %zero) across dimensions = [1]
+    : (tensor<5x5xf32>, tensor<5x5xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %value = stablehlo.select %larger, %a, %b : tensor<i1>, tensor<f32>
+      %at = stablehlo.select %larger, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %value, %at : tensor<f32>, tensor<i32>
+    }
+  return %1#0, %1#1 : tensor<5xf32>, tensor<5xi32>
+}
+
+// -----
+
+// An initial value that the program computes.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x5xf32>, %i: tensor<f32>) -> tensor<4xf32> {
+  %0 = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [1]
+    : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -30,15 +30,11 @@ SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
 
 
 def splat_of(value: Any) -> Any:
-    """The value of a constant with equal elements, or of a full, in any dialect; otherwise None."""
-    op = producer(value, "ttir.full", "stablehlo.constant", "chlo.constant", "arith.constant", *SPREADING)
+    """The value of a full, which a constant with equal elements is by the time its users are converted; else None."""
+    op = producer(value, "ttir.full", *SPREADING)
     if op is None:
         return None
-    if op.name == "ttir.full":
-        return op.attributes["fill_value"].value
-    if op.name in SPREADING:
-        return splat_of(op.operands[0])
-    return attrs.splat(op.attributes["value"])
+    return op.attributes["fill_value"].value if op.name == "ttir.full" else splat_of(op.operands[0])
 
 
 @RULES.rewrites("stablehlo.constant", "chlo.constant", "arith.constant")

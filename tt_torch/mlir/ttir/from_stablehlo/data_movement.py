@@ -63,10 +63,10 @@ def pad(op: Any, b: Builder) -> Any:
     x, value = op.operands[0], splat_of(op.operands[1])
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     low, high, interior = (attrs.ints(op, name) or [] for name in names)
-    if value is None or not low:
+    if value is None:
         return None
     pairs = [p for both in zip(low, high, strict=True) for p in both]
     x = crop(b, spread(b, x, [i + 1 for i in interior], value), pairs)
-    if max(pairs) <= 0:
+    if max(pairs, default=0) <= 0:
         return x
     return padded(b, x, [max(0, p) for p in pairs], value)

@@ -64,7 +64,7 @@ def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
     """`other` in the form of the operand before its movement: by the inverse movement, or by a broadcast."""
     twin = movement(other)
     if twin is not None and twin.name == move.name and shape(twin.operands[0]) == source:
-        same = move.name == "ttir.reshape" or ods.attr(twin, "permutation") == ods.attr(move, "permutation")
+        same = ods.attr(twin, "permutation") == ods.attr(move, "permutation")  # of reshapes, None
         return twin.operands[0] if same else None
     sizes = shape(other)
     if not is_constant(other) and math.prod(sizes) == math.prod(source):

@@ -40,7 +40,7 @@ def averages_of_float32(op: Any, b: Builder) -> Any:
     if legality.takes(op, x):
         return None
     channels, kernel = a["channels"], a["kernel_size"]
-    top, left, bottom, right = a["padding"] if len(a["padding"]) == 4 else a["padding"] * 2
+    top, left, bottom, right = a["padding"]
     geometry = {k: a[k] for k in ("batch_size", "input_height", "input_width", "kernel_size", "stride", "dilation")}
     geometry |= {"in_channels": channels, "out_channels": channels, "groups": channels}
     geometry["padding"] = [top, bottom, left, right]
@@ -88,11 +88,10 @@ def _places(a: dict[str, Any]) -> np.ndarray:
 
 def _line(a: dict[str, Any], dim: int) -> np.ndarray:
     """The same along one dimension."""
-    padding = a["padding"] if len(a["padding"]) == 4 else a["padding"] * 2
     kernel, stride, dilation = (a[name][dim] for name in ("kernel_size", "stride", "dilation"))
     size = a[("input_height", "input_width")[dim]]
-    count = infer.window(size, kernel, stride, padding[dim] + padding[dim + 2], dilation)
-    places = np.arange(kernel)[:, None] * dilation + np.arange(count) * stride - padding[dim]
+    count = infer.window(size, kernel, stride, a["padding"][dim] + a["padding"][dim + 2], dilation)
+    places = np.arange(kernel)[:, None] * dilation + np.arange(count) * stride - a["padding"][dim]
     inside = (places >= 0) & (places < size)
     return np.where(inside, places, np.take_along_axis(places, inside.argmax(0)[None], 0))
 
