@@ -78,6 +78,14 @@ def test_any_values_at_all(block, dtype):
     assert (same_sign | (rounded == 0)).all()
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [("bfp8_b", 0xFF820000), ("bfp4_b", 0x7FA00000)])
+def test_a_nan_keeps_the_bits_that_are_packed(dtype, bits):
+    """Also one that signals, which a conversion to another type of number would change."""
+    tile = np.zeros((32, 32), np.float32)
+    tile.view(np.uint32)[0, 0] = bits
+    assert unpack_tile(pack_tile(tile, dtype), dtype).view(np.uint32)[0, 0] == bits
+
+
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
 SPECIAL = [  # in one block with what stands first
     ([INF, 1.0, -3.4e38], [INF, 0.0, -INF]),  # an infinity takes the exponent: what is not huge vanishes

@@ -17,7 +17,8 @@ def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
 
 
 def unpack_tile(data: bytes, dtype: str) -> np.ndarray:
-    return np.array(_runtime.unpack_tile(data, _TYPES[dtype]), dtype=np.float32).reshape(TILE, TILE)
+    """The 32x32 float32 values of a tile in the form of `pack_tile`."""
+    return np.frombuffer(bytearray(_runtime.unpack_tile(data, _TYPES[dtype])), np.float32).reshape(TILE, TILE)
 
 
 def round_to_blocks(values: np.ndarray, dtype: str) -> np.ndarray:

@@ -211,7 +211,9 @@ void bind_block_float(py::module_& m) {
   });
   m.def("unpack_tile", [](const py::bytes& bytes, DataType dtype) {
     const std::string_view view = bytes;
-    return unpack_tile({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, dtype);
+    const auto tile = unpack_tile({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, dtype);
+    // As bytes: a number of Python would make a signalling NaN another one.
+    return py::bytes(reinterpret_cast<const char*>(tile.data()), tile.size() * sizeof(float));
   });
   m.def("round_to_blocks", [](py::buffer values, int64_t columns, DataType dtype) {
     round_to_blocks(floats(values), columns, dtype);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <limits>
 
 #include "tt/runtime/types.h"
 
@@ -46,15 +45,14 @@ int shared_exponent(const T* block, int64_t count) {
   return shared;
 }
 
-// A shared exponent of 255 is that of infinities and NaNs. There a magnitude of just the top bit is infinity,
-// one with more bits below it is NaN; what is smaller is a number.
+// A shared exponent of 255 is that of infinities and NaNs. There, a magnitude of only the top bit is an
+// infinity, and one with more bits below it is a NaN with these bits; a smaller magnitude is a number.
 inline float block_value(uint32_t magnitude, bool negative, int shared, int bits) {
   if (magnitude == 0) return 0.0f;
   const uint32_t top = 1u << (bits - 1);
   if (shared == 255 && magnitude >= top) {
-    const float special =
-        magnitude == top ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-    return negative ? -special : special;
+    const uint32_t sign = negative ? 0x80000000u : 0;
+    return std::bit_cast<float>(sign | 0x7f800000u | (magnitude - top) << (24 - bits));
   }
   const int scale = shared - 127 - (bits - 1);
   const float unit = scale >= -126 ? std::bit_cast<float>(static_cast<uint32_t>(scale + 127) << 23)
