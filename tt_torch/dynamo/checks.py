@@ -1,7 +1,7 @@
-"""Checks that eager makes on the host between two ops, such as whether a matrix had an inverse.
+"""Checks that eager PyTorch makes on the host between two ops, for example whether a matrix is invertible.
 
-The program does not wait for them: what they read becomes one more result, and they are made when the program is done,
-before its caller sees anything of it.
+The program does not wait for a check: the tensor that it reads becomes an extra result. The check runs after the
+program, before the caller gets any result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHECKS = {torch.ops.aten._linalg_check_errors.default}
 
 
 def defer_checks(gm: GraphModule) -> list[Check]:
-    """Takes the checks out of the graph and returns them; what each of them reads becomes one more result."""
+    """Removes the checks from the graph and returns them. The tensor that a check reads becomes an extra result."""
     nodes = [n for n in gm.graph.nodes if _is_check(n)]
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     checks: list[Check] = []
@@ -28,7 +28,7 @@ def defer_checks(gm: GraphModule) -> list[Check]:
         token, op, read, *rest = node.args
         checks.append(partial(_check, op, rest, node.kwargs))
         output.args = ((*output.args[0], read),)
-        for result in list(node.users):  # only tokens, which keep the order of effects
+        for result in list(node.users):  # these are only tokens, which keep the order of effects
             assert result.target is operator.getitem
             result.replace_all_uses_with(token)
             gm.graph.erase_node(result)
@@ -42,7 +42,7 @@ def defer_checks(gm: GraphModule) -> list[Check]:
 
 
 def passed(results: Sequence[Any], checks: Sequence[Check]) -> list[Any]:
-    """The results that the caller asked for; raises what eager raises if a check fails."""
+    """The results for the caller, without those for checks. If a check fails, it raises the same error as eager."""
     count = len(results) - len(checks)
     for check, read in zip(checks, results[count:], strict=True):
         check(read)

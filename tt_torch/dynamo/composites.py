@@ -54,7 +54,7 @@ def erfc(x: torch.Tensor) -> torch.Tensor:
 
 @composite("(Tensor lhs, Tensor rhs) -> Tensor")
 def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
-    """Operands of one type; the sign is that of the divisor."""
+    """The remainder with the sign of the divisor. Both operands have the same dtype."""
     rest = torch.fmod(lhs, rhs)
     return torch.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
 
@@ -77,7 +77,7 @@ def max_pool2d_with_indices(x: torch.Tensor, **window: list[int]) -> tuple[torch
 
 @composite("(Tensor input, *, int dim) -> Tensor")
 def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
-    """Products of the last 1, 2, 4, ... elements."""
+    """Cumulative products, computed as products of the last 1, 2, 4, ... elements."""
     size, reach = x.shape[dim], 1
     while reach < size:
         products = x.narrow(dim, reach, size - reach) * x.narrow(dim, 0, size - reach)
@@ -87,19 +87,19 @@ def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
 
 @composite("(Tensor input, *, int dim, bool descending, bool stable) -> (Tensor values, Tensor indices)")
 def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """torch-mlir has only the sort that may reorder equals; lowering.py makes it stable."""
+    """A stable sort. torch-mlir only has the sort that may reorder equal elements; lowering.py makes it stable."""
     return torch.sort(x, dim, descending)
 
 
 @composite("(Tensor input, *, int k, int dim, bool largest, bool sorted) -> (Tensor values, Tensor indices)")
 def topk(x: torch.Tensor, *, k: int, dim: int, largest: bool, sorted: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """What `sorted` does not ask for is still one of the allowed orders."""
+    """The k largest or smallest elements, always sorted: without `sorted`, PyTorch allows any order."""
     return torch.topk(x, k, dim, largest)
 
 
 @composite("(Tensor input, *, int bits) -> Tensor")
 def logical_right_shift(x: torch.Tensor, *, bits: int) -> torch.Tensor:
-    """Of int32, by 1 to 31 bits: zeros come in from the left."""
+    """Shifts int32 by 1 to 31 bits to the right; the new bits are zeros."""
     kept = torch.full_like(x, 2 ** (32 - bits) - 1)
     return torch.bitwise_right_shift(x, torch.full_like(x, bits)) & kept
 
@@ -115,7 +115,7 @@ def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: 
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim])
     reduced = getattr(torch, reduce)(torch.where(hit, source.movedim(dim, -1).unsqueeze(-1), neutral), -2)
     others = [(d, size) for d, size in enumerate(index.shape) if d != dim]
-    parts = [x]  # ever smaller, the last one being what the index reaches
+    parts = [x]  # each is a part of the one before; the last one is the part that the index can reach
     for d, size in others:
         parts.append(parts[-1].narrow(d, 0, size))
     result = combine(parts.pop(), reduced.movedim(-1, dim))
@@ -150,7 +150,7 @@ def scaled_dot_product_attention(
     is_causal: bool,
     scale: float,
 ) -> torch.Tensor:
-    """The mask is additive; heads of key and value are as many as those of the query."""
+    """The mask is added to the scores. Query, key and value have the same number of heads."""
     scores = torch.matmul(query * scale, key.transpose(-2, -1))
     if is_causal:
         rows, columns = scores.shape[-2:]
@@ -163,7 +163,7 @@ def scaled_dot_product_attention(
 
 @dataclass(frozen=True)
 class Form:
-    """One composite with its tensor types and attributes: what one decomposition function serves."""
+    """A composite with its tensor types and attributes. All nodes of one form share a decomposition."""
 
     symbol: str
     name: str
@@ -172,7 +172,7 @@ class Form:
 
 
 def forms(graph: torch.fx.Graph) -> list[Form]:
-    """The form of each composite node, in graph order; equal nodes share one."""
+    """The form of each composite node, in the order of the graph. Equal nodes share a form."""
     known: dict[Any, Form] = {}
     result = []
     for node in graph.nodes:
@@ -189,7 +189,7 @@ def forms(graph: torch.fx.Graph) -> list[Form]:
 def _form(node: torch.fx.Node, values: list[Any], number: int) -> Form:
     name = schema(node.target).name.replace("::", ".")
     mode = next(v.fake_mode for v in values if v is not None)
-    with mode:  # new tensors: an operand used twice must still be two arguments
+    with mode:  # new tensors, because an operand that is used twice must still be two arguments
         present = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype) for v in values if v is not None]
 
     def call(*tensors: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """PyTorch's higher-order operators: ops that call graphs.
 
-Where it is known how often each graph is called, the calls are written out, so that the device sees plain ops; of the
-two branches of `cond` both are computed, and one is chosen. What is left, as `while_loop`, runs on the host.
+If the number of calls is known, the calls are written out as plain ops for the device. For `cond`, both branches are
+computed and one result is selected. Other operators, such as `while_loop`, run on the host.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tt_torch.torch_private.trees import tree_map
 
 aten = torch.ops.aten
 
-# Written out, a longer loop would take minutes to compile.
+# A longer loop would take minutes to compile when it is written out.
 MOST_STEPS = 128
 
 Results = Sequence[Any]
 
 
 def write_out(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
-    """The graph with the calls of its graphs written out as far as that is possible; `gm` is not changed."""
+    """The graph with the calls of its subgraphs written out, as far as this is possible. `gm` is not changed."""
     if not any(_rule(n.target) for n in gm.graph.nodes):
         return gm
     values = fake_inputs(gm)
@@ -39,7 +39,8 @@ def write_out(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) ->
     for new, old in zip(*(g.graph.find_nodes(op="placeholder") for g in (written, gm)), strict=True):
         new.meta = old.meta | {"val": new.meta.get("val", old.meta["val"])}
     for cast in written.graph.find_nodes(op="call_function", target=aten._to_copy.default):
-        if not isinstance(cast.args[0], Node):  # vmap makes tensors of numbers, which tracing takes for numbers again
+        # vmap makes tensors from numbers, and tracing makes numbers from these again
+        if not isinstance(cast.args[0], Node):
             cast.target = aten.scalar_tensor.default
     written.recompile()
     return written
@@ -50,7 +51,7 @@ def _rule(target: Any) -> Callable[..., Results] | None:
 
 
 class _WrittenOut(Interpreter):
-    """Runs a graph, with the rules in the place of higher-order operators."""
+    """Runs a graph, and applies the rules to its higher-order operators."""
 
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         rule = _rule(target)
@@ -60,7 +61,7 @@ class _WrittenOut(Interpreter):
 
 
 class _Callable:
-    """A graph as a function, what it calls written out, too."""
+    """A graph as a function. The graphs that it calls are written out, too."""
 
     def __init__(self, graph: GraphModule) -> None:
         self.graph = graph
@@ -69,8 +70,9 @@ class _Callable:
         return _WrittenOut(self.graph).run(*args)
 
     def is_pure(self) -> bool:
-        """Whether nobody can tell if it was called, but by its results; a random number more or less is no harm."""
-        graphs = [m.graph for m in self.graph.modules() if isinstance(m, GraphModule)]  # those that its ops call, too
+        """Whether a call has no effect apart from its results. Drawing random numbers does not count as an effect."""
+        # with the graphs that its ops call
+        graphs = [m.graph for m in self.graph.modules() if isinstance(m, GraphModule)]
         ops = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
         known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in ops)
         return known and not any(n.is_impure() and not _draws(n.target) for n in ops)
@@ -93,7 +95,8 @@ def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Any]) -> Re
 
 
 def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
-    """The function takes what is carried, a row of each of `xs` and the others; returns what is carried, and rows."""
+    """`function` takes the carried tensors, a row of each of `xs`, and the others. It returns the carried tensors and a
+    row of each result."""
     if not 0 < len(xs[0]) <= MOST_STEPS:
         return NotImplemented
     rows: list[Results] = []

@@ -1,5 +1,7 @@
-"""What a program takes and returns are tensors; a graph also takes sizes, draws random seeds, and returns None and
-numbers."""
+"""The interface between a graph and its program.
+
+A program only takes and returns tensors. A graph also takes sizes, draws random seeds, and returns None and numbers.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,15 @@ from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 @dataclass
 class Interface:
-    """How calls of a graph become calls of its program."""
+    """Turns calls of a graph into calls of its program."""
 
     inputs: list[int]  # positions of the tensors among the graph's inputs
-    outputs: list[Any]  # what the graph returns that is no tensor, Ellipsis in the place of each tensor
-    seeds: list[torch.device]  # of random ops; if there are any, the program's last input has a seed for each
-    complex_inputs: list[int]  # among the program's tensors: it has a last dimension of two for the parts
+    outputs: list[Any]  # the results of the graph that are not tensors, with Ellipsis for each tensor
+    seeds: list[torch.device]  # one per random op; if there are any, the last input of the program has their seeds
+    complex_inputs: list[int]  # positions among the program's tensors, which have a last dimension of 2 for the parts
     complex_outputs: list[int]
-    strides: dict[int, tuple[int, ...]]  # of results that do not fill their memory, or share it among elements
-    places: list[int | View]  # of the outputs that are tensors, among the results
+    strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
+    places: list[int | View]  # where each output that is a tensor is among the results
 
     def arguments(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         tensors = [inputs[i] for i in self.inputs]
@@ -39,7 +41,7 @@ class Interface:
         return tensors + ([torch.cat(drawn)] if drawn else [])
 
     def roles(self, roles: Sequence[str]) -> list[str]:
-        """Roles of the program's inputs, from those of the graph's."""
+        """The roles of the program's inputs, from those of the graph's inputs."""
         return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
@@ -55,9 +57,9 @@ class Interface:
 def real_tensors_only(
     gm: GraphModule, decompositions: dict[Any, Callable[..., Any]], seen: int
 ) -> tuple[GraphModule, Interface]:
-    """The graph with nothing but real tensors, and how to call it; `gm` is changed on the way.
+    """The graph with only real tensors at its border, and its interface. `gm` is changed on the way.
 
-    The user gets the first `seen` outputs; among those, views of one memory stay views of one memory.
+    The user gets the first `seen` outputs. If some of them are views of one memory, the results are too.
     """
     program, interface = gm, _tensors_only(gm)
     interface.places = return_once(program, sum(value is ... for value in interface.outputs[:seen]))
@@ -75,9 +77,9 @@ def real_tensors_only(
 
 
 def _tensors_only(gm: GraphModule) -> Interface:
-    """Leaves nothing but tensors at the border of the graph.
+    """Leaves only tensors at the border of the graph.
 
-    Sizes are known by now: the graph is traced for given ones, so that their placeholders have no readers.
+    The graph has been traced for given sizes, so the placeholders of sizes have no readers.
     """
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
@@ -111,20 +113,20 @@ def _replace_by_value(graph: torch.fx.Graph, placeholder: Node) -> None:
 
 
 def source(placeholder: Node) -> str:
-    """The user's name of an input of a captured graph, like `x[0]`; what passes through `**kwargs` has its own."""
+    """The user's name of an input of a captured graph, like `x[0]`. An input in `**kwargs` has its own name."""
     argument = placeholder.meta.get("grapharg")
     return re.sub(r"^L\['(?:kwargs'\]\[')?(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
 
 
 def name_inputs(graph: GraphModule, names: Sequence[str]) -> None:
-    """Notes the names in the `source` of placeholders, for messages."""
+    """Writes the names into `meta["source"]` of the placeholders, for messages."""
     for node in graph.graph.nodes:
         if node.op == "placeholder" and isinstance(descriptor := node.meta.get("desc"), PlainAOTInput):
             node.meta["source"] = names[descriptor.idx]
 
 
 def _seeds_to_input(graph: torch.fx.Graph) -> list[torch.device]:
-    """Each seed becomes a row of one new input, the last; returns the devices whose generators they come from."""
+    """Turns each seed into a row of a new last input. Returns the devices whose generators give the seeds."""
     nodes = graph.find_nodes(op="call_function", target=SEED)
     if not nodes:
         return []

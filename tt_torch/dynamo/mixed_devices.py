@@ -1,7 +1,7 @@
-"""Tensors of the CPU beside tensors of the device: eager PyTorch refuses such a call, a captured program copies.
+"""Ops with operands on the CPU and on the device: eager PyTorch refuses them, but a captured program copies operands.
 
-While Dynamo captures a program it tries each op on fake tensors. Where PyTorch refuses one whose operands lie on
-both, copies to the device go into the graph before it; gradients then find their way back to the CPU.
+While Dynamo captures a program, it tries each op on fake tensors. If PyTorch refuses an op because its operands are on
+both, copies to the device are inserted before the op. Gradients of copied operands are on the CPU again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tt_torch.torch_private.trees import tree_map
 
 
 def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> Any:
-    """What Dynamo calls for each op: its result on fake tensors, RuntimeError for what PyTorch refuses."""
+    """The function that Dynamo calls for each op. It returns the result on fake tensors, or raises RuntimeError."""
     strangers, device = _strangers(node)
     if device is None:
         return dynamo.run_node(tracer, node, args, kwargs, nnmodule)
@@ -42,13 +42,13 @@ def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> 
     except RuntimeError as error:
         failure = refusal or error
     if failure:
-        raise failure  # outside of the handler: Dynamo looks at its cause
+        raise failure  # raised outside of the handler, because Dynamo looks at the cause of an error
     _insert(node, copies, device)
     return result
 
 
 def _insert(node: Node, copies: Mapping[Node, torch.Tensor], device: torch.device) -> None:
-    """Lets the node read copies on the device of some of its operands."""
+    """Replaces some operands of the node by copies on the device."""
     for operand, value in copies.items():
         with node.graph.inserting_before(node):
             copy = node.graph.call_method("to", (operand, device))
@@ -57,7 +57,7 @@ def _insert(node: Node, copies: Mapping[Node, torch.Tensor], device: torch.devic
 
 
 def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
-    """Operands on the CPU beside some on the device, and which device; scalars of the CPU may be anywhere."""
+    """The operands on the CPU if others are on the device, and that device. Scalars on the CPU are allowed anywhere."""
     values = [(n, n.meta.get("example_value")) for n in node.all_input_nodes]
     tensors = [(n, value) for n, value in values if isinstance(value, torch.Tensor)]
     device = next((value.device for _, value in tensors if value.device.type == "tt"), None)
@@ -66,5 +66,5 @@ def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
 
 
 def _ignores_devices(node: Node) -> bool:
-    """Whether PyTorch accepts anything of a fake op: convolutions look at their input's device only."""
+    """Whether PyTorch does not check the devices of fake operands: convolutions only look at that of their input."""
     return Fact.CONVOLVES in facts.of(facts.called(node))

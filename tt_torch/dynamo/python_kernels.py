@@ -1,7 +1,7 @@
-"""Kernels in Python that PyTorch has for ops which we decompose ourselves, put aside while a graph is captured.
+"""Removes PyTorch's Python kernels of ops that we decompose ourselves, while a graph is captured.
 
-With them AOTAutograd takes `upsample_bilinear2d` apart into look-ups of single elements before it asks our table. They
-are in a table of the whole process.
+With these kernels, AOTAutograd decomposes `upsample_bilinear2d` into look-ups of single elements before it asks our
+table. PyTorch has one table of them for the whole process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _aside: dict[OpOverload, Kernels] = {}
 
 @cache
 def overloads() -> list[OpOverload]:
-    """Overloads of the ops that we decompose ourselves for which PyTorch has such kernels."""
+    """The overloads that we decompose ourselves and for which PyTorch has such kernels."""
     packets = {op.overloadpacket for op in DECOMPOSITIONS if op not in TAKEN}
     every = [getattr(packet, name) for packet in packets for name in packet.overloads()]
     return [op for op in every if has_early_kernels(op)]
@@ -30,7 +30,7 @@ def overloads() -> list[OpOverload]:
 
 @contextmanager
 def put_aside() -> Iterator[None]:
-    """Graphs may be captured in several threads: the first one puts the kernels aside, the last one puts them back."""
+    """Removes the kernels and restores them. With several threads, the first one removes and the last one restores."""
     global _captures
     with _lock:
         _captures += 1

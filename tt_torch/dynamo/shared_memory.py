@@ -1,4 +1,4 @@
-"""Outputs that share memory in eager PyTorch, like a tensor and a view of it: the program returns that memory once."""
+"""Outputs that share memory in eager PyTorch, such as a tensor and its view: the program returns the memory once."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class View:
 
 
 def return_once(gm: GraphModule, seen: int) -> list[int | View]:
-    """Makes the graph return the memory of outputs that share some once; says where each output is then.
+    """Makes the graph return the memory of outputs that share memory only once. Returns the place of each output.
 
-    Only the first `seen` outputs are handed to the user; the others are kept for the backward pass, whose check of
-    versions must not see what the user does to an output.
+    Only the first `seen` outputs are given to the user. The others are kept for the backward pass, which checks their
+    versions; changes that the user makes to an output must not reach them.
     """
     (output,) = gm.graph.find_nodes(op="output")
     bases = _bases(gm, output.args[0][:seen])
@@ -56,9 +56,11 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View]:
 
 
 def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
-    """`run` computes a graph of Dynamo's. What `unfold` and `as_strided`, copies on the device, make of the memory of
-    another output is a view of that output again, and alone has elements in one place; for gradients, and for inputs,
-    AOTAutograd sees to it."""
+    """`run`, with results of `unfold` and `as_strided` as views again; on the device they are copies.
+
+    A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
+    memory as in eager. AOTAutograd handles results that need gradients or share memory with inputs.
+    """
     views = _strided_views(gm)
     if not views:
         return run
@@ -95,8 +97,8 @@ def _strided_views(gm: GraphModule) -> dict[int, View]:
 
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
-    """The same elements in new memory of these strides, in which several may share a place."""
-    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # what an expanded view has once
+    """The same elements in new memory with these strides. Several elements may share a place."""
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # each element of an expanded view once
     x, shape = x[once], x.shape
     span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
     places = torch.arange(span).as_strided(x.shape, strides, offset)
@@ -113,7 +115,7 @@ def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
 
 
 def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
-    """For the position of each output that shares memory with another one, the node whose result is that memory."""
+    """By position of each output that shares memory with another: the node whose result is that memory."""
     sharing = defaultdict(list)
     for i, node in enumerate(outputs):
         sharing[_memory(node)].append(i)

@@ -1,8 +1,8 @@
 """Streams and events in a compiled region: `torch.tt.synchronize()`, `event.record()`, `stream.wait_stream(other)`.
 
-On the device they mean the order of the program, and a compiled graph is one piece of work. What the region does with
-them before its first op is done before the graph runs, and the rest after it. AOTAutograd would put ops that are
-bound to a stream into functions of their own, and looks for a GPU when there are gradients.
+On the device, streams mean the order of the program, and a compiled graph is one piece of work. Stream ops before the
+first op of the region are done before the graph runs, and all others after it. They are removed from the graph, because
+AOTAutograd would put ops of a stream into separate functions, and needs a GPU if there are gradients.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch.fx import GraphModule, Node
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.dynamo import STREAM_OPS
 
-# Results of calls that get an event or a stream, or ask one whether it is done.
+# The results of calls that create an event or a stream, or that ask whether it is done.
 NO_WORK = (torch.Event, torch.Stream, bool)
 
 Call = Callable[[], Any]
 
 
 def without_streams(gm: GraphModule) -> tuple[GraphModule, list[Call], list[Call]]:
-    """A graph of Dynamo's without ops on streams and events, and those ops: to be called before the graph, and after.
+    """A graph of Dynamo without stream ops; the stream ops to call before it; and those to call after it.
 
     `gm` is not changed.
     """
@@ -36,7 +36,7 @@ def without_streams(gm: GraphModule) -> tuple[GraphModule, list[Call], list[Call
 
 
 def around(run: Callable[..., Any], before: list[Call], after: list[Call]) -> Callable[..., Any]:
-    """`run` with calls before it and after it."""
+    """`run`, with calls before it and after it."""
     if not (before or after):
         return run
 
@@ -56,7 +56,7 @@ def _is_bound(node: Node) -> bool:
 
 
 def _take_out(gm: GraphModule, before: list[Call], after: list[Call]) -> GraphModule:
-    """A copy of the graph, and of the graphs that it calls, without the ops, which are appended to the lists."""
+    """A copy of the graph and of its subgraphs without stream ops. These are appended to the lists."""
     gm = copied(gm)
     called = {name: child for name, child in gm.named_children() if isinstance(child, GraphModule)}
     calls = before
@@ -65,7 +65,7 @@ def _take_out(gm: GraphModule, before: list[Call], after: list[Call]) -> GraphMo
         if node.op == "get_attr" and node.target in called:
             setattr(gm, node.target, _take_out(called[node.target], after, after))
         elif node.target in STREAM_OPS:
-            if not node.all_input_nodes:  # else it only prolongs the life of a tensor's memory
+            if not node.all_input_nodes:  # an op with inputs only keeps the memory of a tensor alive
                 calls.append(partial(node.target, *node.args))
             gm.graph.erase_node(node)
         elif node.op.startswith("call") and not isinstance(node.meta.get("example_value"), NO_WORK):

@@ -1,8 +1,8 @@
-"""How PyTorch traces for the device where it would trace otherwise for a CPU.
+"""Differences between tracing for the device and tracing for a CPU.
 
-Recurrent layers unroll, optimizers with fused=True are traced in their foreach form, operands on the CPU are copied
-where others are on the device, and seeds of random numbers are kept for the backward pass. The first three are
-settings of Dynamo. They hold only while it traces a frame for a backend that `traced_for_device` marks.
+Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
+copied if others are on the device. Seeds of random numbers are kept for the backward pass. The first three are settings
+of Dynamo, which hold only while it traces a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
 @contextmanager
 def _settings() -> Iterator[None]:
     instead = {dynamo.fused_step(module): _step_of(dynamo.for_each_step(module)) for module in FUSED}
-    instead[fused_steps.count_up] = lambda tensors: None  # a program of ours counts up what it changes
+    # our programs increment the versions of tensors that they change
+    instead[fused_steps.count_up] = lambda tensors: None
     with dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
         yield
 
@@ -38,17 +39,18 @@ traced_for_device = dynamo.traced_within(_settings)
 
 
 def partition(joint: GraphModule, inputs: Sequence[Any], **facts: Any) -> tuple[GraphModule, GraphModule]:
-    """AOTAutograd's, which keeps the seeds: random numbers that checkpointing computes anew must be the same."""
+    """AOTAutograd's partition, which keeps the seeds, so that checkpointing draws the same random numbers again."""
     for node in joint.graph.find_nodes(op="call_function", target=SEED):
         node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return default_partition(joint, inputs, **facts)
 
 
 def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:
-    """Dynamo leaves the CPU's fused kernels to eager PyTorch; for a device that is a detour through the host."""
+    """The foreach form of a fused step. Dynamo would run the CPU's fused kernel in eager PyTorch, on the host."""
 
     def step(params: Any, grads: Any, *state: Any, grad_scale: Any, found_inf: Any, **options: Any) -> None:
-        """`grad_scale` and `found_inf` are a gradient scaler's: gradients are divided, and infinite ones ignored."""
+        """`grad_scale` and `found_inf` come from a gradient scaler: gradients are divided, and a step with infinite
+        ones is skipped."""
         if grad_scale is not None:
             for gradient in grads:
                 gradient.div_(grad_scale)

@@ -26,7 +26,7 @@ CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequen
 
 
 def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int, ...]]:
-    """The symbols of a graph whose inputs have the named dimensions, each with its bucket sizes; warns if none has."""
+    """The symbols of the named dimensions in a graph's inputs, with their bucket sizes. Warns if there is none."""
     wanted = dict(buckets)
     found: dict[sympy.Symbol, tuple[int, ...]] = {}
     names = []
@@ -47,12 +47,15 @@ def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int,
 
 
 def round_up(size: int, sizes: Sequence[int]) -> int:
-    """The smallest bucket that holds a size; beyond the largest, its next multiple."""
+    """The smallest bucket that holds a size; beyond the largest bucket, the next multiple of it.
+
+    With the buckets (8, 16), 5 becomes 8, and 20 becomes 32.
+    """
     return next((s for s in sizes if size <= s), -(-size // sizes[-1]) * sizes[-1])
 
 
 class BucketedProgram:
-    """A graph with symbolic sizes as one program per combination of bucket sizes."""
+    """A graph with symbolic sizes, which is compiled once per combination of bucket sizes."""
 
     def __init__(
         self,
@@ -63,14 +66,15 @@ class BucketedProgram:
         compile_for: CompileFor,
         layouts: Layouts,
     ) -> None:
-        """`layouts` is filled with what dimensions of several sizes are made of, which a backward graph reads."""
+        """Fills `layouts` with the symbols of dimensions that have several of them; a backward graph reads this."""
         self._gm, self._buckets, self._decompositions = gm, buckets, decompositions
         self._compile_for, self._layouts = compile_for, layouts
         self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._outputs = next(n for n in gm.graph.nodes if n.op == "output").args[0]
         self._roles = [role for role, n in zip(roles, self._inputs, strict=True) if _is_tensor(n)]
         self._programs: dict[tuple[int, ...], tuple[Callable[..., Any], Padding]] = {}
-        self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})  # errors come while compiling
+        # so that errors are raised at compile time
+        self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         sizes: dict[sympy.Symbol, int] = {}
@@ -103,7 +107,7 @@ class BucketedProgram:
         return self._programs[key]
 
     def _trace(self, padding: Padding) -> GraphModule:
-        """The graph for concrete bucket sizes; its inputs are the tensors and then the real lengths."""
+        """Traces the graph for concrete bucket sizes. Its inputs are the tensors, and then the real lengths."""
         mode = FakeTensorMode()
         values = [n.meta["val"] for n in self._inputs]
         with mode:
@@ -132,7 +136,7 @@ def _is_tensor(node: Any) -> bool:
 
 
 def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
-    """The sizes that the graph was captured with."""
+    """The sizes for which the graph was captured."""
     sizes = {}
     for node in inputs:
         value = node.meta["val"]
@@ -143,7 +147,7 @@ def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
 
 
 def _bound(node: Node, given: Any) -> dict[sympy.Symbol, int]:
-    """The symbols whose values an input shows."""
+    """The symbols whose values follow from an input, with these values."""
     value = node.meta["val"]
     pairs = zip(value.shape, given.shape, strict=True) if isinstance(value, torch.Tensor) else [(value, given)]
     return {
@@ -152,7 +156,7 @@ def _bound(node: Node, given: Any) -> dict[sympy.Symbol, int]:
 
 
 def _placed(x: torch.Tensor, like: torch.Tensor, sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:
-    """The strides and offset that the graph gives a result: AOTAutograd makes views of inputs from them."""
+    """The result with the strides and the offset of the graph, from which AOTAutograd makes views of inputs."""
     strides = [evaluated(s, sizes) for s in like.stride()]
     offset = evaluated(like.storage_offset(), sizes)
     if (list(x.stride()), x.storage_offset()) == (strides, offset):

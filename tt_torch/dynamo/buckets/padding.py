@@ -1,8 +1,10 @@
-"""A symbolic graph run on padded sizes, with the padding kept out of what counts.
+"""Runs a symbolic graph on padded sizes, so that the padding does not change results.
 
-Each dimension of a tensor carries tags: which padded symbols it is made of, and how many elements one step of the
-symbol takes within it (a dimension of batch * length has the tag {length: 1}). Elements beyond the real length may
-hold anything; ops that work on each position alone keep them there, others get them masked by a neutral value.
+Each dimension of a tensor has tags: the padded symbols in its size, and for each symbol the number of elements in one
+step. For example, a dimension of size batch * length has the tag {length: 1} if length is padded, and {batch: length}
+if batch is. Elements in the padding may have any value. Ops that work on each position alone keep them there. For other
+ops they are replaced by a neutral value: in a sum over a length of 5 that is padded to 8, the last three elements
+become 0.
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import BucketError
 from tt_torch.torch_private.ops import OpOverload, schema
 
-# What dimensions of several sizes are made of, by their size; None where two have the same size and differ.
+# The symbols of dimensions with several of them, by size. None if two dimensions of the same size differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
 NO_RULE = "it has no rule that keeps padding out"
-SIZES = ("end", "length")  # of a sequence: numbers by their type, but the sizes of the result
+SIZES = ("end", "length")  # of arange: numbers by their type, but they determine the size of the result
 
 
 class Padding(Interpreter):
-    """Runs the graph for the sizes given; `tags` are those of each node afterwards."""
+    """Runs the graph for the given sizes. Afterwards, `tags` has the tags of each node."""
 
     def __init__(
         self, gm: GraphModule, sizes: Mapping[sympy.Symbol, int], padded: Sequence[sympy.Symbol], layouts: Layouts
     ) -> None:
         super().__init__(gm)
         self._layouts = layouts
-        self.extra_traceback = False  # our errors name op and line themselves
+        self.extra_traceback = False  # our errors name the op and the line
         self.sizes, self.padded = dict(sizes), list(padded)
         self._fixed = {s: size for s, size in sizes.items() if s not in self.padded}
         self.lengths: dict[sympy.Symbol, torch.Tensor] = {}
@@ -54,7 +56,7 @@ class Padding(Interpreter):
             return self._run_rule(n)
 
     def _concerned(self, n: Node) -> bool:
-        """Whether padding, or a padded size, may get into an op."""
+        """Whether an op reads padding or a padded size."""
         sizes = [i.meta["val"] for i in n.all_input_nodes if isinstance(i.meta.get("val"), torch.SymInt)]
         reads_size = any(v.node.expr.free_symbols & set(self.padded) for v in sizes)
         return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
@@ -74,7 +76,7 @@ class Padding(Interpreter):
         return result
 
     def _argument(self, n: Node, schema: Any, given: Any) -> Any:
-        """A value for an argument; where arithmetic reads a size, the real one, which only the call knows."""
+        """The value of an argument. Arithmetic on a size gets the real size, which is known only in the call."""
         symbolic = isinstance(given, Node) and isinstance(given.meta.get("val"), torch.SymInt)
         expr = given.meta["val"].node.expr.xreplace(self._fixed) if symbolic else sympy.Integer(0)
         if schema.name in SIZES or facts.kind(schema.type) is torch.IntType or not expr.free_symbols:
@@ -90,7 +92,7 @@ class Padding(Interpreter):
         return BucketError(str(n.target), user_line(n), reason)
 
     def of_shape(self, n: Node) -> Tags:
-        """Tags of a new tensor, or of an input: a dimension is padded where its size is a padded symbol."""
+        """The tags of a new tensor or of an input: a dimension is padded if its size has a padded symbol."""
         x = n.meta.get("val")
         if not isinstance(x, torch.Tensor):
             return ()
@@ -101,7 +103,8 @@ class Padding(Interpreter):
         return tuple(found)
 
     def _of_input(self, n: Node) -> Tags:
-        """Tags of an input; a dimension of several sizes, in a backward graph, is as the forward graph left it."""
+        """The tags of an input. In a backward graph, a dimension with several symbols has the tags of the forward
+        graph."""
         found = []
         for dim, (size, symbols) in enumerate(zip(n.meta["val"].shape, self.of_shape(n), strict=True)):
             if symbols and not isinstance(size.node.expr, sympy.Symbol):
@@ -115,7 +118,7 @@ class Padding(Interpreter):
         return tuple(found)
 
     def note_layouts(self) -> None:
-        """Keeps for a backward graph what the dimensions of this one are made of."""
+        """Stores the tags of this graph's dimensions for a backward graph."""
         for node, tags in self.tags.items():
             x = node.meta.get("val")
             for size, symbols in zip(x.shape, tags, strict=True) if isinstance(x, torch.Tensor) else ():
@@ -133,7 +136,7 @@ class Padding(Interpreter):
         return self.tags[argument]
 
     def masked(self, x: torch.Tensor, tags: Tags, dims: Sequence[int], neutral: float) -> torch.Tensor:
-        """`x` with a neutral value in place of the padding of these dimensions."""
+        """`x` with a neutral value in the padding of these dimensions."""
         for dim in dims:
             for symbol, inner in tags[dim].items():
                 positions = torch.arange(x.shape[dim]) // inner % self.sizes[symbol]
@@ -142,7 +145,7 @@ class Padding(Interpreter):
         return x
 
     def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Any:
-        """How many real elements these dimensions have together."""
+        """The number of real elements in these dimensions together."""
         fixed, count = math.prod(shape[d] for d in dims), 1
         for symbol in [s for d in dims for s in tags[d]]:
             fixed, count = fixed // self.sizes[symbol], count * self.lengths[symbol]
@@ -150,14 +153,14 @@ class Padding(Interpreter):
 
 
 def evaluated(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
-    """A size, symbolic or not, as a number."""
+    """A size as a number, whether it is symbolic or not."""
     return int(value.node.expr.xreplace(sizes)) if isinstance(value, torch.SymInt) else value
 
 
 def pad(
     x: torch.Tensor, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]
 ) -> torch.Tensor:
-    """Zeros behind the real elements of each dimension; a tensor that fills its bucket is passed as it is."""
+    """Adds zeros after the real elements of each dimension. A tensor that fills its bucket is returned unchanged."""
     for dim, symbols in enumerate(tags):
         # The innermost symbol first: its padding is part of the steps of the others.
         for symbol, inner in sorted(symbols.items(), key=lambda item: item[1]):
@@ -172,7 +175,7 @@ def pad(
 
 
 def crop(x: Any, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]) -> torch.Tensor:
-    """Only the real elements of each dimension."""
+    """Removes the padding of each dimension."""
     for dim, symbols in enumerate(tags):
         # The outermost symbol first: cropping it leaves the steps of the others as they are.
         for symbol, inner in sorted(symbols.items(), key=lambda item: -item[1]):

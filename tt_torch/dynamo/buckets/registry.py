@@ -1,4 +1,4 @@
-"""The table of rules: what an op family does with padding."""
+"""The table of rules for padding."""
 
 from __future__ import annotations
 

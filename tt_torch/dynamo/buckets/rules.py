@@ -1,4 +1,4 @@
-"""What each op family does with padding: keeps it in place, needs it masked, or (no rule here) is refused."""
+"""The rules for padding: an op family keeps it in place or needs it masked. An op without a rule is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 def run(node: Node, a: dict[str, Any]) -> Any:
-    """The op itself on arguments that may have been masked."""
+    """Runs the op on arguments that may have been masked."""
     target: Any = node.target
     if schema(target).overload_name == "Scalar" and isinstance(a.get("other"), torch.Tensor):
         target = target.overloadpacket.Tensor  # the number is a size, which the call knows
@@ -68,7 +68,7 @@ def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> T
 
 @RULES(Fact.RESHAPES, aten.view.dtype)
 def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """Each symbol keeps its step in memory, or the elements would change places."""
+    """The tags after a view. Each symbol must keep its step in memory; otherwise elements would change places."""
     result = run(node, a)
     tags: list[dict[sympy.Symbol, int]] = [{} for _ in result.shape]
     strides = [math.prod(result.shape[d + 1 :]) for d in range(result.dim())]
@@ -84,7 +84,7 @@ def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _steps(shape: Sequence[int], tags: Tags) -> Any:
-    """Symbols with the number of elements that one step of each takes in memory."""
+    """The symbols, with the number of elements in memory for one step of each."""
     for dim, symbols in enumerate(tags):
         yield from ((s, inner * math.prod(shape[dim + 1 :])) for s, inner in symbols.items())
 
@@ -102,7 +102,7 @@ def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 @RULES(aten.select)
 def select(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """A position from the front, or one from the real end."""
+    """Selects a position from the front, or from the end of the real elements."""
     own = p.of(_source(node))
     dim = a["dim"] % len(own)
     rest = own[:dim] + own[dim + 1 :]
@@ -116,7 +116,7 @@ def select(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
-    """Whether a dimension is a padded symbol and nothing else."""
+    """Whether the size of a dimension is exactly one padded symbol."""
     return any(inner == 1 and size == p.sizes[s] for s, inner in tags.items())
 
 
@@ -203,7 +203,7 @@ def scalar(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 # --- reductions
 
-# What changes nothing: a number, or an end of the dtype's range.
+# The neutral value of a reduction: a number, or an end of the dtype's range.
 NEUTRAL = {aten.sum: 0, aten.mean: 0, aten.count_nonzero: 0, aten.any: 0, aten.all: 1, aten.prod: 1}
 LOWEST = {aten.amax, aten.argmax, aten.max, aten.logsumexp}
 HIGHEST = {aten.amin, aten.argmin, aten.min}
@@ -247,7 +247,7 @@ def softmax(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 @RULES(Fact.SCANS, Fact.SORTS)
 def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """Padding comes last in a scan; an ordering would mix it in."""
+    """A scan along a padded dimension: the padding comes last, so it does not change the real elements."""
     own = p.of(_source(node))
     dim = a["dim"] % len(own)
     if own[dim] and not (Fact.SCANS in facts.of(node.target) and plain(p, a["self"].shape[dim], own[dim])):
@@ -288,7 +288,7 @@ def attention(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
-    """The mask given, with padded keys hidden: one to add to the scores."""
+    """A mask that is added to the scores: the given mask, with padded keys hidden."""
     dtype, (length, keys) = a["query"].dtype, (a["query"].shape[2], a["key"].shape[2])
     mask = a["attn_mask"]
     if mask is None:

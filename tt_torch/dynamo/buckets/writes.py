@@ -1,4 +1,4 @@
-"""Padding in ops that a backward graph is made of: gradients that are put, or turned, to where values came from."""
+"""Rules for ops of backward graphs, which write or flip gradients to the places of the values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 @RULES(aten.flip)
 def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """The real elements turn among themselves; what lands in the padding is any of them."""
+    """Reverses the order of the real elements. The padding gets any of them."""
     x, own = a["self"], p.of(node.args[0])
     for dim in (d % x.dim() for d in a["dims"]):
         if not own[dim]:
@@ -32,7 +32,7 @@ def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 @RULES(aten.index_put, aten._unsafe_index_put)
 def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """Sums: what the padding puts is zero, at the first place."""
+    """An index_put that accumulates. The padding adds zero at the first position."""
     own, given = p.of(node.args[0]), node.args[1]
     at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
     if any(own) or len(at) != 1 or not a.get("accumulate") or a["indices"][at[0]].dtype is torch.bool:
@@ -46,7 +46,7 @@ def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 @RULES(aten.scatter, aten.scatter_add)
 def scatter(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
-    """At real places along `dim`; other dimensions are written position by position."""
+    """Writes at real positions along `dim`, and position by position in all other dimensions."""
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
     source = p.of(node.args[3]) if isinstance(node.args[3], Node) and a.get("src") is not None else index

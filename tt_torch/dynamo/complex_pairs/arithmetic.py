@@ -49,7 +49,7 @@ def convert_element_type(x: Pair | Tensor, dtype: torch.dtype) -> Any:
 
 @RULES(aten.full.default, aten.full_like.default)
 def full(size: Any, value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
-    """Of a size, or like a tensor."""
+    """A tensor of a size, or of the form of another tensor."""
     if isinstance(size, Pair):
         dtype, size = dtype or size.dtype, size.re
     if dtype not in REAL and not isinstance(value, complex):
@@ -124,7 +124,7 @@ def ne(x: Any, y: Any) -> Any:
 
 
 def _both(x: Any, y: Any, compute: Callable[[Pair, Pair], Any]) -> Any:
-    """Applies to two operands of which one at least is complex. A complex scalar makes a real tensor complex."""
+    """A rule for two operands, at least one of which is complex. A complex scalar makes a real tensor complex."""
     if not any(isinstance(v, (Pair, complex)) for v in (x, y)):
         return NotImplemented
     tensors = [v for v in (x, y) if not isinstance(v, complex)]
@@ -157,7 +157,7 @@ def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = to
 
 @RULES(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Any, y: Any) -> Any:
-    """A real factor scales both parts, also where the other is infinite."""
+    """The product. A real factor scales both parts separately, so that an infinite part does not make the other NaN."""
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Pair) and not isinstance(other, (Pair, complex)):
             return one.each(lambda part: part * other)  # noqa: B023 - called at once
@@ -166,7 +166,7 @@ def mul(x: Any, y: Any) -> Any:
 
 @RULES(aten.div.Tensor, aten.div.Scalar)
 def div(x: Any, y: Any) -> Any:
-    """Smith's way, R. L. Smith, Algorithm 116 (1962): scaled by the larger part of the divisor."""
+    """The quotient by R. L. Smith, Algorithm 116 (1962), which scales by the larger part of the divisor."""
     if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
         return x.each(lambda part: part / y)
 

@@ -1,4 +1,4 @@
-"""Fourier transforms as products with matrices, of two factors of the length where it is long.
+"""Fourier transforms as products with matrices. A long transform is split by two factors of its length.
 
 X[k] = sum_j x[j] exp(-2 pi i j k / n), with + for the inverse. For n = p q, j = q a + b and k = c + p d this is a
 transform of length p over a, a rotation by exp(-2 pi i b c / n), and one of length q over b (Cooley and Tukey, 1965).
@@ -18,8 +18,8 @@ from tt_torch.dynamo.complex_pairs.pairs import RULES, Pair
 
 aten = torch.ops.aten
 
-DIRECT = 64  # lengths up to here are one product with a matrix
-LONGEST_PRIME = 4096  # its matrix has 64 MB; longer ones are left to the host
+DIRECT = 64  # lengths up to this are one product with a matrix
+LONGEST_PRIME = 4096  # its matrix has 64 MB; transforms with a longer prime run on the host
 
 
 @RULES(aten._fft_c2c.default)
@@ -41,7 +41,7 @@ def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
 
 @RULES(aten._fft_c2r.default)
 def fft_c2r(x: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
-    """The missing half of the last dimension is the conjugate of the given one, backwards in that dimension."""
+    """The missing half of the last dimension is the conjugate of the given half, in reversed order."""
     if dim[:-1]:
         first = fft_c2c(x, dim[:-1], 0, False)
         if first is NotImplemented:
@@ -59,7 +59,7 @@ def fft_c2r(x: Pair, dim: Sequence[int], normalization: int, last_dim_size: int)
 
 
 def _normalized(x: Pair, count: int, normalization: int) -> Pair:
-    """ATen's numbers: 0 not at all, 1 by the root of the count, 2 by the count."""
+    """Normalizes by ATen's numbers: 0 does nothing, 1 divides by the square root of the count, 2 by the count."""
     if not normalization:
         return x
     scale = 1 / math.sqrt(count) if normalization == 1 else 1 / count
@@ -72,7 +72,7 @@ def _transform(x: Pair, dim: int, sign: int) -> Pair:
 
 
 def _last(x: Pair, sign: int) -> Pair:
-    """The transform of the last dimension."""
+    """The transform along the last dimension."""
     n = x.re.shape[-1]
     p = _divisor(n)
     if n <= DIRECT or p == 1:
@@ -92,12 +92,12 @@ def _roots(rows: int, columns: int, n: int, sign: int, dtype: torch.dtype) -> Pa
 
 
 def _divisor(n: int) -> int:
-    """The largest divisor of n up to its root."""
+    """The largest divisor of n that is at most the square root of n."""
     return next(p for p in range(math.isqrt(n), 0, -1) if n % p == 0)
 
 
 def _prime_factor(n: int) -> int:
-    """The largest prime factor of n, 1 for 0 and 1."""
+    """The largest prime factor of n; 1 for n = 0 and n = 1."""
     largest, p = 1, 2
     while n > 1:
         while n % p == 0:

@@ -1,7 +1,7 @@
-"""Tracing a graph again with pairs of real tensors in the place of complex ones.
+"""Traces a graph again, with each complex tensor as a `Pair` of real tensors.
 
-The graph is traced again with each complex tensor as a `Pair`. An op without a rule here keeps its complex form,
-between a join and a split of pairs, and so becomes an op of the host partition.
+An op without a rule here keeps its complex form: its operands are joined before it, and its results are split after it.
+Such an op runs on the host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTS = ("re", "im")
 
 @dataclass(frozen=True)
 class Pair:
-    """Real and imaginary part, of one shape and dtype."""
+    """The real and the imaginary part, with the same shape and dtype."""
 
     re: Tensor
     im: Tensor
@@ -54,7 +54,7 @@ def join(x: Any) -> Any:
 
 
 def stacked(x: Pair) -> Tensor:
-    """As at the border of a program: a last dimension of two."""
+    """The form at the border of a program: both parts in a last dimension of size 2."""
     return torch.stack([x.re, x.im], -1)
 
 
@@ -63,7 +63,7 @@ def unstacked(x: Tensor) -> Pair:
 
 
 def pair(x: Any, like: Pair) -> Pair:
-    """A real tensor or any scalar as a pair of the dtype of `like`."""
+    """A real tensor, or any scalar, as a pair with the dtype of `like`."""
     if isinstance(x, Pair):
         return x
     if not isinstance(x, Tensor):
@@ -83,7 +83,7 @@ def has_complex(gm: GraphModule) -> bool:
 
 
 def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
-    """The graph on real tensors. Complex inputs and outputs become real ones with a last dimension of two."""
+    """The graph on real tensors. Complex inputs and outputs become real ones with a last dimension of size 2."""
     fakes = fake_inputs(gm)
     inputs = [_border(fake) for fake in fakes]
 
@@ -97,7 +97,7 @@ def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> 
     mode = detect_fake_mode(fakes) or FakeTensorMode()
     with preserve_node_meta(), mode, device_of(fakes):
         traced = make_fx(run, decomposition_table=decompositions)(*inputs)
-    for node in traced.graph.find_nodes(op="get_attr"):  # whose value is still noted as a complex one
+    for node in traced.graph.find_nodes(op="get_attr"):  # their metadata still has the complex value
         node.meta["val"] = mode.from_tensor(getattr(traced, node.target), static_shapes=True)
     return traced
 
@@ -142,7 +142,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
-    """An op that keeps elements, or is linear, on each part by itself: on real parts only if its result is real.
+    """Applies an op that keeps elements, or is linear, to each part; only to the real parts if its result is real.
 
     `torch.where(mask, z, x)` of complex z and real x is `where(mask, z.re, x)` and `where(mask, z.im, 0)`.
     """
@@ -158,8 +158,8 @@ def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
 
 
 def _part(argument: Any, part: str, is_value: bool) -> Any:
-    """An argument of an op as that of the op on real or on imaginary parts. Sizes, indices and masks are the same for
-    both; the imaginary part of real elements is zero."""
+    """An argument for the op on the real or on the imaginary parts. Sizes, indices and masks are the same for both. The
+    imaginary part of real elements is zero."""
 
     def leaf(v: Any) -> Any:
         if isinstance(v, Pair):
@@ -175,5 +175,5 @@ def _part(argument: Any, part: str, is_value: bool) -> Any:
     return tree_map(leaf, argument, is_leaf=_is_pair)
 
 
-# By overload or packet. A rule takes the op's arguments, with pairs; it gives NotImplemented where it does not apply.
+# By overload or packet. A rule takes the op's arguments, with pairs; it returns NotImplemented if it does not apply.
 RULES = ByOp[Callable[..., Any]]()

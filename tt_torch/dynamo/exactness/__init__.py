@@ -1,8 +1,9 @@
-"""Integer results are exact, although the device's integers have 32 bits.
+"""Makes integer results exact, although the device's integers have 32 bits.
 
-A program is exact on the device while its integer inputs lie within limits, which are found by interval analysis
-(`analysis.py`). A call outside of them runs in eager PyTorch. What no limit makes exact is marked, in a node's
-`meta["inexact"]`, as an op for the host; int8 and int16, which the device computes as int32, are wrapped to their size.
+A program is exact on the device while its integer inputs are within limits, which interval analysis finds
+(`analysis.py`). A call with other inputs runs in eager PyTorch. For example, `x * 3` is exact for x between -715827882
+and 715827882. An op that no limit makes exact gets `meta["inexact"]` and runs on the host. int8 and int16 are computed
+as int32, and then wrapped to their size.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ class ExactnessWarning(UserWarning):
 
 @dataclass
 class Plan:
-    """When a program is exact: `limits` by input position; `flagged` if its last output tells so too, or the only one
-    of `check`, a graph of the inputs at the positions `checked`."""
+    """The conditions under which a program is exact.
+
+    `limits` are by position of the input. If `flagged`, the last output of the program must be true. If there is
+    `check`, its only output must be true; it is a graph of the inputs at the positions `checked`.
+    """
 
     limits: dict[int, Limit]
     flagged: bool = False
@@ -45,15 +49,15 @@ class Plan:
 
 
 class Float64Warning(UserWarning):
-    """A program computes in float64, which the device does in float32."""
+    """A program computes in float64, but the device computes in float32."""
 
 
 def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
-    """Changes a functional graph so that its integers are exact wherever the plan, which is returned, says so.
+    """Changes a functional graph so that its integers are exact under the conditions of the plan, which is returned.
 
-    Nodes that the device cannot compute exactly are marked, with `strict` those of other floats too, narrow integers
-    wrapped. What only the device sees must be in range, too: floats that become integers, indices. If need be, one
-    more output tells so with `flag`, otherwise a graph of its own.
+    Nodes that the device cannot compute exactly are marked; with `strict`, also those of float64 and float16. Narrow
+    integers are wrapped. Some values are known only on the device: floats that become integers, and indices. If they
+    may be out of range, an extra output tells it with `flag`; without, an extra graph does.
     """
     doubles = _varying(gm.graph, torch.float64)
     for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
@@ -81,14 +85,14 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
 
 
 def _keep_outputs(graph: Graph, kept: slice) -> None:
-    """Makes the graph return some of its outputs only, and have only the ops that these need."""
+    """Makes the graph return only some of its outputs, and removes ops that these do not need."""
     (output,) = graph.find_nodes(op="output")
     output.args = (tuple(output.args[0][kept]),)
-    graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # what could drop out, too
+    graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # also ops with effects
 
 
 def _drop_unused_inputs(graph: Graph) -> list[int]:
-    """The positions of those that stay."""
+    """Removes inputs without readers; returns the positions of the others."""
     inputs = list(enumerate(n for n in graph.nodes if n.op == "placeholder"))
     for _, node in inputs:
         if not node.users:
@@ -97,9 +101,9 @@ def _drop_unused_inputs(graph: Graph) -> list[int]:
 
 
 def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
-    """Ops that read or make tensors of a dtype and depend on inputs; others are computed while compiling, exactly.
+    """Ops that read or make tensors of a dtype and depend on inputs. Other ops are computed exactly at compile time.
 
-    A number that is read, such as a learning rate, takes the dtype of the tensor that it meets, as in PyTorch.
+    A scalar operand, such as a learning rate, does not count: as in PyTorch, it takes the dtype of the other operand.
     """
     found: dict[Node, None] = dict.fromkeys(n for n in graph.nodes if n.op == "placeholder")
     for node in graph.nodes:
@@ -116,7 +120,7 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
 
 
 def _wrap(node: Node, raw: Sequence[Interval]) -> None:
-    """Wraps int8 and int16 as PyTorch does: the lowest bits count."""
+    """Wraps int8 and int16 as PyTorch does: only the lowest bits are kept."""
     bits = NARROW.get(value(node).dtype) if isinstance(value(node), torch.Tensor) else None
     if node.op != "call_function" or bits is None or len(raw) > 1 or raw[0].within(of_dtype(value(node).dtype)):
         return
@@ -142,8 +146,11 @@ OUT_OF_RANGE = "floats do not fit into the integers that they become, or indices
 
 
 def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
-    """Scalars that are true while floats that become integers fit into 32 bits, and while indices of several
-    dimensions, which the device looks up as one number, each fit their own."""
+    """Boolean scalars that must be true: floats that become integers fit into 32 bits, and indices are in range.
+
+    Indices are only checked if there are several: the device combines them to one number, so an index that is out of
+    range could hit another row.
+    """
     checks = []
     for node in analysis.unknown_casts:
         size = call(node, aten.abs.default, node.args[0])
@@ -158,14 +165,14 @@ def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
 
 
 def _looked_up(a: dict[str, Any]) -> list[tuple[Node, int]]:
-    """The indices of an op that takes one per dimension, with the sizes of these dimensions."""
+    """The indices of an op with one index per dimension, and the sizes of these dimensions."""
     if not isinstance(a.get("indices"), (list, tuple)):
         return []
     return [(i, size) for i, size in zip(a["indices"], value(a["self"]).shape, strict=False) if i is not None]
 
 
 def _add_flag(gm: GraphModule, analysis: Analysis, raw: Raw) -> bool:
-    """An output that is true if all checks are. Whether there is one."""
+    """Adds an output that is true if all checks are true. Returns whether there are checks."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     with gm.graph.inserting_before(output):
         checks = _checks(gm, analysis, raw)
@@ -177,7 +184,7 @@ def _add_flag(gm: GraphModule, analysis: Analysis, raw: Raw) -> bool:
 
 
 class ExactRunner:
-    """Runs a program on the device while that is exact, else the graph in eager PyTorch on the host."""
+    """Runs a program on the device if that is exact; otherwise runs the graph in eager PyTorch on the host."""
 
     def __init__(
         self,
@@ -187,10 +194,10 @@ class ExactRunner:
         resident: Sequence[int],
         check: Runner | None = None,
     ) -> None:
-        """`check` runs the plan's graph of that name, before the program."""
+        """`check` runs the graph `plan.check` before the program."""
         self._runner, self._eager, self._plan, self._check = runner, eager, plan, check
         self._resident = frozenset(resident)
-        self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that were found to fit
+        self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that are known to fit
         self._warned = False
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -222,7 +229,7 @@ class ExactRunner:
         return fits
 
     def _raise_as_eager(self, inputs: Sequence[torch.Tensor], error: KernelError) -> None:
-        """The error that PyTorch has for an index out of range, a division by zero and the like, if it has one."""
+        """Raises PyTorch's own error, if it has one, for an index out of range, a division by zero and so on."""
         try:
             self._eager(*inputs)
         except Exception as eager:

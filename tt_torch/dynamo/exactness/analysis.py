@@ -1,4 +1,4 @@
-"""Interval analysis of a graph: which nodes the device computes exactly, for which inputs."""
+"""Interval analysis of a graph: finds the nodes that the device computes exactly, and for which inputs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ DEVICE = Interval(-(2**31), 2**31 - 1)
 WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 32 bits
 NARROW = {torch.int8: 8, torch.int16: 16}  # bits; the device computes them as int32
 INTEGERS = (*WIDE, *NARROW, torch.int32, torch.uint8, torch.uint16)
-SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)  # a bound beyond 32 bits is as good as the last of them
+# a bound beyond 32 bits has the same effect as the largest one
+SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)
 LEVELS = [2**n for n in range(31, 2, -1)]
 Raw = Mapping[Node, tuple[Interval, ...]]  # for each result of a node
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The values of an integer input with which the program is exact, and the op that would leave 32 bits beyond."""
+    """The interval of an integer input for which the program is exact, and the op that may leave 32 bits beyond it."""
 
     name: str
     interval: Interval
@@ -41,7 +42,7 @@ class Limit:
 
 
 class Analysis:
-    """Intervals of the nodes of a graph that integers depend on."""
+    """The intervals of a graph's nodes on which integers depend."""
 
     def __init__(self, gm: GraphModule) -> None:
         self.nodes = integer_cone(gm)
@@ -64,7 +65,7 @@ class Analysis:
         return {node: reason for node, reason in reasons.items() if reason}
 
     def limits(self) -> dict[Node, int]:
-        """The largest level for each input with which no more is inexact than with the smallest for all."""
+        """The largest limit of each input for which no more nodes are inexact than with the smallest limits."""
         least = self.inexact(self.raw(dict.fromkeys(self.inputs, LEVELS[-1]))).keys()
 
         def fits(limits: Mapping[Node, int]) -> bool:
@@ -110,7 +111,7 @@ def _is_wide(node: Any) -> bool:
 
 
 def integer_cone(gm: GraphModule) -> list[Node]:
-    """The integer nodes, and the floats that are cast to them as far as anything is known of these."""
+    """The integer nodes, and floats that are cast to integers if their values are bounded."""
     needed: set[Node] = set()
     for node in reversed(gm.graph.nodes):
         if node.op == "output" or "val" not in node.meta:
@@ -131,7 +132,7 @@ def _is_cast(node: Node) -> bool:
 
 
 def _reason(node: Node, raw: Raw) -> str:
-    """Why the device would not compute a node exactly, "" if it would."""
+    """The reason why the device would not compute a node exactly; "" if it would."""
     for operand in node.all_input_nodes:
         if _is_wide(operand) and operand in raw and not held(raw[operand][0], value(operand).dtype).within(DEVICE):
             return "it reads integers of more than 32 bits"
@@ -144,7 +145,7 @@ def _reason(node: Node, raw: Raw) -> str:
 
 
 def _large_number(node: Node) -> bool:
-    """Whether an argument that takes part in the arithmetic, other than a size, has more than 32 bits."""
+    """Whether a number in the arithmetic, which is not a size, has more than 32 bits."""
     if not isinstance(node.target, OpOverload) or node.target.overloadpacket in SATURATING:
         return False
     given = zip(schema(node.target).arguments, node.args, strict=False)
@@ -153,9 +154,9 @@ def _large_number(node: Node) -> bool:
 
 
 def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> Raw:
-    """What each result of `nodes` (in graph order, operands included) holds before it is wrapped to its dtype.
+    """The interval of each result of `nodes`, before it is wrapped to its dtype.
 
-    `given` are the ranges of nodes that are known from elsewhere, like those of inputs and constants.
+    `nodes` are in the order of the graph, and include all operands. `given` has the intervals of inputs and constants.
     """
     raw: dict[Node, tuple[Interval, ...]] = {}
 
@@ -185,7 +186,7 @@ def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tu
         if not isinstance(found, Interval):
             return found
         return (_rounded(found) if own[0] == ANYTHING else found,) * len(own)
-    except OverflowError:  # beyond what Python's floats hold
+    except OverflowError:  # beyond the range of Python's floats
         return (ANYTHING,) * len(own)
 
 
@@ -195,5 +196,5 @@ def _results(node: Node) -> Sequence[Any]:
 
 
 def _rounded(x: Interval) -> Interval:
-    """A little more, for the rounding of bf16, which is the coarsest float."""
+    """The interval, widened by the rounding of bf16, which is the least precise float."""
     return Interval(x.low - abs(x.low) / 128, x.high + abs(x.high) / 128) if math.isfinite(x.high - x.low) else ANYTHING

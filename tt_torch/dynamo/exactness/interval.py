@@ -1,4 +1,4 @@
-"""Ranges of values, over Python's unbounded integers."""
+"""Intervals of values, with Python's unbounded integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 class Interval(NamedTuple):
-    """All values from `low` to `high`, both included."""
+    """All values from `low` to `high`, including both."""
 
     low: float
     high: float
@@ -49,16 +49,16 @@ def of_dtype(dtype: torch.dtype) -> Interval:
 
 
 def of_values(x: torch.Tensor) -> Interval:
-    """The range of a tensor that is at hand."""
+    """The interval of the values in a tensor."""
     if not x.numel() or x.is_complex():
         return of_dtype(x.dtype) if x.numel() else ZERO
-    foreign = x.dtype in (torch.bool, torch.uint16, torch.uint32, torch.uint64)  # `aminmax` has them not
+    foreign = x.dtype in (torch.bool, torch.uint16, torch.uint32, torch.uint64)  # `aminmax` does not take them
     low, high = (v.item() for v in torch.aminmax(_as_signed(x) if foreign else x))
     return Interval(low, high) if math.isfinite(low) and math.isfinite(high) else ANYTHING
 
 
 def _as_signed(x: torch.Tensor) -> torch.Tensor:
-    """In int64; of uint64 numbers above its range, which the device has not, only that they are."""
+    """The tensor as int64. For uint64 numbers beyond int64, the result only shows that they are too large."""
     if x.dtype is torch.uint64:
         large = x.view(torch.int64) < 0
         return torch.where(large, torch.iinfo(torch.int64).max, x.view(torch.int64))
@@ -66,5 +66,8 @@ def _as_signed(x: torch.Tensor) -> torch.Tensor:
 
 
 def held(raw: Interval, dtype: torch.dtype) -> Interval:
-    """What a tensor of a dtype holds of these values: what does not fit wraps round."""
+    """The interval of these values in a tensor of a dtype: values that do not fit wrap around.
+
+    0 .. 300 gives 0 .. 255 for uint8.
+    """
     return raw if raw.within(of_dtype(dtype)) or dtype.is_floating_point else of_dtype(dtype)

@@ -1,7 +1,7 @@
-"""Between which values an op's results lie, given those of its operands: one rule per op family.
+"""The interval of an op's results, from the intervals of its operands: one rule per op family.
 
-An op without a rule may give anything that its dtype holds. Of floats only finite ranges are known, and a known
-range means that there is no NaN either.
+Without a rule, the result may be any value of the dtype. For floats, only finite intervals are known, and a known
+interval means that there is no NaN. For example, `x + y` with x in 0 .. 3 and y in -1 .. 5 is in -1 .. 8.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tt_torch.dynamo.passes.rewriting import value
 from tt_torch.torch_private.ops import schema
 
 aten, prims = torch.ops.aten, torch.ops.prims
-LARGEST_POWER = 128  # exponents above it are not worth a number of so many digits
+LARGEST_POWER = 128  # larger exponents would only give numbers with very many digits
 
 # A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number. It
 # gives the interval of every result, or one for each.
@@ -58,7 +58,7 @@ def kept(node: Node, a: dict[str, Any], of: Of) -> Interval | tuple[Interval, ..
 
 
 def whole_numbers(x: Interval) -> Interval:
-    """Up to the next integers, whichever way they are rounded."""
+    """The next integers below and above, for all kinds of rounding."""
     return Interval(math.floor(x.low), math.ceil(x.high)) if math.isfinite(x.high - x.low) else x
 
 
@@ -79,7 +79,7 @@ def places(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @RULES(Fact.FILLS, Fact.ALLOCATES, aten.eye)
 def filled(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """One number, or zeros and ones. What is empty may hold anything, so also these."""
+    """One number, or zeros and ones. An `empty` tensor may have any values, so it may have these."""
     return next((of(a[name]) for name in ("fill_value", "value", "s") if name in a), BIT)
 
 
@@ -185,7 +185,7 @@ def extreme(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @RULES(aten.div, aten.floor_divide, aten.true_divide)
 def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """Largest where the divisor is nearest to zero, on either side; rounded either way."""
+    """The quotient is largest for the divisors nearest to zero on either side; with all kinds of rounding."""
     x, y = of(a["self"]), of(a["other"])
     whole = type(x.low) is type(x.high) is type(y.low) is type(y.high) is int
     near = [v for v in (*y, -1, 1) if v and y.low <= v <= y.high]
@@ -204,7 +204,7 @@ def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
     size = max(abs(v) for v in y)
     signs = (
         y if facts.packet(node.target) is aten.remainder else x
-    )  # the sign is that of the divisor, or of the dividend
+    )  # the result has the sign of the divisor or of the dividend
     return Interval(-size if signs.low < 0 else 0, size if signs.high > 0 else 0)
 
 
@@ -212,7 +212,7 @@ def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 def _mask(*operands: Interval) -> int:
-    """The largest number of as many bits as the operands need."""
+    """The largest number with as many bits as the operands need."""
     size = max(max(abs(int(v)) for v in x) if math.isfinite(x.high - x.low) else 2**64 for x in operands)
     return 2 ** size.bit_length() - 1
 
@@ -233,7 +233,7 @@ def invert(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @RULES(aten.__lshift__, aten.bitwise_left_shift)
 def shift_left(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """By a negative number of bits, all are shifted out."""
+    """A shift by a negative number of bits gives zero."""
     most = of(a["other"]).high
     return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
@@ -253,12 +253,12 @@ def shift_in_zeros(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 def _many(x: Interval, count: int) -> Interval:
-    """Sums of up to `count` values."""
+    """The interval of sums of up to `count` values."""
     return Interval(min(0, x.low * count), max(0, x.high * count)) if math.isfinite(x.high - x.low) else x
 
 
 def _together(node: Node, a: dict[str, Any]) -> int:
-    """How many elements a reduction, or a scan at its end, takes together."""
+    """The number of elements that a reduction combines, or a scan at its end."""
     x = value(a["self"])
     if isinstance(a.get("dim"), int):
         return x.shape[a["dim"]] if x.dim() else 1
@@ -293,7 +293,7 @@ def add_matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 @RULES(aten.scatter_add, aten.index_add, aten.scatter_reduce, aten._unsafe_masked_index_put_accumulate)
 def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """Each element may receive all of the source, or the largest or smallest of it."""
+    """Each element may get the sum of the whole source, or its largest or smallest element."""
     if a.get("reduce") not in (None, "sum", "amax", "amin"):
         return ANYTHING
     source = next(a[name] for name in ("src", "source", "values") if name in a)

@@ -1,6 +1,6 @@
-"""What depends on no input is computed while compiling: aranges, masks, scalars, position ids.
+"""Computes values that depend on no input at compile time: aranges, masks, scalars, position ids.
 
-Parameters are inputs: what depends only on them is folded on the device, by TTNN's const-eval.
+Parameters are inputs. Values that depend only on them are computed once on the device, by TTNN's const-eval.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from tt_torch.torch_private.tensors import unset_fake_temporarily
 
 aten = torch.ops.aten
 
-# A folded tensor travels as an argument of the program, so a large one is better computed on the device.
+# A folded tensor is passed as an argument of the program, so a large one is better computed on the device.
 LARGEST = 1 << 24  # bytes
 SMALL = (torch.uint8, torch.int8, torch.int16)
 
 
 def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
-    """Evaluates constant subgraphs on the CPU. Returns the constants that other nodes still read, by the
-    name of the placeholder that now stands for each; placeholders are added after the existing ones.
-    Without `fold` only the tensors that the graph holds as attributes become placeholders."""
+    """Evaluates constant subgraphs on the CPU, and replaces the results by new placeholders after the existing ones.
+
+    Returns the constants by placeholder name. Without `fold`, only attributes of the graph become placeholders.
+    """
     graph, values = gm.graph, evaluate(gm, fold)
     constants: dict[str, torch.Tensor] = {}
     last = [n for n in graph.nodes if n.op == "placeholder"]
     for node, value in values.items():
-        # The device fills by itself; small integers and nothing at all torch-mlir cannot say.
+        # The device can fill tensors, but torch-mlir cannot express constants of small integers or without elements.
         fills = node.target is aten.full.default and value.numel() and value.dtype not in SMALL
         if fills or all(user in values for user in node.users):
             continue
@@ -46,7 +47,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
 
 
 def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
-    """The values of nodes that depend on no input; without `fold` only of the graph's attributes."""
+    """The values of nodes that depend on no input. Without `fold`, only those of the graph's attributes."""
     values: dict[Node, Any] = {}
     with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
         for node in list(gm.graph.nodes):
