@@ -1,7 +1,7 @@
-"""ATen ops that are taken apart while tracing, because torch-mlir does not lower them or lowers them wrongly.
+"""ATen ops that are decomposed while tracing, because torch-mlir does not lower them or lowers them wrongly.
 
-One file per family. What torch-mlir decomposes itself, in C++, is left to it: tracing decompositions in Python is
-what costs time. Rewrites that must see the whole graph, or become one op of the device, are in `passes/`.
+There is one file per family. Ops that torch-mlir decomposes in C++ are left to it, because tracing decompositions in
+Python takes time. Rewrites that must see the whole graph, or that make one op of the device, are in `passes/`.
 """
 
 from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the table)

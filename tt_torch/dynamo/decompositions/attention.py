@@ -1,5 +1,6 @@
-"""Attention: its backward pass, and the fused ops of torch.nn's transformer layers in inference, taken apart so that
-TTNN's attention is found."""
+"""Attention: its backward pass, and the fused ops of torch.nn's transformer layers in inference. The latter are
+decomposed, so that a later pass finds TTNN's attention.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def multi_head_attention(
     projected = [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
     q, k, v = (x.unflatten(-1, (num_head, -1)).transpose(1, 2) for x in projected)
     if mask is not None:
-        mask = mask.to(torch.bool)  # true, or any number but zero, is what is left out
+        mask = mask.to(torch.bool)  # true, or any number but zero, marks a position that is left out
         mask = mask[:, None, None, :] if mask_type == _PADDING else mask
     if need_weights:
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
@@ -107,8 +108,8 @@ def attention_backward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Computes the weights anew, from the operands alone: the forward pass keeps no scores and stays one op of the
-    device, which returns no logsumexp. PyTorch takes this op only where nothing is dropped."""
+    """The gradients. The attention weights are computed again from the operands, because the forward pass is one op of
+    the device, which returns neither scores nor logsumexp. PyTorch uses this op only without dropout."""
     kind, heads, groups = query.dtype, query.shape[1], key.shape[1]
     q, k, v, grad, out = (x.to(torch.promote_types(kind, torch.float32)) for x in (query, key, value, grad, out))
     k, v = (x.repeat_interleave(heads // groups, 1) if heads != groups else x for x in (k, v))

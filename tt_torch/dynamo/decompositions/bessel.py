@@ -1,7 +1,7 @@
 """Bessel and Airy functions. DLMF is the Digital Library of Mathematical Functions, https://dlmf.nist.gov.
 
-Up to some argument each is a polynomial, after its logarithm, its pole and its parity are taken out (DLMF 10.2.2,
-10.8, 10.25.2, 10.31); beyond it, a polynomial in 1 / x times the leading term of its asymptotic expansion.
+Up to some argument, each function is a polynomial after its logarithm, pole and parity are separated (DLMF 10.2.2,
+10.8, 10.25.2, 10.31). Beyond that, it is a polynomial in 1 / x times the leading term of its asymptotic expansion.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ known = torch.special
 
 
 def _even(function: Function, high: float, degree: int) -> Fit:
-    """A function that is even, in the square of its argument."""
+    """An even function, as a function of the square of its argument."""
     return Fit(lambda square: function(torch.sqrt(square)), high * 1e-9, high, degree)
 
 
 def _beyond(function: Function, high: float, degree: int) -> Fit:
-    """A function that falls like 1 / sqrt(x), without that, in u = 1 / x."""
+    """A function that decreases like 1 / sqrt(x), without this factor, as a function of u = 1 / x."""
     return Fit(lambda u: function(1 / u) / torch.sqrt(u), 1e-6, high, degree)
 
 
@@ -37,7 +37,7 @@ _FAR = {n: _beyond(f, 1 / 8, 6) for n, f in enumerate([known.i0e, known.i1e])}
 
 
 def _scaled_i(n: int, x: Tensor) -> Tensor:
-    """e^-|x| I_n(x), DLMF 10.40.1 from 8 on."""
+    """e^-|x| I_n(x); for |x| >= 8 by DLMF 10.40.1."""
     size = x.abs()
     value = torch.where(size < 8, _NEAR[n](size) * size**n, _FAR[n](1 / size) * torch.rsqrt(size))
     return torch.sign(x) * value if n else value
@@ -64,7 +64,7 @@ _K_FAR = {
 
 
 def _k(n: int, scaled: bool, x: Tensor) -> Tensor:
-    """DLMF 10.31.1 and 10.31.2 up to 1, 10.40.2 beyond."""
+    """K_n by DLMF 10.31.1 and 10.31.2 up to 1, and by 10.40.2 beyond."""
     square = x * x
     log = torch.log(x) * _I_SMALL[n](square)
     small = x * (_K_SMALL[1](square) + log) + 1 / x if n else _K_SMALL[0](square) - log
@@ -110,7 +110,7 @@ def _off_phase(n: int, x: Tensor) -> Tensor:
 
 
 def _in_square(function: Callable[[int, Tensor], Tensor], n: int) -> Fit:
-    """In u = 1 / x^2."""
+    """As a function of u = 1 / x^2."""
     return Fit(lambda u: function(n, torch.rsqrt(u)), 1e-6, 1 / _WAVY**2, 5)
 
 
@@ -172,7 +172,7 @@ _AIRY_SERIES = [math.gamma(3 * k + 0.5) / (54**k * math.factorial(k) * math.gamm
 
 @special(aten.special_airy_ai.default)
 def airy_ai(x: Tensor) -> Tensor:
-    """DLMF 9.7.5 from 2 on, 9.7.9 below -6."""
+    """Ai(x) by DLMF 9.7.5 from 2 on, and by 9.7.9 below -6; a polynomial between them."""
     size = x.abs()
     root = torch.sqrt(size)
     zeta = 2 / 3 * size * root

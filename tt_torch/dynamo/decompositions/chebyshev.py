@@ -1,4 +1,4 @@
-"""Polynomials that stand for functions which the device lacks, computed here rather than copied from tables.
+"""Polynomial approximations of functions that the device does not have. They are computed here, not copied from tables.
 
 A fit interpolates PyTorch's own float64 function at Chebyshev points, which is within a small factor of the best
 polynomial of its degree (Trefethen, Approximation Theory and Approximation Practice, 2013, chapter 16). The degrees
@@ -39,7 +39,7 @@ class Fit:
     degree: int
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Only right inside of the interval."""
+        """The approximation at `x`, which must be inside of the interval."""
         half, middle = (self.high - self.low) / 2, (self.high + self.low) / 2
         return horner((x - middle) / half, self.coefficients)
 

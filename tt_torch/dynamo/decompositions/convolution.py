@@ -27,7 +27,8 @@ def transposed_convolution(
     dilation: Ints,
     groups: int,
 ) -> Tensor:
-    """Without padding, then cut or filled up; torch-mlir mixes up the dimensions of output padding."""
+    """A transposed convolution without padding, which is then cropped or padded: torch-mlir exchanges the dimensions of
+    output padding."""
     none = [0] * len(stride)
     result = aten.convolution(x, weight, None, stride, none, dilation, True, none, groups)
     for i, (low, extra) in enumerate(zip(padding, output_padding, strict=True)):
@@ -51,7 +52,7 @@ def convolution(
     output_padding: Ints,
     groups: int,
 ) -> Any:
-    """Transposed ones of one and two dimensions become composites; narrow floats are rounded once."""
+    """Transposed convolutions of one and two dimensions become composites. Narrow floats are rounded once."""
     if not transposed or len(stride) < 3 or not (any(output_padding) or x.dtype in NARROW):
         return NotImplemented
     return transposed_convolution(x, weight, bias, stride, padding, output_padding, dilation, groups)
@@ -86,7 +87,7 @@ def convolution_backward(
 def _to_input(
     grad: Tensor, x: Tensor, weight: Tensor, stride: Ints, padding: Ints, dilation: Ints, transposed: bool, groups: int
 ) -> Tensor:
-    """The convolution that goes the other way with the same weight."""
+    """The gradient for the input: the opposite convolution (transposed or not) with the same weight."""
     none = [0] * len(stride)
     if transposed:
         result = aten.convolution(grad, weight, None, stride, padding, dilation, False, none, groups)
@@ -100,8 +101,11 @@ def _to_input(
 def _to_weight(
     x: Tensor, grad: Tensor, weight: Tensor, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Tensor:
-    """Channels are the images and images the channels: `x` slid over by `grad`, whose elements are `stride` apart, in
-    steps of `dilation`. The channels of a group see the gradients of their own."""
+    """The gradient for the weight: a convolution in which images and channels are exchanged.
+
+    `x` is convolved with `grad`, with a dilation of `stride` and a stride of `dilation`. Channels of a group only use
+    the gradients of that group.
+    """
     batch, channels, *size = x.shape
     images = x.reshape(batch, groups, channels // groups, *size).transpose(0, 2).flatten(1, 2)
     none = [0] * len(stride)

@@ -1,4 +1,4 @@
-"""Custom ops, known by name: they exist only once the package that defines them is imported."""
+"""Custom ops by name: they exist only after the package that defines them has been imported."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 
 
 def grouped_matmul(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
-    """Rows of `x` (rows, in) are sorted by group, ending at `offs` (groups,); each meets its group's weight (in, out).
+    """Multiplies each row of `x` (rows, in) by the weight (in, out) of its group.
 
-    Rows after the last group are zero.
+    Rows are sorted by group, and `offs` (groups,) has the end of each group. Rows after the last group give zero.
     """
     rows = torch.arange(x.shape[0], device=x.device)
     group = (rows[:, None] >= offs).sum(1)
@@ -37,7 +37,7 @@ def grouped_mm(
 
 
 def linear_activation(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "relu") -> Tensor:
-    """Two ops, which the compiler fuses."""
+    """A linear layer and an activation, which the compiler fuses."""
     from tt_torch.device.ops import ACTIVATIONS
 
     return ACTIVATIONS[activation](torch.nn.functional.linear(x, weight, bias))
@@ -50,7 +50,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
 
 
 def register_late_ops() -> None:
-    """Puts those that exist by now into the table."""
+    """Adds the ops that exist by now to the table."""
     for name, function in _BY_NAME.items():
         namespace, op = name.split("::")
         if hasattr(getattr(torch.ops, namespace), op):

@@ -19,7 +19,7 @@ aten = torch.ops.aten
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
 def sinh(x: Tensor) -> Tensor:
-    """Of the absolute value: below zero, e^x - 1 comes close to -1, and what is left of e^x is lost."""
+    """Computed for the absolute value: below zero, e^x - 1 is close to -1, so the digits of e^x would be lost."""
     grown = torch.expm1(x.abs())  # exact near zero, where e^x - e^-x cancels
     half = 0.5 * (grown + torch.where(grown > 1, 1 - 1 / (grown + 1), grown / (grown + 1)))
     return torch.where(x == 0, x, torch.where(x < 0, -half, half))
@@ -50,7 +50,7 @@ def acosh(x: Tensor) -> Tensor:
 @decomposes(aten.hypot.default)
 @pw_cast_for_opmath
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """Scaled by the larger one, so that squares do not overflow."""
+    """Scaled by the larger operand, so that squares do not overflow."""
     high, low = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
     ratio = low / torch.where(high == 0, 1, high)
     infinite = (x.abs() == math.inf) | (y.abs() == math.inf)  # even if the other one is NaN
@@ -70,14 +70,14 @@ def fmin(x: Tensor, y: Tensor) -> Tensor:
 @decomposes(aten.copysign.Tensor)
 @pw_cast_for_int_to_real
 def copysign(x: Tensor, sign: Tensor) -> Tensor:
-    """A zero's sign shows in its reciprocal."""
+    """copysign; the reciprocal of a zero shows its sign."""
     negative = (sign < 0) | ((sign == 0) & (1 / sign < 0))
     return torch.where(negative, -x.abs(), x.abs())
 
 
 @decomposes(aten.trunc.default)
 def trunc(x: Tensor) -> Any:
-    """-0.5 becomes -0.0."""
+    """Rounds towards zero; -0.5 becomes -0.0."""
     return torch.where(x < 0, torch.ceil(x), torch.floor(x)) if x.is_floating_point() else x.clone()
 
 
@@ -88,7 +88,7 @@ def frac(x: Tensor) -> Tensor:
 
 @decomposes(aten.pow.Tensor_Scalar)
 def power(x: Tensor, exponent: float) -> Any:
-    """Roots are those of `sqrt`, which of -inf is NaN."""
+    """A power of 0.5 is `sqrt`, which gives NaN for -inf."""
     if not x.is_floating_point() or exponent not in (0.5, -0.5):
         return NotImplemented
     return torch.sqrt(x) if exponent > 0 else torch.rsqrt(x)
@@ -101,20 +101,20 @@ def fmod(x: Tensor, divisor: float) -> Tensor:
 
 @decomposes(tracing.fma)
 def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """Dynamo writes addcmul and others like this where the factor is a tensor or depends on one."""
+    """Dynamo writes addcmul and similar ops in this form if the factor is a tensor or depends on one."""
     return x * y + z
 
 
 @decomposes(aten.add.Tensor)
 def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Any:
-    """A number that differs from call to call, such as a learning rate, becomes a tensor where it is an operand."""
+    """A number that changes from call to call, such as a learning rate, becomes a tensor operand."""
     return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented
 
 
 @decomposes(aten.lerp.Tensor, aten.lerp.Scalar)
 @pw_cast_for_opmath
 def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """From the nearer end, as ATen does, and rounded once."""
+    """Computed from the nearer end, as in ATen, and rounded once."""
     if isinstance(weight, Tensor):
         return torch.where(weight.abs() < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
     return x + weight * (end - x) if abs(weight) < 0.5 else end - (end - x) * (1 - weight)
@@ -153,7 +153,7 @@ for _op in (aten.erf.default, aten.erfc.default, aten.reciprocal.default):
 
 @decomposes(aten.angle.default)
 def angle(x: Tensor) -> Any:
-    """Of real numbers; complex ones are pairs by then."""
+    """The angle of real numbers; complex numbers are pairs here."""
     if x.is_complex():
         return NotImplemented
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
@@ -162,7 +162,7 @@ def angle(x: Tensor) -> Any:
 
 @decomposes(aten.gelu.default)
 def gelu(x: Tensor, *, approximate: str = "none") -> Any:
-    """The form with tanh has steps, whose roundings would add up in narrow floats."""
+    """The form with tanh in float32: in narrow floats, the roundings of its steps would add up."""
     if approximate != "tanh" or x.dtype not in NARROW:
         return NotImplemented
     return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)

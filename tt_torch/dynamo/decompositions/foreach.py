@@ -1,4 +1,4 @@
-"""Ops on lists of tensors, which optimizers and gradient clipping use: the op on single tensors, for each."""
+"""Ops on lists of tensors, which optimizers and gradient clipping use: each becomes ops on single tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tt_torch.dynamo.decompositions.registry import aten, decomposes
 from tt_torch.torch_private.ops import OpOverload, schema
 
 PREFIX = "_foreach_"
-# Those whose arguments for a single tensor are not those of the function of the same name.
+# Ops whose function for a single tensor has other arguments.
 SINGLE: dict[str, Callable[..., Any]] = {
     "addcdiv": lambda x, a, b, value=1: x + a / b * value,
     "addcmul": lambda x, a, b, value=1: x + a * b * value,
@@ -26,8 +26,8 @@ SINGLE: dict[str, Callable[..., Any]] = {
 
 
 def _for_each(op: OpOverload) -> Callable[..., list[Tensor]]:
-    """Lists are walked together; other arguments are the same for all tensors. A tensor of `scalars` has a value
-    for each."""
+    """Applies the op to the elements of all lists together; other arguments are the same for all tensors. If `scalars`
+    is a tensor, it has a value for each."""
     name = schema(op).name.partition(PREFIX)[2]
     single = SINGLE.get(name) or getattr(torch, name)
     listed = {a.name for a in schema(op).arguments if isinstance(a.type, torch.ListType)} | {"scalars"}

@@ -17,7 +17,7 @@ _BETWEEN = Fit(lambda x: torch.lgamma(x) / ((x - 1) * (x - 2)), 1, 3, 13)
 
 
 def _from_stirling(x: Tensor) -> Tensor:
-    """x times the error of Stirling's formula, as a function of 1 / x."""
+    """The error of Stirling's formula, times x, as a function of 1 / x."""
     return (torch.lgamma(1 / x) - _stirling(1 / x)) / x
 
 
@@ -25,13 +25,13 @@ _BEYOND = Fit(_from_stirling, 1e-3, 1 / 3, 7)
 
 
 def _stirling(x: Tensor) -> Tensor:
-    """DLMF 5.11.1 without its series."""
+    """Stirling's formula: DLMF 5.11.1 without its series."""
     return (x - 0.5) * torch.log(x) - x + 0.5 * math.log(2 * math.pi)
 
 
 @special(aten.lgamma.default)
 def lgamma(x: Tensor) -> Tensor:
-    """Stirling's formula from 3 on, a polynomial between 1 and 3, else the recurrence and DLMF 5.5.3 (reflection)."""
+    """Stirling's formula from 3 on, a polynomial from 1 to 3, otherwise the recurrence and DLMF 5.5.3 (reflection)."""
     y = torch.where(x < 0, 1 - x, x)
     near = torch.where(y < 1, y + 1, y)
     low = (near - 1) * (near - 2) * _BETWEEN(near) - torch.where(y < 1, torch.log(y), 0)
@@ -42,7 +42,7 @@ def lgamma(x: Tensor) -> Tensor:
 
 @special(aten.digamma.default)
 def digamma(x: Tensor) -> Tensor:
-    """DLMF 5.11.2 (asymptotic) after 6 steps of the recurrence 5.5.2; below zero the reflection 5.5.4."""
+    """DLMF 5.11.2 (asymptotic) after 6 steps of the recurrence 5.5.2; below zero by the reflection 5.5.4."""
     y = torch.where(x < 0, 1 - x, x)
     z = y + 6
     inverse = 1 / (z * z)
@@ -50,7 +50,7 @@ def digamma(x: Tensor) -> Tensor:
     positive = torch.log(z) - 0.5 / z - tail - (1 / series(y, 6)).sum(0)
     reflected = positive - math.pi / torch.tan(math.pi * (x - torch.round(x)))
     value = torch.where(x < 0, torch.where(x == torch.round(x), math.nan, reflected), positive)
-    return torch.where(x == 0, -1 / x, value)  # its sign is that of the zero
+    return torch.where(x == 0, -1 / x, value)  # infinity with the sign of the zero
 
 
 # B_2j / (2j)!, the weights of DLMF 25.11.7.
@@ -58,7 +58,7 @@ _EULER_MACLAURIN = [1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -69
 
 
 def _hurwitz(s: Any, q: Tensor) -> Tensor:
-    """Parts of zeta(s, q) for s > 1 and q >= 0, along the first dimension: 9 terms of its sum, and the others by
+    """The terms of zeta(s, q) for s > 1 and q >= 0, along a new first dimension: 9 terms of its sum, and the rest by
     DLMF 25.11.7 (Euler and Maclaurin)."""
     w = q + 9
     square = w * w
@@ -106,7 +106,7 @@ def polygamma(n: int, x: Tensor) -> Any:
         return digamma(x)
     if n == 1:
         return _trigamma(x)
-    if n > 33:  # its factorial is no float32
+    if n > 33:  # the factorial is beyond float32
         return NotImplemented
     sign = (-1) ** (n + 1)
     return sign * float(math.factorial(n)) * _zeta(n + 1, x, sign)

@@ -1,4 +1,4 @@
-"""Sampling of volumes at the points of a grid. That of images is PyTorch's own decomposition."""
+"""Sampling of volumes at the points of a grid. For images, PyTorch has a decomposition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
 
-NEAREST, BORDER, REFLECTION = 1, 1, 2  # of the op's integers for mode and padding
+NEAREST, BORDER, REFLECTION = 1, 1, 2  # the op's integers for mode and padding
 
 
 def _reflected(place: Tensor, low: float, high: float) -> Tensor:
@@ -27,7 +27,7 @@ def _reflected(place: Tensor, low: float, high: float) -> Tensor:
 
 
 def _places(points: Tensor, size: int, padding: int, align: bool) -> Tensor:
-    """Places among `size` elements, of points between -1 and 1."""
+    """Positions among `size` elements, from points between -1 and 1."""
     place = (points + 1) / 2 * (size - 1) if align else ((points + 1) * size - 1) / 2
     if padding == REFLECTION:
         place = _reflected(place, 0, size - 1) if align else _reflected(place, -0.5, size - 0.5)
@@ -37,7 +37,7 @@ def _places(points: Tensor, size: int, padding: int, align: bool) -> Tensor:
 @decomposes(aten.grid_sampler_3d.default)
 @pw_cast_for_opmath
 def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: bool) -> Tensor:
-    """The weighted neighbours of each point; those outside count as zero."""
+    """The weighted sum of the neighbours of each point. Neighbours outside of the volume are zero."""
     batch, channels, *sizes = x.shape
     neighbours = []
     for d, size in enumerate(sizes):
@@ -50,7 +50,7 @@ def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: boo
         weight, index = torch.ones((), dtype=x.dtype), torch.zeros((), dtype=torch.int64)
         for d, ((place, share), size) in enumerate(zip(corner, sizes, strict=True)):
             weight = weight * torch.where((place >= 0) & (place <= size - 1), share, 0)
-            # As an integer, too, for its bounds to be known.
+            # It is also cast to an integer here, so that interval analysis knows its bounds.
             near = place.clamp(0, size - 1).to(torch.int64).clamp(0, size - 1)
             index = index + near * math.prod(sizes[d + 1 :])
         rows = index.reshape(batch, 1, -1).expand(batch, channels, -1)

@@ -60,7 +60,7 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
 
 @decomposes(aten.index_put.default)
 def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
-    """By one mask: values that are the same for all elements it selects, or one value for each in their order."""
+    """index_put with one mask. All selected elements get the same value, or there is one value per element."""
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
         return NotImplemented
@@ -82,13 +82,13 @@ def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accum
 
 @decomposes(aten.masked_fill.Scalar)
 def masked_fill(x: Tensor, mask: Tensor, value: float) -> Any:
-    """torch-mlir cuts numbers to the lowest bit for booleans."""
+    """For booleans, torch-mlir would only use the lowest bit of the number."""
     return torch.where(mask, torch.full((), bool(value)), x) if x.dtype is torch.bool else NotImplemented
 
 
 @decomposes(aten.masked_scatter.default)
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The source's elements in the order of the places."""
+    """Writes the elements of the source, in order, to the selected positions."""
     x, mask = torch.broadcast_tensors(x, mask)
     if not source.numel():
         return x.clone()
@@ -97,7 +97,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _composed(op: Any) -> None:
-    """Registers what `op` is for scalars, and for booleans, which are added up as integers."""
+    """Registers the form of `op` for scalars, and for booleans, which are summed as integers."""
 
     def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
         if not x.dim():
@@ -115,7 +115,7 @@ _composed(aten.scatter_add.default)
 
 # --- reductions by index
 
-# What a reduction starts from when an element's own value does not take part.
+# The initial value of a reduction if the element's own value is not included.
 NEUTRAL = {"sum": 0, "mean": 0, "prod": 1}
 
 
@@ -130,7 +130,7 @@ def _neutral(reduce: str, dtype: torch.dtype) -> float:
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Plain ones become composites; a mean is a sum and a count; booleans are integers."""
+    """A plain reduction becomes a composite. A mean is a sum and a count. Booleans are integers."""
     if x.dtype is torch.bool:
         own, others = x.to(torch.int32), source.to(torch.int32)
         reduce = "amin" if reduce == "prod" else reduce
@@ -149,7 +149,7 @@ def scatter_reduce(
     return total / count if x.is_floating_point() else torch.div(total, count, rounding_mode="floor")
 
 
-# The names that torch.scatter has for reductions.
+# The names of reductions in torch.scatter.
 REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 

@@ -1,4 +1,4 @@
-"""Division, remainders, shifts and bits: exact for integers of 32 bits, and with floats' infinities and zeros."""
+"""Division, remainders, shifts and bits. They are exact for 32-bit integers, and right for infinities and zeros."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 @decomposes(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(x: Tensor, y: Any) -> Tensor:
-    """From the remainder, which the device has: its sign is that of the divisor."""
+    """fmod from the device's remainder, which has the sign of the divisor."""
     if isinstance(y, Tensor) or not x.is_floating_point():
         x, y = torch.broadcast_tensors(*_promoted(x, y))
     if not x.is_floating_point():
@@ -27,7 +27,7 @@ def fmod(x: Tensor, y: Any) -> Tensor:
 
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
 def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
-    """Without the float32 quotient that torch-mlir takes of integers; zeros keep their sign."""
+    """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
     x, y = _promoted(x, y)
     if rounding_mode == "trunc" and x.is_floating_point():
         return torch.trunc(x / y)
@@ -45,7 +45,7 @@ def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
 
 
 def _promoted(x: Any, y: Any) -> list[Tensor]:
-    """Operands of the type of their result; numbers become tensors, sizes of the program among them."""
+    """The operands in the dtype of the result. Numbers become tensors, also sizes of the program."""
     dtype = torch.result_type(x, y)
     return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y)]
 
@@ -56,7 +56,7 @@ def shift_left(x: Tensor, bits: int) -> Tensor:
 
 
 def as_int32(op: Any) -> Callable[..., Any]:
-    """torch-mlir takes uint8 for int8 where it needs its smallest value, and booleans have none."""
+    """Computes in int32: torch-mlir uses the smallest value of int8 for uint8, and booleans have none."""
 
     def compute(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         if x.dtype not in (torch.uint8, torch.bool):
@@ -90,7 +90,7 @@ for scalar, op in [
 
 
 def _of_one_shape(op: Any) -> Callable[[Tensor, Tensor], Any]:
-    """torch-mlir aborts where one operand has more dimensions."""
+    """Broadcasts the operands: torch-mlir aborts if one of them has more dimensions."""
     return lambda x, y: NotImplemented if x.dim() == y.dim() else op(*torch.broadcast_tensors(x, y))
 
 

@@ -23,7 +23,7 @@ aten = torch.ops.aten
 def slice_scatter(
     x: Tensor, source: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """torch-mlir's needs unbounded memory for an `end` beyond the dimension."""
+    """slice_scatter with `end` inside of the dimension; otherwise torch-mlir needs unbounded memory."""
     dim, size = lengths(x, dim)
     begin, stop, _ = slice(start, end).indices(size)
     if step != 1:
@@ -36,7 +36,7 @@ def slice_scatter(
 
 @decomposes(aten.select_scatter.default)
 def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
-    """By position, which asks nothing of the size: it may be symbolic."""
+    """select_scatter by position. This works for a symbolic size, too."""
     dim, size = lengths(x, dim)
     places = torch.arange(size).reshape([-1] + [1] * (x.dim() - 1 - dim))
     return strided_like(torch.where(places == (index if index >= 0 else size + index), source.unsqueeze(dim), x), x)
@@ -49,7 +49,7 @@ def squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def _diagonal_places(rows: int, columns: int, offset: int) -> Tensor:
-    """Where a diagonal is in flattened matrices."""
+    """The positions of a diagonal in flattened matrices."""
     first = offset if offset >= 0 else -offset * columns
     count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
     return first + torch.arange(count) * (columns + 1)
@@ -92,8 +92,8 @@ def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 
 def _strided_places(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor | None:
-    """Where strides lead to in the tensor as it is in memory, without gaps; None if it has gaps, or if more of its
-    storage is touched than its own elements."""
+    """The positions that strides lead to, in a tensor without gaps in memory. None if the tensor has gaps, or if the
+    strides reach elements of its storage that are not in the tensor."""
     first = 0 if offset is None else offset - int(x.storage_offset())
     last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
     if not x.permute(memory_order(x)).is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
@@ -126,7 +126,7 @@ def as_strided_scatter(
 
 @decomposes(aten.constant_pad_nd.default)
 def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
-    """A crop is a slice; what grows is left to torch-mlir, booleans as integers."""
+    """Negative padding becomes a slice. Other padding is left to torch-mlir, with booleans as integers."""
     if x.dtype is torch.bool:
         return aten.constant_pad_nd(x.to(torch.int32), pad, int(bool(value))) != 0
     if not any(p < 0 for p in pad) or not any(p > 0 for p in pad):

@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 @decomposes(aten.native_layer_norm.default)
 def layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
-    """Over several dimensions; over one it is an op of the device."""
+    """Layer norm over several dimensions. Over one dimension it is an op of the device."""
     if x.dtype not in NARROW or len(shape) == 1:
         return NotImplemented
     wide = (v if v is None else v.to(torch.float32) for v in (weight, bias))

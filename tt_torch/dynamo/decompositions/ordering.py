@@ -1,4 +1,4 @@
-"""Orderings, scans and what is found by sorting."""
+"""Sorting, scans, and ops that are computed by sorting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Combine = Callable[..., tuple[Tensor, ...]]
 
 
 def along(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function (x, ...) -> values and positions along a dimension. A scalar is at position 0 of itself."""
+    """Registers a function (x, ...) -> values and positions along a dimension. For a scalar, the position is 0."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         def of_any(x: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -48,7 +48,7 @@ def topk(x: Tensor, k: int, dim: int = -1, *_: Any, **__: Any) -> Any:
 
 
 def _pick(x: Tensor, dim: int, at: int | Tensor, keepdim: bool, order: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Value and position of the element that the order has at place `at`, one number or one per row (kept)."""
+    """The value and position of the element number `at` in sorted order; `at` is one number or one per row."""
     picked = [t.narrow(dim, at, 1) if isinstance(at, int) else t.gather(dim, at) for t in order]
     values, positions = (t if keepdim else t.squeeze(dim) for t in picked)
     return values, positions
@@ -61,7 +61,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[T
 
 @along(aten.median.dim)
 def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The lower middle, or the first NaN."""
+    """The lower of the two middle elements, or the first NaN."""
     size = x.shape[dim]
     values, positions = _pick(x, dim, (size - 1) // 2, True, torch.sort(x, dim))
     if x.is_floating_point():
@@ -74,7 +74,7 @@ def median(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Ten
 
 @along(aten.nanmedian.dim)
 def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Sorting puts NaN last."""
+    """The median without NaNs, which are last in sorted order."""
     count = (x == x).sum(dim, True)
     return _pick(x, dim, (count - 1).clamp(min=0) // 2, keepdim, torch.sort(x, dim))
 
@@ -91,7 +91,7 @@ def nanmedian_of_all(x: Tensor) -> Any:
 
 @along(aten.mode.default)
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The end of the first longest run of equals among the sorted."""
+    """The end of the first longest run of equal elements in sorted order."""
     x = x.movedim(dim, -1)
     values, positions = torch.sort(x, stable=True, dim=-1)
     size = x.shape[-1]
@@ -115,13 +115,13 @@ def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 @decomposes(aten.cumsum.default, aten.cumprod.default)
 def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
-    """A scalar, or nothing at all."""
+    """A scan of a scalar or of an empty tensor."""
     dtype = dtype or (x.dtype if x.is_floating_point() or x.is_complex() else torch.int64)
     return x.to(dtype, copy=True) if not x.dim() or not x.numel() else NotImplemented
 
 
 def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor, ...]:
-    """Running combinations along a dimension, of the last 1, 2, 4, ... elements. `combine` takes the earlier parts,
+    """A scan along a dimension, by combining the last 1, 2, 4, ... elements. `combine` takes the earlier parts first,
     then the later ones."""
     size, reach = parts[0].shape[dim], 1
     while reach < size:
@@ -134,7 +134,7 @@ def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor
 
 
 def _choose(wins: Callable[[Tensor, Tensor], Tensor]) -> Combine:
-    """The later of two elements if it wins or is NaN, with its position."""
+    """The later of two elements if it is larger (or smaller) or NaN, otherwise the earlier; with its position."""
 
     def combine(x: Tensor, i: Tensor, y: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
         later = wins(y, x) | (y != y) if y.is_floating_point() else wins(y, x)

@@ -1,5 +1,6 @@
-"""Products with a constant matrix along each of the last dimensions: what averages, interpolates, or gives the gradient
-of either is a matrix product on the device."""
+"""Products with a constant matrix along each of the last dimensions. On the device, averages, interpolation and their
+gradients are such products.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def product(x: Tensor, dim: int, matrix: Tensor) -> Tensor:
 
 
 def apply(x: Tensor, matrices: Sequence[Tensor]) -> Tensor:
-    """`x` with its last dimensions replaced one by one. Computes in float32, gives the type of `x`."""
+    """Multiplies each of the last dimensions of `x` by a matrix. Computes in float32 and returns the dtype of `x`."""
     first, result = x.dim() - len(matrices), x.to(torch.promote_types(x.dtype, torch.float32))
     for i, matrix in enumerate(matrices):
         result = product(result, first + i, matrix)

@@ -1,11 +1,11 @@
 """Orthogonal polynomials, whose degree may differ from element to element.
 
-All follow recurrences (DLMF 18.9) with as many steps as the degree. The device has no loops, so that steps are
-unrolled, and each element keeps the one of its degree. Above the last step
-- Chebyshev's polynomials are trigonometric and hyperbolic functions (DLMF 18.5.2);
-- Hermite's H have left the range of float32: eager's are NaN, too;
-- Laguerre's and Legendre's have no form here, so they are taken apart only for a degree that is known;
-- so are Hermite's He: near their zeros eager's values are what its fused multiply-adds leave over.
+All follow recurrences (DLMF 18.9) with one step per degree. The device has no loops, so the steps are unrolled, and
+each element keeps the value at its degree. For degrees above the last step:
+- Chebyshev's polynomials are trigonometric and hyperbolic functions (DLMF 18.5.2).
+- Hermite's H are beyond float32; eager gives NaN, too.
+- Laguerre's and Legendre's have no form here, so they are decomposed only if the degree is known.
+- The same holds for Hermite's He: near their zeros, eager's values depend on its fused multiply-adds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _chebyshev_u(x: Tensor, n: Tensor) -> Tensor:
 
 
 def _chebyshev(first: Callable[[Tensor], Tensor]) -> Family:
-    """All four kinds differ in p_1 only: p_n = p_1 U_{n-1} - U_{n-2}."""
+    """The four kinds differ only in p_1: p_n = p_1 U_{n-1} - U_{n-2}."""
     return Family(
         first,
         lambda k, x, p, before: 2 * x * p - before,
@@ -85,7 +85,7 @@ def _of_degree(family: Family, x: Tensor, n: int) -> Any:
 
 
 def _evaluate(family: Family, shifted: bool, x: Any, n: Any) -> Any:
-    """`n` is cut to an integer; negative degrees give 0."""
+    """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0."""
     x = x if isinstance(x, Tensor) else torch.full_like(n, x)
     x = 2 * x - 1 if shifted else x
     if not isinstance(n, Tensor):

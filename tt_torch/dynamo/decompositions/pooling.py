@@ -22,7 +22,7 @@ def _pair(value: Sequence[int], default: Sequence[int] = (0, 0)) -> tuple[int, i
 
 
 def overhang(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
-    """How far the last window of ceil mode reaches over the padded input; the window must start inside of it."""
+    """How far the last window of ceil mode reaches beyond the padded input. The window must start inside of it."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     steps = math.ceil(span / stride)
     if steps * stride >= size + padding:
@@ -40,7 +40,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Any:
-    """Divisors that differ from window to window come from pooling ones; ceil mode is padding."""
+    """Average pooling. If divisors differ between windows, they come from pooling ones. Ceil mode becomes padding."""
     if not x.is_floating_point():
         return NotImplemented
     kernel, padding = _pair(kernel), _pair(padding)
@@ -71,7 +71,7 @@ def avg_pool2d(
 def windows_of(
     size: int, kernel: int, stride: int, padding: int, ceil_mode: bool, dilation: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Where windows begin and end, the padding before the first element being negative."""
+    """The begin and the end of each window. Positions in the padding before the first element are negative."""
     over = overhang(size, kernel, stride, padding, dilation) if ceil_mode else 0
     count = (size + 2 * padding + over - dilation * (kernel - 1) - 1) // stride + 1
     begin = torch.arange(count) * stride - padding
@@ -84,7 +84,7 @@ def adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _mean_of(windows: tuple[Tensor, Tensor], size: int, counted: Tensor | int) -> Tensor:
-    """(windows, size): one over the number of elements that count for the window, at each element of it."""
+    """A matrix (windows, size): at each element of a window, 1 divided by the number of elements that count."""
     begin, end = (v.unsqueeze(1) for v in windows)
     place = torch.arange(size)
     held = torch.where((place >= begin) & (place < end), 1.0, 0.0)
@@ -100,7 +100,7 @@ def _averages(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> list[Tensor]:
-    """The matrices of an average pooling; a divisor goes to the first."""
+    """The matrices of an average pooling. A given divisor is a factor of the first one."""
     matrices = []
     for size, k, s, p in zip(sizes, kernel, stride, padding, strict=True):
         windows = windows_of(size, k, s, p, ceil_mode)
@@ -178,7 +178,7 @@ def col2im(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Any:
-    """Every element of every window added to its place, along the height and then along the width."""
+    """Adds every element of every window at its position, along the height and then along the width."""
     if not x.is_floating_point():
         return NotImplemented
     matrices, counts = [], []

@@ -18,14 +18,14 @@ from torch import Tensor
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
-# A fake tensor's maker wants to choose the device.
+# The function that makes the fake tensor chooses its device.
 LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
 SEED = torch.ops.tenstorrent.seed.default
 INTEGERS = -(2**31), 2**31
 
 
 def draw_seeds(count: int, device: torch.device | None = None) -> Tensor:
-    """A row of two int32 for each random op of a program, from the default generator of the device, and there."""
+    """Two int32 per random op of a program, drawn from the default generator of the device, on the device."""
     return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
 
 
@@ -61,18 +61,18 @@ def _high(bits: Tensor, count: int) -> Tensor:
 
 
 def _unit(bits: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """[0, 1) in steps that the type can tell apart, as PyTorch draws them; float64 gets float32's."""
+    """Uniform numbers in [0, 1), in steps that the dtype can represent, as in PyTorch. float64 has float32's steps."""
     count = {torch.bfloat16: 8, torch.float16: 11}.get(dtype, 24)
     return _high(bits, count).to(dtype) * 2.0**-count
 
 
 def _positive(bits: Tensor) -> Tensor:
-    """(0, 1], which has a logarithm."""
+    """Uniform numbers in (0, 1], whose logarithm is finite."""
     return (_high(bits, 24) + 1).to(torch.float32) * 2.0**-24
 
 
 def _happens(size: Sequence[int], p: float) -> Tensor:
-    """True with probability p, compared as integers: no float type rounds it."""
+    """True with probability p. Integers are compared, so no float rounds it."""
     return _high(_bits(size), 24) < round(p * 2**24)
 
 
@@ -88,7 +88,7 @@ def _standard_exponential(size: Sequence[int]) -> Tensor:
 
 
 def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | None) -> Any:
-    """[low, high), as remainders; a wider range than 31 bits is beyond the device's integers."""
+    """Integers in [low, high), as remainders. The device's integers do not allow a range of more than 31 bits."""
     if high - low > 2**31 or low < INTEGERS[0] or high > INTEGERS[1]:
         return NotImplemented
     return (_high(_bits(size), 31) % (high - low) + low).to(dtype or torch.int64)
@@ -139,7 +139,7 @@ def randint_like_low(x: Tensor, low: int, high: int, *, dtype: torch.dtype | Non
 
 @decomposes(aten.randperm.default)
 def randperm(n: int, *, dtype: torch.dtype = torch.int64, **place: Any) -> Tensor:
-    """The order of random integers, of which two are seldom equal."""
+    """The sorting order of random integers, two of which are rarely equal."""
     return torch.argsort(_bits((n,))).to(dtype)
 
 
@@ -226,7 +226,7 @@ def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Ten
 def rrelu(
     x: Tensor, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: None = None
 ) -> tuple[Tensor, Tensor]:
-    """`noise` is what an element was multiplied by, for the backward pass."""
+    """`noise` gets the factor of each element, for the backward pass."""
     if not training:
         return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise.clone()
     factors = torch.where(x > 0, 1, rand_like(x) * (upper - lower) + lower)
@@ -235,8 +235,8 @@ def rrelu(
 
 @decomposes(aten.multinomial.default)
 def multinomial(weights: Tensor, count: int, replacement: bool = False, generator: None = None) -> Tensor:
-    """The winner of a race whose runners arrive after exponential times at rates of their weights; without
-    replacement the first ones of the same race."""
+    """Draws by exponential times whose rates are the weights: the category with the shortest time is drawn. Without
+    replacement, these are the categories with the shortest times of one draw."""
     if replacement or count == 1:
         runners = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
         return (runners / _standard_exponential(runners.shape)).argmax(-1)

@@ -1,4 +1,4 @@
-"""The table that the families of this folder fill, and the entries that are PyTorch's own."""
+"""The table that the families of this folder fill, with PyTorch's own decompositions."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def decomposes(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _beside_operands(function: Callable[..., Any]) -> Callable[..., Any]:
-    """New tensors are made on the device that the op is told, else on that of its operands."""
+    """Makes new tensors on the device that the op names, otherwise on that of its operands."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -183,20 +183,20 @@ def _beside_operands(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def device_of(values: Any) -> torch.device:
-    """The device of tensors among the values that are not on the CPU, else the CPU; for a `with` in which new tensors
-    go there, whatever the user's default device is."""
+    """The device of those tensors that are not on the CPU, otherwise the CPU. In a `with`, new tensors are made there,
+    even if the user has another default device."""
     devices = (v.device for v in tree_leaves(values) if isinstance(v, Tensor))
     return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
 
 
 def lengths(x: Tensor, dim: int) -> tuple[int, int]:
-    """A dimension counted from the front, and its size."""
+    """A dimension as a number from the front, and its size."""
     dim = dim % max(x.dim(), 1)
     return dim, x.shape[dim] if x.dim() else 1
 
 
 def memory_order(x: Tensor) -> list[int]:
-    """Dimensions from the outermost in memory to the innermost."""
+    """The dimensions in the order of memory, from the outermost to the innermost."""
     return sorted(range(x.dim()), key=lambda d: x.stride(d), reverse=True)
 
 
@@ -205,7 +205,7 @@ def from_memory_order(x: Tensor, order: Sequence[int]) -> Tensor:
 
 
 def strided_like(result: Tensor, x: Tensor) -> Tensor:
-    """`result` with dimensions in memory as those of `x`: PyTorch takes views of what it thinks is laid out so."""
+    """`result` with the order of dimensions that `x` has in memory, which later views by PyTorch rely on."""
     if x.is_contiguous():
         return result
     order = memory_order(x)

@@ -12,19 +12,19 @@ from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
 
-# Reductions with what they start from, under their names for scatter_reduce.
+# Reductions with their initial values, by their names in scatter_reduce.
 STARTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)}
 STARTS |= {"max": ("amax", -math.inf), "min": ("amin", math.inf)}
 BAGS = "sum", "mean", "max"  # the modes of embedding_bag
 
 
 def _segment_of(place: Tensor, offsets: Tensor) -> Tensor:
-    """The last segment that begins at or before each place, -1 before the first. Of empty ones the last."""
+    """The segment of each position: the last one that begins at or before it, or -1 before the first."""
     return (place.unsqueeze(-1) >= offsets.unsqueeze(-2)).sum(-1) - 1
 
 
 def _reduce(rows: Tensor, segment: Tensor, count: int, reduce: str, start: float) -> Tensor:
-    """`rows` reduced along the last dimension of `segment`; what is in none of the segments goes into one more."""
+    """`rows` reduced along the last dimension of `segment`. Rows outside of all segments go into an extra one."""
     axis = segment.dim() - 1
     segment = torch.where(segment < 0, count, segment)
     places = segment.reshape(segment.shape + (1,) * (rows.dim() - segment.dim())).expand(rows.shape)
@@ -44,7 +44,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Any:
-    """Lengths or offsets along the last dimension of theirs, which is `axis`."""
+    """Segments are given by lengths or offsets, along the last dimension of these, which is `axis`."""
     if offsets is None and lengths is not None:
         offsets = torch.nn.functional.pad(lengths.cumsum(-1), (1, 0))
     if offsets is None or indices is not None or not data.numel():
@@ -74,7 +74,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> Any:
-    """Bags (bags, features) of rows of `weight`; empty ones are 0. The other results serve the backward pass."""
+    """Bags (bags, features) of rows of `weight`; an empty bag is 0. The other results are for the backward pass."""
     bags = offsets.shape[0] - include_last_offset
     if not indices.numel() or not bags:
         return NotImplemented

@@ -25,7 +25,7 @@ _ERFCX = Fit(_erfcx_map, -1, 1 - 1e-6, 12)
 
 @special(aten.special_erfcx.default)
 def erfcx(x: Tensor) -> Tensor:
-    """DLMF 7.4.3 for the negative ones."""
+    """erfcx; negative arguments by DLMF 7.4.3."""
     y = x.abs()
     positive = _ERFCX(1 - 7.5 / (y + 3.75)) / (1 + 2 * y)
     return torch.where(x < 0, 2 * torch.exp(x * x) - positive, positive)
@@ -57,14 +57,14 @@ def _quantile_rest(u: Tensor) -> Tensor:
     return torch.special.ndtri(torch.exp(-0.5 / (u * u))) + 1 / u
 
 
-# The normal quantile near the median, over its distance; and in the tail, without its leading z = sqrt(-2 log p).
+# The normal quantile near the median, divided by the distance; and in the tail, minus its leading z = sqrt(-2 log p).
 _CENTRAL = Fit(_quantile_ratio, 1e-9, 0.14, 9)
 _TAIL = Fit(_quantile_rest, 1 / 14.5, 1 / 1.99, 14)
 
 
 @special(aten.special_ndtri.default)
 def ndtri(p: Tensor) -> Tensor:
-    """In the tail a function of z, as Abramowitz and Stegun 26.2.23."""
+    """The normal quantile; in the tail it is a function of z, as in Abramowitz and Stegun 26.2.23."""
     distance = p - 0.5
     low = torch.minimum(p, 1 - p)
     z = torch.sqrt(-2 * torch.log(low))
@@ -74,7 +74,7 @@ def ndtri(p: Tensor) -> Tensor:
 
 @special(aten.logit.default)
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
-    """PyTorch's own decomposition rounds between its steps in bfloat16."""
+    """logit in float32: PyTorch's decomposition rounds between its steps in bfloat16."""
     x = x if eps is None else x.clamp(eps, 1 - eps)
     return torch.log(x / (1 - x))
 
@@ -84,8 +84,9 @@ def logit(x: Tensor, eps: float | None = None) -> Tensor:
 
 @decomposes(aten.frexp.Tensor)
 def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The exponent by log2, which may be off by one where it is rounded. Scaled in two steps, so that neither the
-    scale of the largest nor that of the smallest floats leaves the range."""
+    """Mantissa and exponent. The exponent comes from log2, which may be wrong by one because of rounding, and is
+    corrected. The mantissa is scaled in two steps, so that the scale of very large and very small floats stays in
+    range."""
     value = x.to(torch.float32)
     finite = (value != 0) & (value.abs() < math.inf)
     exponent = torch.where(finite, torch.floor(torch.log2(torch.where(finite, value.abs(), 1))) + 1, 0)
@@ -99,11 +100,11 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposes(aten.nextafter.default)
 def nextafter(x: Tensor, y: Tensor) -> Any:
-    """Adds what rounds to the neighbour: Rump, Zimmermann, Boldo and Melquiond, BIT Numerical Mathematics 49 (2009)."""
-    if torch.promote_types(x.dtype, y.dtype) == torch.float64:  # its neighbours are no float32
+    """Adds a number whose sum rounds to the neighbour: Rump, Zimmermann, Boldo and Melquiond, BIT 49 (2009)."""
+    if torch.promote_types(x.dtype, y.dtype) == torch.float64:  # its neighbours are not float32 numbers
         return NotImplemented
     parts = torch.finfo(x.dtype)
-    unit, scale = parts.eps / 2, 2.0**50  # small ones are scaled, so that steps are no denormals
+    unit, scale = parts.eps / 2, 2.0**50  # small numbers are scaled, so that steps are not denormal
     start, end = (v.to(torch.float32) for v in torch.broadcast_tensors(x, y))
     small = start.abs() < 2.0**-100
     size = torch.where(small, start.abs() * scale, start.abs())

@@ -1,4 +1,4 @@
-"""Distances, counts and places in sorted tensors."""
+"""Distances, variance, histograms, and positions in sorted tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tt_torch.dynamo.decompositions.registry import decomposes, lengths
 
 aten = torch.ops.aten
 
-LONG = 25  # rows from which on PyTorch takes Euclidean distances from a product of matrices
+LONG = 25  # from this number of rows, PyTorch computes Euclidean distances by a matrix product
 
 
 @decomposes(aten._cdist_forward.default)
@@ -35,7 +35,8 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
 def variance(
     x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Any:
-    """Without a degree of freedom: a root of it is the same. torch-mlir divides by what is left, even below 0."""
+    """Variance or standard deviation without degrees of freedom, which is NaN or infinite. torch-mlir would divide by a
+    negative number."""
     dims = list(dim or range(x.dim()))
     freedom = math.prod(lengths(x, d)[1] for d in dims) - (1 if correction is None else correction)
     if not x.numel():
@@ -58,7 +59,7 @@ def variance_and_mean(
 
 @decomposes(aten.histc.default)
 def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
-    """Ones added up at each element's bin; what lies outside adds nothing. Equal bounds mean those of the elements."""
+    """Adds 1 at the bin of each element; elements outside add nothing. Equal bounds mean those of the elements."""
     x = x.reshape(-1)
     if not x.numel():
         return x.new_zeros(bins)
@@ -80,7 +81,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """How many edges are smaller; with `right`, or equal."""
+    """The number of edges that are smaller; with `right`, smaller or equal."""
     edges = edges if sorter is None else edges.gather(-1, sorter)
     if edges.dim() > 1:
         edges = edges.unsqueeze(-2)
@@ -97,7 +98,7 @@ def searchsorted_scalar(edges: Tensor, value: float, **options: Any) -> Tensor:
 
 
 def _edges(x: Tensor, bins: Sequence[int], bounds: Sequence[float] | None) -> tuple[Tensor, ...]:
-    """Of equal bins for each column of x (elements, dims), between bounds or the least and the largest element."""
+    """The edges of equal bins for each column of x (elements, dims), between bounds or its extreme elements."""
     edges = []
     for d, count in enumerate(bins):
         if bounds:
@@ -113,7 +114,7 @@ def _edges(x: Tensor, bins: Sequence[int], bounds: Sequence[float] | None) -> tu
 
 
 def _counts(x: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
-    """Elements, or their weights, in each bin. A bin begins at its edge; the last one has its end, too."""
+    """The number of elements, or their weights, in each bin. A bin includes its lower edge; the last one both edges."""
     shape = [e.shape[0] - 1 for e in edges]
     place: Tensor | int = 0
     inside = torch.ones(x.shape[:1], dtype=torch.bool)

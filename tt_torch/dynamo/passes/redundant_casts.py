@@ -1,4 +1,4 @@
-"""Casts to the type a value already has, copies that nobody can observe, and run-time asserts go away."""
+"""Removes casts to the same dtype, copies that nobody can observe, and run-time asserts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 
 aten = torch.ops.aten
-# Dynamo has established these facts already; on a functional graph they have no other effect.
+# Dynamo has checked these facts already, and in a functional graph these ops have no other effect.
 ASSERTS = {aten._assert_tensor_metadata.default}
 
 

@@ -1,6 +1,6 @@
-"""Ops that torch-mlir lowers to something else than PyTorch computes, or crashes on, in a form that it gets right.
+"""Rewrites ops that torch-mlir lowers wrongly, or on which it crashes, to a form that it lowers rightly.
 
-What has no such form is refused here, before torch-mlir sees it. Evidence: tests/op_table.py.
+Ops without such a form are refused here, before torch-mlir sees them. Evidence: tests/op_table.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def index_put(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | None] | None:
-    """Indices from the end counted from the front, which torch-mlir does not do. None if there is nothing to do."""
+    """Makes negative indices count from the front, which torch-mlir does not do. None if there is nothing to change."""
     if any(i is not None and value(i).dtype in (torch.bool, torch.uint8) for i in indices):
         return None
     wrapped = list(indices)
@@ -58,13 +58,13 @@ def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | Non
 
 
 def _counts_from_front(i: Node) -> bool:
-    """Whether an index is a position that the program found, which is never negative."""
+    """Whether an index is a position that an op of the program returned, which is never negative."""
     return i.target in (aten.argmax.default, aten.argmin.default)
 
 
 @RULES(aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
 def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
-    """True unless it is NaN, as isfinite asks; torch-mlir folds it to true."""
+    """x == x is false for NaN, as in the decomposition of isfinite. torch-mlir folds it to true."""
     if a["self"] is not a["other"] or not value(a["self"]).is_floating_point():
         return None
     return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, a["self"], a["self"]))
@@ -72,7 +72,7 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
 
 @RULES(aten.full_like, aten.zeros_like, aten.ones_like, aten.new_full, aten.new_zeros, aten.new_ones)
 def filled(node: Node, a: dict[str, Any]) -> Node | None:
-    """Without an input, what is computed of it is folded by us; torch-mlir finds 2.0 > 1 to be false."""
+    """A filled tensor without its input, so that we fold ops on it: torch-mlir folds 2.0 > 1 to false."""
     number = a.get("fill_value", float(facts.packet(node.target) in (aten.ones_like, aten.new_ones)))
     if isinstance(number, Node):
         return None
@@ -82,7 +82,7 @@ def filled(node: Node, a: dict[str, Any]) -> Node | None:
 
 @RULES(aten.full.default)
 def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
-    """torch-mlir takes the lowest bit of a number for its truth."""
+    """For booleans, torch-mlir would only use the lowest bit of the number."""
     if value(node).dtype is not torch.bool or isinstance(a["fill_value"], bool | Node):
         return None
     return call(node, aten.full.default, a["size"], bool(a["fill_value"]), dtype=torch.bool)
@@ -90,7 +90,7 @@ def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
 
 @RULES(Fact.REDUCES)
 def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
-    """A scalar's reduction over "its" dimension crashes torch-mlir; as a vector of one it does not."""
+    """Reduces a scalar as a vector of one element: a reduction over a dimension of a scalar crashes torch-mlir."""
     if a.get("dim") is None or "keepdim" not in a or value(a["self"]).dim() or len(schema(node.target).returns) != 1:
         return None
     dim = [0] if isinstance(a["dim"], (list, tuple)) else 0  # also for (), which means all
@@ -113,7 +113,7 @@ def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 def fill_empty(graph: Graph) -> None:
-    """What has no elements is not computed: torch-mlir and device get many such cases wrong."""
+    """Replaces ops with an empty result: torch-mlir and the device compute many of them wrongly."""
     for node in list(graph.nodes):
         found = node.meta.get("val")
         if node.op == "call_function" and isinstance(found, torch.Tensor) and not found.numel():
@@ -129,7 +129,7 @@ def scalar_transpose(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 def refusal(node: Node) -> str:
-    """Why an op has no form on the device at all, "" if it may have one."""
+    """The reason why an op has no form on the device; "" if it may have one."""
     if isinstance(node.target, HigherOrderOperator):
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir

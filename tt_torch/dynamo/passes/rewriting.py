@@ -1,4 +1,4 @@
-"""Rules on FX nodes: what the passes that replace ops share."""
+"""Rules on FX nodes, and functions for the passes that replace ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rule = Callable[[Node, dict[str, Any]], Node | None]
 
 
 class Rules(ByOp[Rule]):
-    """Rules by the op that they start from, registered where they are written."""
+    """Rules by the op at which they start; they are registered where they are written."""
 
     def apply(self, graph: Graph) -> None:
         """Replaces each node that a rule matches. A rule for an op with several results replaces all of them, or the
@@ -57,7 +57,7 @@ def fill(node: Node, shape: Sequence[int], number: float, dtype: torch.dtype) ->
 
 
 def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
-    """A composite in the place of `node`, with all its results or the first one."""
+    """A composite that replaces `node`, with all its results or with the first one."""
     new = node.graph.call_function(op, args, kwargs)
     whole = len(schema(op).returns) > 1
     new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": node.meta["val"] if whole else value(node)}
@@ -65,12 +65,12 @@ def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
 
 
 def copied(gm: GraphModule) -> GraphModule:
-    """The same graph in nodes of its own, with copies of their `meta` dictionaries and the same attributes."""
+    """The same graph with new nodes, which have copies of the `meta` dictionaries. The attributes are shared."""
     return GraphModule(gm, copy.deepcopy(gm.graph))
 
 
 def as_function(gm: GraphModule) -> Callable[..., Any]:
-    """What the graph computes now; later changes of the graph do not reach it, since it is Python code already."""
+    """The graph as it is now, as a function. It is Python code, so later changes of the graph do not affect it."""
     return GraphModule(gm, gm.graph).forward  # type: ignore[return-value]
 
 
@@ -82,25 +82,25 @@ def arguments(node: Node) -> dict[str, Any]:
 
 
 def value(node: Node) -> Any:
-    """The fake tensor of a node's first result; None of a graph that an op calls."""
+    """The fake tensor of a node's first result; None for a graph that an op calls."""
     found = node.meta.get("val")
     return found[0] if isinstance(found, (list, tuple)) else found
 
 
 def fake_inputs(gm: GraphModule) -> list[Any]:
-    """What stands for the inputs in a new trace of a graph: tracing tells tensors apart by identity, and AOTAutograd
-    may note one fake tensor for several placeholders."""
+    """New fake tensors for the inputs of a graph that is traced again: tracing distinguishes tensors by identity, but
+    AOTAutograd may use one fake tensor for several placeholders."""
     values = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
     return [v.detach() if isinstance(v, Tensor) else v for v in values]
 
 
 def outputs(node: Node) -> dict[int, Node]:
-    """The nodes that take single results of an op with several."""
+    """The nodes that select single results of an op with several results, by number."""
     return {user.args[1]: user for user in node.users if user.target is operator.getitem}
 
 
 def only_first(node: Node) -> bool:
-    """Whether nobody reads any output but the first; readers without users of their own go away."""
+    """Whether only the first output has readers. Nodes that select other outputs, and have no users, are erased."""
     unread = all(i == 0 or not out.users for i, out in outputs(node).items())
     if unread:
         for i, out in outputs(node).items():

@@ -1,4 +1,4 @@
-"""ATen ops that TTNN computes whole become composites, which no later stage takes apart."""
+"""Replaces ATen ops that TTNN has by composites, which no later stage decomposes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def erfc(node: Node, a: dict[str, Any]) -> Node | None:
 
 @RULES(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(node: Node, a: dict[str, Any]) -> Node:
-    """StableHLO's remainder has the sign of the dividend, PyTorch's that of the divisor, as TTNN's has."""
+    """The remainder has the sign of the divisor in PyTorch and TTNN, but of the dividend in StableHLO."""
     dtype = value(node).dtype
     return composite(node, composites.remainder, *(_operand(node, v, dtype) for v in (a["self"], a["other"])))
 
 
 def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
-    """A tensor of the result's type, as type promotion makes operands."""
+    """An operand as a tensor of the result's dtype, as after type promotion."""
     if not isinstance(given, Node):
         return fill(node, [1] * value(node).dim(), given, dtype)
     return given if value(given).dtype is dtype else call(node, prims.convert_element_type.default, given, dtype)
@@ -41,7 +41,7 @@ def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
 
 @RULES(aten.convolution.default)
 def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
-    """One-dimensional ones as images of height one."""
+    """A transposed convolution. One-dimensional inputs become images of height 1."""
     x, weight, spatial = a["input"], a["weight"], len(a["stride"])
     if not a["transposed"] or spatial > 2:
         return None
@@ -55,7 +55,7 @@ def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
 
 @RULES(aten.max_pool2d_with_indices.default)
 def max_pool2d_with_indices(node: Node, a: dict[str, Any]) -> Node | None:
-    """Where the positions are read, as gradients and unpooling do."""
+    """Max pooling if the positions are read, for example by gradients or unpooling."""
     if only_first(node):
         return None
     window = {key: list(a[key]) for key in ("kernel_size", "stride", "padding", "dilation")}
@@ -96,7 +96,7 @@ def scatter_reduce(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 def _scatter(node: Node, a: dict[str, Any], reduce: str) -> Node | None:
-    """TTNN's scatter reads as much of the source as there are indices, but wants the same shape."""
+    """A scatter. TTNN's op requires a source with the shape of the indices, so the source is sliced."""
     x, index, source = a["self"], a["index"], a["src"]
     if not value(x).dim() or value(x).dtype is torch.bool:
         return None
@@ -131,7 +131,7 @@ def attention(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 def _heads(node: Node, x: Node, heads: int) -> Node:
-    """As many heads as the query has: each one serves a group of the query's."""
+    """Repeats the heads to the number of the query's heads; each one is for a group of these."""
     batch, own, length, size = value(x).shape
     if own == heads:
         return x
@@ -141,7 +141,7 @@ def _heads(node: Node, x: Node, heads: int) -> Node:
 
 
 def _additive(node: Node, mask: Node | None, dtype: torch.dtype) -> Node | None:
-    """A boolean mask (True takes part) as one to add to the scores."""
+    """A boolean mask (True takes part) as a mask that is added to the scores."""
     if mask is None or value(mask).dtype is not torch.bool:
         return mask
     place = {"dtype": dtype, "device": value(node).device}
@@ -151,7 +151,7 @@ def _additive(node: Node, mask: Node | None, dtype: torch.dtype) -> Node | None:
 
 @RULES(aten._native_batch_norm_legit_no_training.default)
 def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
-    """To the form with one output that StableHLO has as one op."""
+    """Batch norm in the form with one output, which is one op in StableHLO."""
     if not only_first(node):
         return None
     sizes, dtype = value(a["running_mean"]).shape, value(a["running_mean"]).dtype
