@@ -131,15 +131,17 @@ def run_copy(folder: Path, arguments: list[str], variables: dict[str, str]) -> s
 
 def copy_package(folder: Path) -> None:
     from tt_torch.runtime import _runtime
+    from tt_torch.wire import _encoder
 
     ignored = shutil.ignore_patterns("__pycache__", "src", "data")
     for part in ("tt_torch", "tests"):
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    for library in Path(_runtime.__file__).parent.glob("*.so"):
-        target = folder / "tt_torch" / "runtime" / library.name
-        target.unlink(missing_ok=True)
-        target.symlink_to(library)
+    for module in (_runtime, _encoder):
+        for library in Path(module.__file__).parent.glob("*.so"):
+            target = folder / "tt_torch" / library.parent.name / library.name
+            target.unlink(missing_ok=True)
+            target.symlink_to(library)
 
 
 def remove(file: Path, text: str) -> None:
