@@ -164,10 +164,7 @@ class CompilerConfig:
         "TT_TORCH_COMPILE_DEPTH",
     )
     enable_consteval: bool = _option(
-        _boolean(),
-        True,
-        "compute values that depend only on parameters and constants once, not at every call",
-        "TT_TORCH_CONSTEVAL",
+        _boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
     )
     enable_optimizer: bool = _option(
         _boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
@@ -307,10 +304,7 @@ class CompilerConfig:
         "TT_TORCH_BISECT",
     )
     required_pcc: float = _option(
-        _number(float, -1, "a correlation"),
-        0.99,
-        "a result with a lower correlation counts as wrong",
-        "TT_TORCH_REQUIRED_PCC",
+        _number(float, -1, "a correlation"), 0.99, "lower correlations count as wrong", "TT_TORCH_REQUIRED_PCC"
     )
     profile: str = _option(
         _text(), "", "folder for a profile of all calls of this process; none if empty", "TT_TORCH_PROFILE"
