@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-NAMES = ("quality", "compile", "binary", "speed", "overhead", "eager", "memory", "legality", "bringup")
+NAMES = ("quality", "compile", "binary", "speed", "overhead", "eager", "memory", "legality", "linalg", "bringup")
 
 
 def main(

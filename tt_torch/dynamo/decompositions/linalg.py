@@ -16,19 +16,24 @@ from torch import Tensor
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
-LARGEST = 32
+# By the factorization that an op makes or uses: the longest smaller side of a matrix that the op is taken apart for.
+# These make at most 600 device ops and take about a second to compile, as `python -m benchmarks linalg` measures.
+LARGEST = {"Cholesky": 32, "LU": 16, "QR": 10}
+UNROLLED: set[Any] = set()  # the ops
 
 
-def unrolled(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function of real matrices, the first argument, whose steps are as many as its smaller side."""
+def unrolled(op: Any, factors: str, matrix: int = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of real matrices, its argument number `matrix`, for those up to `LARGEST[factors]`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
-        def of_small(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-            large = x.is_complex() or min(x.shape[-2:]) > LARGEST
-            return NotImplemented if large else function(x, *args, **kwargs)
+        def of_small(*args: Any, **kwargs: Any) -> Any:
+            x = args[matrix]
+            large = x.is_complex() or min(x.shape[-2:]) > LARGEST[factors]
+            return NotImplemented if large else function(*args, **kwargs)
 
-        decomposes(*ops)(of_small)
+        decomposes(op)(of_small)
+        UNROLLED.add(op)
         return function
 
     return register
@@ -95,17 +100,15 @@ def _solve(a: Tensor, b: Tensor, upper: bool, left: bool = True, unit: bool = Fa
     return _solve_lower(a, b, unit)
 
 
-@unrolled(aten.linalg_solve_triangular.default)
+@unrolled(aten.linalg_solve_triangular.default, "Cholesky")
 def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     return _solve(a, b, upper, left, unitriangular)
 
 
-@decomposes(aten.triangular_solve.default)
+@unrolled(aten.triangular_solve.default, "Cholesky", matrix=1)
 def triangular_solve(
     b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
-    if a.is_complex() or a.shape[-1] > LARGEST:
-        return NotImplemented
     matrix = a.mT if transpose else a
     copied = a.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + a.shape[-2:]).clone()
     return _solve(matrix, b, upper != transpose, True, unitriangular), copied
@@ -132,20 +135,18 @@ def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     return (lower.mT if upper else lower), _first(found, a)
 
 
-@unrolled(aten.linalg_cholesky_ex.default)
+@unrolled(aten.linalg_cholesky_ex.default, "Cholesky")
 def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     return NotImplemented if check_errors else _cholesky(a, upper)
 
 
-@unrolled(aten.cholesky_solve.default)
-def cholesky_solve(b: Tensor, a: Tensor, upper: bool = False) -> Any:
-    if a.shape[-1] > LARGEST:
-        return NotImplemented
+@unrolled(aten.cholesky_solve.default, "Cholesky", matrix=1)
+def cholesky_solve(b: Tensor, a: Tensor, upper: bool = False) -> Tensor:
     lower = a.mT if upper else a
     return _solve(lower.mT, _solve(lower, b, False), True)
 
 
-@unrolled(aten.cholesky_inverse.default)
+@unrolled(aten.cholesky_inverse.default, "Cholesky")
 def cholesky_inverse(a: Tensor, upper: bool = False) -> Tensor:
     return cholesky_solve(torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape), a, upper)
 
@@ -182,7 +183,7 @@ def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     return x, torch.cat(pivots, -2).squeeze(-1).to(torch.int32) + 1, _first(found, x)
 
 
-@unrolled(aten.linalg_lu_factor_ex.default)
+@unrolled(aten.linalg_lu_factor_ex.default, "LU")
 def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     return _eliminate(a, min(a.shape[-2:])) if pivot and not check_errors else NotImplemented
 
@@ -193,7 +194,7 @@ def _exchange(x: Tensor, pivots: Tensor, steps: Iterable[int]) -> Tensor:
     return x
 
 
-@unrolled(aten.lu_unpack.default)
+@unrolled(aten.lu_unpack.default, "LU")
 def lu_unpack(
     lu: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -210,7 +211,7 @@ def lu_unpack(
     return p, lower, upper
 
 
-@unrolled(aten.linalg_lu.default)
+@unrolled(aten.linalg_lu.default, "LU")
 def lu(a: Tensor, *, pivot: bool = True) -> Any:
     if not pivot:
         return NotImplemented
@@ -218,7 +219,7 @@ def lu(a: Tensor, *, pivot: bool = True) -> Any:
     return lu_unpack(packed, pivots)
 
 
-@unrolled(aten.linalg_lu_solve.default)
+@unrolled(aten.linalg_lu_solve.default, "LU")
 def lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     if not left:
         return lu_solve(lu, pivots, b.mT, adjoint=not adjoint).mT
@@ -241,13 +242,13 @@ def _sign(packed: Tensor, pivots: Tensor) -> Tensor:
     return 1 - 2 * (moved.sum(-1) % 2).to(packed.dtype)
 
 
-@unrolled(aten._linalg_det.default)
+@unrolled(aten._linalg_det.default, "LU")
 def det(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     packed, pivots, _ = _eliminate(_as_eager(a), a.shape[-1])
     return _sign(packed, pivots) * packed.diagonal(0, -2, -1).prod(-1), packed, pivots
 
 
-@unrolled(aten._linalg_slogdet.default)
+@unrolled(aten._linalg_slogdet.default, "LU")
 def slogdet(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     packed, pivots, _ = _eliminate(_as_eager(a), a.shape[-1])
     diagonal = packed.diagonal(0, -2, -1)
@@ -265,7 +266,7 @@ def _solve_by_elimination(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor,
     return _solve(packed, _right(both, size), True), packed, pivots, info
 
 
-@unrolled(aten.linalg_inv_ex.default)
+@unrolled(aten.linalg_inv_ex.default, "LU")
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> Any:
     if check_errors:
         return NotImplemented
@@ -273,7 +274,7 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> Any:
     return inverse, info
 
 
-@unrolled(aten._linalg_solve_ex.default)
+@unrolled(aten._linalg_solve_ex.default, "LU")
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     vectors = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
     right = b.unsqueeze(-1) if vectors else b
@@ -300,7 +301,7 @@ def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.where(none, alpha, beta), tau, tail / torch.where(none, 1, alpha - beta)
 
 
-@unrolled(aten.geqrf.default)
+@unrolled(aten.geqrf.default, "QR")
 def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     rest, frames, taus = a, [], []
     steps = min(a.shape[-2:])
@@ -330,13 +331,13 @@ def _reflect(packed: Tensor, tau: Tensor, x: Tensor, steps: Iterable[int]) -> Te
     return x
 
 
-@unrolled(aten.linalg_householder_product.default)
+@unrolled(aten.linalg_householder_product.default, "QR")
 def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
     eye = torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand(packed.shape)
     return _reflect(packed, tau, eye, reversed(range(tau.shape[-1]))) if packed.numel() else eye.clone()
 
 
-@unrolled(aten.ormqr.default)
+@unrolled(aten.ormqr.default, "QR")
 def ormqr(packed: Tensor, tau: Tensor, x: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """x Q is the transpose of Q' x'."""
     if not left:
@@ -345,7 +346,7 @@ def ormqr(packed: Tensor, tau: Tensor, x: Tensor, left: bool = True, transpose: 
     return _reflect(packed, tau, x, steps if transpose else reversed(steps)) if x.numel() else x.clone()
 
 
-@unrolled(aten.linalg_qr.default)
+@unrolled(aten.linalg_qr.default, "QR")
 def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     rows, columns = a.shape[-2:]
     count = rows if mode == "complete" else min(rows, columns)

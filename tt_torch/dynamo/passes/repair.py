@@ -12,6 +12,7 @@ import torch
 from torch.fx import Graph, Node
 
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.decompositions.linalg import UNROLLED
 from tt_torch.dynamo.decompositions.matmul import NARROW
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
@@ -21,11 +22,12 @@ from tt_torch.torch_private.ops import HigherOrderOperator, schema
 aten = torch.ops.aten
 RULES = Rules()
 
-# torch-mlir crashes on these, or needs a tensor whose shape depends on values.
+# torch-mlir crashes on these, or needs a tensor whose shape depends on values, or does not know them.
 REFUSED = {
     aten.as_strided.default: "it reads memory that is not that of a contiguous tensor",
     aten.masked_select.default: "the shape of its result depends on values",
     aten.nonzero.default: "the shape of its result depends on values",
+    **dict.fromkeys(UNROLLED, "the device has no loops, and this size or form is not unrolled"),
 }
 
 

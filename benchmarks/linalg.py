@@ -1,0 +1,127 @@
+"""Factorizations of matrices and what is solved with them, on the device and on the host: `LARGEST` in
+`tt_torch/dynamo/decompositions/linalg.py` is chosen by this.
+
+Compiling counts the seconds that the process and its children compute, from the first line of Dynamo to the first
+result, which a busy machine changes little.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.common import interleaved, table
+from tt_torch.config import BackendOptions
+from tt_torch.driver.backend import compile_captured
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.observer import Observer
+from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.dynamo.decompositions import linalg
+from tt_torch.wire.decode import decode
+from tt_torch.wire.facts import device_ops
+
+SIZES = (4, 8, 10, 16, 32)
+aten = torch.ops.aten
+
+
+def matrix(size: int) -> Tensor:
+    """One that is positive definite, and so fits every op."""
+    x = torch.randn(size, size)
+    return x @ x.mT + size * torch.eye(size)
+
+
+def _sides(x: Tensor) -> Tensor:
+    """Three right sides of an equation with this matrix."""
+    return torch.randn(len(x), 3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op, the factorization that it makes or uses, and how its arguments are made of a matrix."""
+
+    factors: str
+    inputs: Callable[[Tensor], tuple[Any, ...]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+CASES = {
+    aten.linalg_solve_triangular.default: Case("Cholesky", lambda x: (x, _sides(x)), {"upper": True}),
+    aten.triangular_solve.default: Case("Cholesky", lambda x: (_sides(x), x)),
+    aten.linalg_cholesky_ex.default: Case("Cholesky", lambda x: (x,)),
+    aten.cholesky_solve.default: Case("Cholesky", lambda x: (_sides(x), torch.linalg.cholesky(x))),
+    aten.cholesky_inverse.default: Case("Cholesky", lambda x: (torch.linalg.cholesky(x),)),
+    aten.linalg_lu_factor_ex.default: Case("LU", lambda x: (x,)),
+    aten.lu_unpack.default: Case("LU", torch.linalg.lu_factor),
+    aten.linalg_lu.default: Case("LU", lambda x: (x,)),
+    aten.linalg_lu_solve.default: Case("LU", lambda x: (*torch.linalg.lu_factor(x), _sides(x))),
+    aten._linalg_det.default: Case("LU", lambda x: (x,)),
+    aten._linalg_slogdet.default: Case("LU", lambda x: (x,)),
+    aten.linalg_inv_ex.default: Case("LU", lambda x: (x,)),
+    aten._linalg_solve_ex.default: Case("LU", lambda x: (x, _sides(x))),
+    aten.geqrf.default: Case("QR", lambda x: (x,)),
+    aten.linalg_householder_product.default: Case("QR", torch.geqrf),
+    aten.ormqr.default: Case("QR", lambda x: (*torch.geqrf(x), _sides(x))),
+    aten.linalg_qr.default: Case("QR", lambda x: (x,)),
+}
+
+
+def run(threads: int) -> None:
+    torch.set_num_threads(threads)
+    warnings.simplefilter("ignore", HostFallbackWarning)
+    chosen, rows = dict(linalg.LARGEST), []
+    _measured(lambda x: torch.linalg.eigvalsh(x) + 1, (torch.eye(3),))  # loads what any first compilation loads
+    try:
+        for op, case in CASES.items():
+            for size in SIZES:
+                where = "device" if size <= chosen[case.factors] else "host"
+                rows.append((str(op).removesuffix(".default"), size, *_both(op, case, size), where))
+    finally:
+        linalg.LARGEST.update(chosen)
+    heads = ["op", "size", "device ops", "compile s", "host's s", "call ms", "host's ms", "chosen"]
+    table("Linear algebra, one float32 matrix", heads, rows)
+
+
+def _both(op: Any, case: Case, size: int) -> tuple[str, ...]:
+    """What the op costs on the device, and what it costs when it is left to the host."""
+    torch.manual_seed(0)
+    inputs = case.inputs(matrix(size))
+
+    def function(*arguments: Tensor) -> Any:
+        return op(*arguments, **case.options)
+
+    linalg.LARGEST[case.factors] = size
+    ops, seconds, call = _measured(function, inputs)
+    linalg.LARGEST[case.factors] = 0
+    left, host_seconds, host_call = _measured(function, inputs)
+    if not ops or left:
+        raise RuntimeError(f"{op} of size {size} makes {ops} device ops, and {left} when it is left to the host")
+    return str(ops), f"{seconds:.2f}", f"{host_seconds:.2f}", f"{1e3 * call:.2f}", f"{1e3 * host_call:.2f}"
+
+
+def _measured(function: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[int, float, float]:
+    """Device ops of the compiled function, seconds to compile it, seconds of a call."""
+    executors: list[Executor] = []
+    options = BackendOptions()
+
+    def backend(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        return compile_captured(gm, inputs, options, Observer(executors.append))
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend)
+    start = _computed()
+    compiled(*inputs)
+    seconds = _computed() - start
+    ops = sum(1 for executor in executors for _ in device_ops(decode(executor.binary)))
+    return ops, seconds, interleaved({"": lambda: compiled(*inputs)}, 20, min)[""]
+
+
+def _computed() -> float:
+    """Seconds that this process and its children have computed."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
