@@ -88,7 +88,7 @@ def run(threads: int) -> None:
 
 
 def _both(op: Any, case: Case, size: int) -> tuple[str, ...]:
-    """What the op costs on the device, and what it costs when it is left to the host."""
+    """The cost of the op on the device, and its cost on the host."""
     torch.manual_seed(0)
     inputs = case.inputs(matrix(size))
 

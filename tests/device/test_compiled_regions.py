@@ -153,8 +153,8 @@ def test_graph_breaks(name):
 
 
 def everything(x):
-    """What is in the graph comes first: inductor frees what the code generated for a CPU still reads, where an op on
-    streams stands between its readers (torch 2.13.0)."""
+    """Ops of the graph come first. In torch 2.13.0, inductor frees a CPU buffer too early if a stream op stands between
+    its readers."""
     numbers = [call() % 7 for call in (*IN_GRAPH.values(), *CONSTANT.values())]
     return x + sum(numbers)
 

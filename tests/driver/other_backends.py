@@ -1,4 +1,4 @@
-"""What PyTorch does for others before and after `tt_torch.backend` compiled something: a program for a fresh process.
+"""A program for a fresh process: it describes PyTorch's behaviour for other backends before and after ours compiled.
 
 It prints a JSON object with `before` and `after`, which should be equal, and with `replaced`, the functions of PyTorch,
 public and private, that are other objects now.
@@ -64,7 +64,7 @@ def counted(run: Any) -> list[Any]:
 
 
 def state() -> dict[str, Any]:
-    """What PyTorch does for others, as far as it can be written as JSON."""
+    """The behaviour of PyTorch for other backends, as values that JSON can hold."""
     keys = ("CPU", "AutogradCPU", "Autograd", "ADInplaceOrView", "Meta", "Functionalize", "CompositeImplicitAutograd")
     registered = {key: torch._C._dispatch_get_registrations_for_dispatch_key(key) for key in keys}
     return {

@@ -156,7 +156,7 @@ def scans(call: Call) -> bool:
 
 
 def sorts(call: Call) -> bool:
-    """What comes out along the dimension was there."""
+    """Each result along the dimension is one of the operand's elements along it."""
     dim = call.given["dim"]
     there, out = (v.movedim(dim, -1) if v.dim() else v.reshape(1) for v in (call.values[0], call.result[0]))
     return bool((_finite(out).unsqueeze(-1) == _finite(there).unsqueeze(-2)).any(-1).all())

@@ -47,7 +47,7 @@ def calls(draw: st.DrawFn) -> tuple[str, torch.Tensor, list[Any]]:
 
 
 def strides(x: torch.Tensor) -> list[int]:
-    """Of the dimensions that have a second element."""
+    """The strides of the dimensions with more than one element."""
     return [stride for stride, size in zip(x.stride(), x.shape, strict=True) if size > 1]
 
 
@@ -100,7 +100,7 @@ CASES = [
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else None,
 )
 def test_nothing_is_looked_up_element_by_element(rank: int, options: dict[str, Any], how: Callable[[], Any]) -> None:
-    """Of the device's ops, those that interpolate and those of the gradient."""
+    """Counts the device ops that interpolate, and those of the gradient."""
     function, targets = resize(**options), Counter()
     x = torch.randn(2, 3, *(7, 8, 9)[:rank], requires_grad=how is torch.enable_grad)
 

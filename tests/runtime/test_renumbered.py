@@ -48,7 +48,7 @@ def members(enum):
 
 
 def outcome(data, inputs, resident):
-    """What running the binary gives, what it says about its tensors, and what memory it takes."""
+    """The results of the binary, the descriptions of its tensors, and the memory that it takes."""
     device = Device(allow_host_code=True)
     executable = Executable(Binary(data), device=device)
     results = [result.float() for result in executable(inputs, resident)]
@@ -372,7 +372,7 @@ def test_a_number_that_no_member_has(edit, first, second, field, enum):
 
 
 def test_a_default_that_no_member_has(tmp_path):
-    """Such a schema is refused when its tables are generated: an absent field would have no name."""
+    """The generator refuses a schema whose enum default has no name: an absent field would have none."""
     raw = json.loads(renumbered.path_of(schemas.DEFAULT).read_text())
     function = raw["tables"]["tt.target.ttnn.EltwiseUnaryOp"]["fields"][0]
     assert function["name"] == "type"

@@ -1,4 +1,4 @@
-"""What `encode` refuses, what its bytes look like, and how long it takes."""
+"""Tests of `encode`: its errors, its bytes and its time."""
 
 import json
 import mmap
@@ -140,7 +140,7 @@ def test_errors_of_the_values_own_code_are_passed_on():
 
 
 def test_a_message_that_changes_meanwhile():
-    """What a value removes from the list that it is in is not read."""
+    """A value may remove elements from its own list while it is read; the encoder does not read these."""
 
     class Empties:
         def __index__(self):

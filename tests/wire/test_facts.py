@@ -106,7 +106,7 @@ def test_a_tensor_is_found_wherever_it_is():
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_results_are_the_fields_that_are_called_so(name):
-    """What tells results from operands is that nothing has named them before; the names of fields say the same."""
+    """A tensor that no earlier op has named is a result. The names of the fields agree with this."""
     for program in reference(name)["programs"]:
         for op in ops(program):
             by_name = {True: [], False: []}
