@@ -230,7 +230,7 @@ def test_parts_of_a_mesh_are_devices(stand_in, compiled):
 
 
 def test_a_device_of_another_kind_is_refused(stand_in, compiled):
-    with pytest.raises(DeviceError, match="is a wormhole_b0, the program is for blackhole"):
+    with pytest.raises(DeviceError, match="is a wormhole_b0, but the program is for blackhole"):
         stand_in(arch="blackhole").load(compiled[0])
 
 
@@ -258,7 +258,7 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path):
     (environment.default_folder() / environment.READY).touch()
     (tmp_path / "ttnn").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(EnvironmentMissingError, match="opens mock devices only"):
+    with pytest.raises(EnvironmentMissingError, match="opens only mock devices"):
         ttnn_device.connect()
     with pytest.raises(EnvironmentMissingError, match=r"^/no/python cannot be started: No such file"):
         ttnn_device.connect("/no/python")

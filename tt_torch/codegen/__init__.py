@@ -1,4 +1,4 @@
-"""A binary on Tenstorrent's own library: as a Python program, checked by it, and run by it."""
+"""Uses a binary with Tenstorrent's own library: writes it as a Python program, checks it, and runs it."""
 
 from tt_torch.codegen.source import to_python, write_program
 

@@ -1,12 +1,13 @@
 """How each op of the binary is called in the `ttnn` package: one row per wire table, or per member of a family.
 
-A row is the call with the table's fields in the place of arguments:
+A row is a call whose arguments are fields of the table:
 
     "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)"
 
-Keyword arguments whose field is absent are left out. `a.b` is a field of a field; of a tensor also its `shape`,
-`dtype`, `layout` and `memory_config`. `f(a)` is `a` in the form that `VALUES["f"]` of values.py gives it;
-what starts with a capital is Python already. Generated programs and the conformance check come from these rows.
+A keyword argument is left out if its field is absent. `a.b` is the field `b` of the field `a`; a tensor also has
+`shape`, `dtype`, `layout` and `memory_config`. `f(a)` is the result of `VALUES["f"]` (values.py) for the field `a`.
+An argument that starts with a capital letter, such as `True`, is Python text and not a field. Generated programs and
+the conformance check are made from these rows.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Row:
     arguments: tuple[Argument, ...]
 
 
-# Reductions and the like have no placement of their own in the table: the result's descriptor has it.
+# Reductions and some other ops have no field for the placement of their result: the result's descriptor has it.
 PLACED = "memory_config=out.memory_config"
 COMPUTE = "compute_kernel_config=compute(compute_config)"
 SLIDING = (
@@ -188,7 +189,7 @@ ROWS = {
     "NLPConcatHeadsOp": "ttnn.experimental.nlp_concat_heads(in, memory_config=memcfg)",
 }
 
-# Members of element-wise families whose function is not their name in snake case.
+# Members of element-wise families whose ttnn function is not the member's name in snake case.
 RENAMED = {
     "IsFinite": "isfinite", "Equal": "eq", "NotEqual": "ne", "GreaterEqual": "ge", "GreaterThan": "gt",
     "LessEqual": "le", "LessThan": "lt",
@@ -214,7 +215,7 @@ def _family_rows() -> Iterator[tuple[str, str]]:
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row by the key of the op (`facts.key_of`)."""
+    """All rows, by the key of the op (`facts.key_of`)."""
     return {key: _parse(text) for key, text in {**dict(_family_rows()), **ROWS}.items()}
 
 
@@ -230,5 +231,5 @@ def _argument(text: str) -> Argument:
 
 
 def missing(keys: Iterable[str]) -> list[str]:
-    """Those keys that no row describes, sorted, each once."""
+    """The keys that have no row, sorted and without duplicates."""
     return sorted(set(keys) - rows().keys())

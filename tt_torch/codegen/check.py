@@ -1,4 +1,4 @@
-"""Conformance: every op of a binary against the real library's checks, on a mock device (see docs/ttnn_library.md)."""
+"""Checks every op of a binary with the real library on a mock device (see docs/ttnn_library.md)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFa
 from tt_torch.runtime import Device, result_forms
 from tt_torch.wire.decode import decode
 
-# Results that are blocked and padded as the op that reads them wants it: no descriptor of a binary says how.
+# The results of these ops are blocked and padded as the convolution needs them. A binary does not describe how.
 BLOCKED = tuple(f"PrepareConv{kind}{part}Op" for kind in ("2d", "Transpose2d") for part in ("Weights", "Bias"))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One op of a binary. `differences` are empty where library and binary agree."""
+    """The verdict on one op of a binary. `differences` is empty if the library and the binary agree."""
 
     function: str
     op: str
@@ -32,13 +32,13 @@ class Verdict:
 
     @property
     def refused(self) -> bool:
-        """Whether the library raised an error, instead of giving a result that the binary describes otherwise."""
+        """True if the library raised an error, False if it gave a result that differs from the binary's description."""
         return any("Error: " in text for text in self.differences)
 
 
 @dataclass(frozen=True)
 class Report:
-    """The verdicts on a binary, and by function the library's peak memory in bytes (DRAM, L1, one core)."""
+    """The verdicts on a binary, and the library's peak memory in bytes by function and by place (DRAM, L1, core)."""
 
     verdicts: list[Verdict]
     peaks: dict[str, dict[str, int]]
@@ -49,7 +49,10 @@ class Report:
 
 
 class Checker:
-    """A mock device that binaries are checked on; a context manager. Raises EnvironmentMissingError."""
+    """A mock device on which binaries are checked, as a context manager.
+
+    Raises EnvironmentMissingError if the environment of `tt-torch check --setup` does not exist.
+    """
 
     def __init__(self, device: str = "n150", folder: Path | None = None) -> None:
         folder = environment.require(folder)
@@ -58,7 +61,7 @@ class Checker:
         self.ask("open")
 
     def check(self, binary: bytes) -> Report:
-        """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a call description."""
+        """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py."""
         program = from_message(decode(binary))
         answers: list[Checked] = self.ask("check", _request(program))
         verdicts = [v for f, a in zip(program.functions, answers, strict=True) for v in _verdicts(f, a["verdicts"])]
@@ -76,7 +79,7 @@ class Checker:
 
 
 def own_peaks(binary: bytes, arch: str) -> dict[str, int]:
-    """The peaks that our allocator counts in a call with zeros, weights included: bytes of DRAM and of L1."""
+    """The peaks of our own allocator, in bytes of DRAM and of L1, during one call with zeros. They include weights."""
     with Device(arch) as device:
         executable = device.load(binary)
         forms = result_forms(executable.inputs)
@@ -86,7 +89,7 @@ def own_peaks(binary: bytes, arch: str) -> dict[str, int]:
 
 
 def _request(program: Program) -> Arguments:
-    """The program as plain values, which is what passes to the other Python."""
+    """The program as plain values, because tt_torch's classes do not exist in the worker's Python."""
     functions: list[FunctionFacts] = [
         {
             "name": function.name,

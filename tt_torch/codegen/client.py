@@ -1,4 +1,4 @@
-"""The other end of ttnn_worker: starts it, asks it, and turns its death or silence into an error."""
+"""The client of ttnn_worker: starts the worker, asks it, and raises an error if it dies or does not answer."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from tt_torch.codegen.ttnn_worker.messages import Answer, Arguments
 from tt_torch.errors import DeviceMemoryError, EnvironmentMissingError, TTTorchError, WorkerError
 
 TIMEOUT = 300.0  # seconds without an answer
-GRACE = 30.0  # seconds for closing a device
+GRACE = 30.0  # seconds in which the worker may close its device
 HINT = "tt-smi shows the state of the devices, tt-smi -r resets them"
-# What the library says when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
+# The library says this when an operation takes longer than TT_METAL_OPERATION_TIMEOUT_SECONDS.
 HANGS = "TIMEOUT: device timeout"
 NO_MEMORY = "Out of Memory: "
 
-# Only this package's folder is added to the path, at the end: its own names hide nothing.
+# Only this package's folder is added to the path, and at the end, so that its modules hide no others.
 MAIN = "import sys; sys.path.append(sys.argv[1]); from ttnn_worker.server import serve; serve(*map(int, sys.argv[2:]))"
 
 
 def failure(command: str, text: str) -> TTTorchError:
-    """The error for what the library said."""
+    """The error for a text of the library: DeviceMemoryError if memory was exhausted, otherwise WorkerError."""
     if HANGS in text:
         return WorkerError(f"the device hangs; {HINT}\n{text}")
     return (DeviceMemoryError if NO_MEMORY in text else WorkerError)(f"{command} failed: {text}")
 
 
 class Client:
-    """A worker process, as a context manager. `alive` until it dies, hangs, or an answer is not waited for.
+    """A worker process, as a context manager.
 
-    Raises EnvironmentMissingError where there is no such `python`.
+    `alive` becomes False when the worker dies, hangs, or is interrupted before it has answered.
+    Raises EnvironmentMissingError if `python` cannot be started.
     """
 
     def __init__(self, python: Path | str, environ: Mapping[str, str], timeout: float = TIMEOUT) -> None:
         self.timeout, self.alive = timeout, True
-        # The library writes to where it runs, and leaves memory of its MPI where this is told to be.
+        # The library writes files to the current folder, and its MPI leaves memory in the folder that this names.
         self._folder = tempfile.TemporaryDirectory(prefix="tt_torch_worker_")
         own = {"OMPI_MCA_btl_sm_backing_directory": self._folder.name}
         self._log = Path(self._folder.name) / "log"
@@ -64,7 +65,7 @@ class Client:
                     cwd=self._folder.name,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # an interrupt from the terminal is for us
+                    start_new_session=True,  # so that Ctrl-C interrupts only us
                 )
             except OSError as error:
                 self._release()
@@ -75,9 +76,10 @@ class Client:
         return self._process.pid
 
     def ask(self, command: str, argument: Arguments | None = None) -> Answer:
-        """What the worker answers; arrays in it are valid until the next question.
+        """The worker's answer. Its arrays are valid until the next question.
 
-        Raises WorkerError for what it refuses, and when it has died or does not answer in time; DeviceMemoryError.
+        Raises WorkerError if the worker refuses the command, has died or does not answer in time, and
+        DeviceMemoryError if the device's memory was exhausted.
         """
         try:
             self._channel.send((command, argument))
@@ -89,7 +91,7 @@ class Client:
             raise WorkerError(
                 f"the worker died during {command} (exit code {code}); {HINT}\n{self._last_words()}"
             ) from None
-        except BaseException:  # an interrupt, too: the answer that still comes is to no later question
+        except BaseException:  # also an interrupt: the late answer must not be taken for that of the next question
             self._end(0)
             raise
         if verdict == "error":
@@ -103,17 +105,17 @@ class Client:
         return "\n".join(lines[-12:])
 
     def _end(self, grace: float) -> int | None:
-        """Waits for the process and kills it after `grace` seconds; its exit code."""
+        """Waits `grace` seconds for the process, then kills it. Returns its exit code, or None if it did not end."""
         self.alive = False
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(grace)
         self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits inside the driver dies later
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process that waits inside the driver dies later
             return self._process.wait(GRACE)
         return None
 
     def close(self) -> None:
-        """Closes the device; kills a worker that does not end by itself."""
+        """Closes the device, and kills the worker if it does not end by itself."""
         self._connection.close()
         if self._arenas:
             self._end(GRACE)

@@ -1,5 +1,8 @@
-"""A device that Tenstorrent's `ttnn` package drives, in the place of the emulated one: it runs binaries as the
-Python programs that they are written as, in this process or in a worker."""
+"""A device that Tenstorrent's `ttnn` package drives. It takes the place of the emulated device.
+
+It turns each binary into the Python program that `tt-torch codegen` writes, and runs this program in this process or
+in a worker.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,11 @@ from tt_torch.errors import (
 )
 from tt_torch.wire.decode import decode
 
-MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # the library's variable
+MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # an environment variable that the library reads
 
 
 class Link(Protocol):
-    """Where the package runs."""
+    """The place where the package runs: this process or a worker."""
 
     @property
     def alive(self) -> bool: ...
@@ -48,10 +51,10 @@ class Link(Protocol):
 
 
 class InProcess:
-    """The package in this process: what is a question to a worker elsewhere is a call here."""
+    """The package in this process. It answers the same commands as a worker, by plain calls."""
 
     def __init__(self, timeout: float) -> None:
-        os.environ.setdefault("TT_METAL_OPERATION_TIMEOUT_SECONDS", f"{timeout:g}")  # read when it is imported
+        os.environ.setdefault("TT_METAL_OPERATION_TIMEOUT_SECONDS", f"{timeout:g}")  # ttnn reads it at import
         from tt_torch.codegen.ttnn_worker.server import Worker
 
         self._worker, self.alive = Worker(), True
@@ -68,12 +71,12 @@ class InProcess:
 
     def close(self) -> None:
         hangs, self.alive = not self.alive, False
-        with contextlib.suppress(RuntimeError) if hangs else contextlib.nullcontext():  # it has been told already
+        with contextlib.suppress(RuntimeError) if hangs else contextlib.nullcontext():  # the user knows it already
             self._worker.close()
 
 
 class Part:
-    """A part of a mesh, on the link of the whole."""
+    """A part of a mesh. It uses the link of the whole mesh."""
 
     def __init__(self, link: Link, number: int) -> None:
         self._link, self._number = link, number
@@ -91,34 +94,34 @@ class Part:
 
 
 def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
-    """In this process if it can import the package; `python` names another interpreter, which then is used.
+    """Connects to the package: in the interpreter `python` if it is given, else in this process if it has the package.
 
-    Otherwise the environment that `tt-torch check --setup` makes; this one has no compiler of kernels, and so opens
-    mock devices only. Raises EnvironmentMissingError.
+    Otherwise the environment of `tt-torch check --setup` is used. That one has no compiler of kernels, so it opens only
+    mock devices. Raises EnvironmentMissingError if none of the three can be used.
     """
     if python:
         return Client(python, os.environ, timeout)
     found = importlib.util.find_spec("ttnn")
-    if found and found.origin:  # else just a folder of that name
+    if found and found.origin:  # a folder that is only named ttnn has no origin
         return InProcess(timeout)
     if not environment.is_ready():
         raise EnvironmentMissingError(
-            "TT_TORCH_TTNN_PYTHON names no Python that has the ttnn package; for mock devices, run: "
-            "tt-torch check --setup"
+            "this Python has no ttnn package, and TT_TORCH_TTNN_PYTHON is not set to one that has it; "
+            "for mock devices, run: tt-torch check --setup"
         )
     if not os.environ.get(MOCK):
         raise EnvironmentMissingError(
-            "TT_TORCH_TTNN_PYTHON names no Python that has the ttnn package, and the environment of "
-            f"tt-torch check --setup has no compiler of kernels: it opens mock devices only, which {MOCK} describes"
+            "this Python has no ttnn package, and TT_TORCH_TTNN_PYTHON is not set to one that has it. The environment "
+            f"of tt-torch check --setup opens only mock devices; set {MOCK} to the description of one to use it"
         )
     folder = environment.default_folder()
-    kernels = {"TT_METAL_CACHE": str(folder / "kernels")}  # the stand-in's must not be found by hardware
+    kernels = {"TT_METAL_CACHE": str(folder / "kernels")}  # hardware must not find the kernels of the stand-in
     return Client(environment.python_in(folder), os.environ | kernels, timeout)
 
 
 @cache
 def count_chips(python: str, timeout: float) -> int:
-    """How many chips the package finds; asked once, as it takes a second."""
+    """The number of chips that the package finds. It is cached, because asking takes a second."""
     link = connect(python, timeout)
     try:
         return link.ask("chips")
@@ -127,7 +130,7 @@ def count_chips(python: str, timeout: float) -> int:
 
 
 class _Key:
-    """Of a program or tensor on the device, which is dropped there some time after this object."""
+    """The number of a program or tensor on the device. When this object is deleted, that one is dropped later."""
 
     def __init__(self, number: int, dropped: list[int]) -> None:
         self.number, self._dropped = number, dropped
@@ -137,7 +140,8 @@ class _Key:
 
 
 class Session:
-    """A device that is open, and what was sent to it; until it hangs or its worker dies."""
+    """An open device with the programs and tensors that were sent to it. It ends if the device hangs or its worker
+    dies."""
 
     def __init__(self, link: Link) -> None:
         self.link, self.ask = link, link.ask
@@ -153,7 +157,7 @@ class Session:
         return self.ask("run", {"key": self.load(executable).number, "arguments": passed})
 
     def load(self, executable: TtnnExecutable) -> _Key:
-        """Sends a program unless it is there."""
+        """Sends a program if the device does not have it yet."""
         if known := self._programs.get(executable):
             return known
         program, key = executable.program, _Key(next(self._numbers), self._dropped)
@@ -178,15 +182,16 @@ class Session:
 
 
 class TtnnDevice:
-    """A mesh of chips, opened at first use; what was sent is sent again when a worker had to be replaced.
+    """A mesh of chips, which is opened at first use. A replaced worker gets programs and tensors again.
 
-    `arch` is what its programs are compiled for: a device of another one is a DeviceError. Every chip of a mesh
-    computes the same. `python` and `timeout` (seconds without an answer) are those of `connect`, `l1_small_size` is
-    bytes of each core's L1. Programs run on the first of `num_hw_cqs` command queues. With `enable_trace` a program is
-    recorded on the device in its second call and replayed from then on, in `trace_region_size` bytes of its memory.
+    `arch` is the architecture that programs are compiled for; a device of another one raises DeviceError. All chips of
+    a mesh compute the same. `python` and `timeout` (seconds without an answer) are passed to `connect`.
+    `l1_small_size` is a number of bytes in each core's L1. Programs run on the first of `num_hw_cqs` command queues.
+    With `enable_trace`, the second call of a program records it on the device and later calls replay the recording,
+    which takes up to `trace_region_size` bytes of device memory.
     """
 
-    _number = 0  # among the parts of a mesh
+    _number = 0  # the whole mesh; its parts have numbers from 1
 
     def __init__(
         self,
@@ -225,15 +230,15 @@ class TtnnDevice:
         return not self._closed
 
     def load(self, binary: bytes) -> TtnnExecutable:
-        """The first program of a binary. Raises UnsupportedBinaryError for ops that the package has no call for."""
+        """Loads the first program of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py."""
         return TtnnExecutable(binary, self)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """The open device, for this thread alone: arrays of an answer are overwritten by the next one."""
+        """The open device, locked for this thread, because the next answer overwrites the arrays of an answer."""
         with self._lock:
             if self._closed:
-                raise DeviceError("the ttnn device was closed")
+                raise DeviceError("the ttnn device was closed; open another one to run programs")
             if self._session is None or not self._session.link.alive:
                 self._end()
                 self._session = self._open()
@@ -252,16 +257,22 @@ class TtnnDevice:
         try:
             arch = session.ask("open", self._options)
             if arch != self.arch:
-                raise DeviceError(f"the device is a {arch}, the program is for {self.arch}; the option is `arch`")
+                raise DeviceError(
+                    f"the device is a {arch}, but the program is for {self.arch}; compile with the option arch={arch!r}"
+                )
         except BaseException:
             session.close()
             raise
         if os.environ.get(MOCK):
-            warnings.warn(f"{MOCK} describes a mock device: it computes nothing, results are zeros", stacklevel=2)
+            warnings.warn(
+                f"{MOCK} is set, so programs run on a mock device: it computes nothing, all results are zeros. "
+                "Unset it to use hardware",
+                stacklevel=2,
+            )
         return session
 
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> TtnnDevice:
-        """Part of this mesh as a device of its own."""
+        """A part of this mesh as a device of its own: `shape` and `offset` are (rows, columns) of chips."""
         return _Submesh(self, shape, offset)
 
     def _end(self) -> None:
@@ -270,12 +281,12 @@ class TtnnDevice:
             session.close()
 
     def statistics(self) -> dict[str, int]:
-        """Numbers of `programs`, their `traces` and `kept` tensors, and of programs that the library has `cached`."""
+        """Counts: `programs` on the device, their `traces`, `kept` tensors, and kernel programs `cached` by ttnn."""
         with self.session() as session:
             return session.ask("statistics")
 
     def close(self) -> None:
-        """Programs of this device raise DeviceError from now on."""
+        """Closes the device. Its programs raise DeviceError from now on."""
         with self._lock:
             self._closed = True
             self._end()
@@ -288,14 +299,14 @@ class TtnnDevice:
 
 
 class _Submesh(TtnnDevice):
-    """Opened in the worker of the whole mesh, and again when that was replaced."""
+    """A part of a mesh. It is opened in the worker of the whole mesh, and again if that worker was replaced."""
 
     _numbers = itertools.count(1)
 
     def __init__(self, whole: TtnnDevice, shape: Sequence[int], offset: Sequence[int]) -> None:
         super().__init__(whole.arch, shape, enable_trace=whole.enable_trace)
         self._whole, self._offset, self._number = whole, list(offset), next(self._numbers)
-        self._lock = whole._lock  # answers to both come through the same memory
+        self._lock = whole._lock  # both get their answers through the same memory
         with self.session():
             pass
 
@@ -308,7 +319,7 @@ class _Submesh(TtnnDevice):
 
 
 class TtnnExecutable:
-    """The first program of a binary on a ttnn device; called as the emulated device's Executable is."""
+    """The first program of a binary on a ttnn device. It is called like the emulated device's Executable."""
 
     def __init__(self, binary: bytes, device: TtnnDevice) -> None:
         self.device, self.program = device, from_message(decode(binary))
@@ -317,7 +328,11 @@ class TtnnExecutable:
         self.outputs: list[runtime.TensorSpec] = described.outputs
         self._results = runtime.result_forms(self.outputs)
         if device.enable_trace and (needs := self.program.needs_host):
-            warnings.warn(f"not traced, as it needs the host: {needs[0].op} {place(needs[0].location)}", stacklevel=3)
+            warnings.warn(
+                f"enable_trace has no effect on this program, because it needs the host in each call: {needs[0].op} "
+                f"{place(needs[0].location)}",
+                stacklevel=3,
+            )
         with device.session() as session:
             session.load(self)
 
@@ -349,16 +364,16 @@ def _argument(session: Session, described: Tensor, value: object, position: int,
         raise InputDtypeError(f"{who}: got {type(value).__name__}, accepted is a tensor")
     if list(value.shape) != described.shape:
         raise InputShapeError(f"{who}: got shape {list(value.shape)}, accepted is {described.shape}")
-    if stays and not value.is_inference():  # inference tensors have no versions: nobody would know when they change
+    if stays and not value.is_inference():  # inference tensors have no version, so a change would not be seen
         placement = repr((described.dtype, described.layout, described.memory_config))
         return session.residents.get(value, described, placement, who)
     return to_array(described, value, who)
 
 
 def to_array(described: Tensor, value: torch.Tensor, who: str = "input") -> np.ndarray:
-    """The values of a tensor as the package takes them for one that a binary describes; bfloat16 in float32.
+    """The values of a tensor as the array that the package takes for the described tensor; bfloat16 becomes float32.
 
-    Raises InputDtypeError where values of one kind would become those of another.
+    Raises InputDtypeError if floats would become integers or integers would become floats, and for complex numbers.
     """
     floats = numpy_dtype(described.dtype).kind == "f"
     if value.is_complex() or (value.dtype != torch.bool and value.is_floating_point() != floats):

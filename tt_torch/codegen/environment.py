@@ -1,7 +1,7 @@
-"""Finding a Python that has the `ttnn` package, and making one for mock devices.
+"""Finds a Python that has the `ttnn` package, and makes an environment with one for mock devices.
 
-The package has wheels for other versions of Python than torch-mlir, hence an environment of its own, in the
-user's cache folder. On mock devices the package checks everything and computes nothing.
+The package has wheels for other versions of Python than torch-mlir. So it gets an environment of its own in the user's
+cache folder. On mock devices the package checks everything and computes nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tt_torch.files import write
 
 VERSION = "0.81.1"
 PACKAGES = (f"ttnn=={VERSION}", "safetensors==0.8.0")
-PYTHONS = ("3.12", "3.10")  # that the wheels are for
-DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}  # and the architecture of the chip
-READY = "ready"  # written last: a folder without it is of a setup that was interrupted
+PYTHONS = ("3.12", "3.10")  # the versions that have wheels, the preferred one first
+DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}  # mock devices and the architectures of their chips
+READY = "ready"  # this file is written last: a folder without it comes from an interrupted setup
 
 
 def default_folder() -> Path:
@@ -40,7 +40,7 @@ def is_ready(folder: Path | None = None) -> bool:
 
 
 def require(folder: Path | None = None) -> Path:
-    """The folder of an environment that is complete; EnvironmentMissingError otherwise."""
+    """The folder of the environment. Raises EnvironmentMissingError if the environment is not complete."""
     folder = folder or default_folder()
     if not is_ready(folder):
         raise EnvironmentMissingError(f"the ttnn package is not set up in {folder}; run: tt-torch check --setup")
@@ -48,7 +48,10 @@ def require(folder: Path | None = None) -> Path:
 
 
 def find_python() -> Path:
-    """An interpreter of a version that the package has wheels for: on the PATH, or one of pyenv's."""
+    """An interpreter of one of the versions PYTHONS: one of pyenv's, or one on the PATH.
+
+    Raises EnvironmentMissingError if there is none.
+    """
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     for version in PYTHONS:
         candidates = [*sorted(root.glob(f"{version}.*/bin/python{version}"), reverse=True)]
@@ -58,19 +61,19 @@ def find_python() -> Path:
                 return python
     wanted = " or ".join(PYTHONS)
     raise EnvironmentMissingError(
-        f"ttnn {VERSION} needs Python {wanted}: none on the PATH, none of pyenv's; install one"
+        f"ttnn {VERSION} needs Python {wanted}, which is neither on the PATH nor among pyenv's versions; install one"
     )
 
 
 def _runs(python: Path, version: str) -> bool:
-    """pyenv puts programs on the PATH that only say which version is not installed."""
+    """True if the interpreter starts. pyenv's shims are on the PATH even for versions that are not installed."""
     code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     return found.returncode == 0 and found.stdout.strip() == version
 
 
 def set_up(folder: Path | None = None) -> Path:
-    """Makes the environment unless it is there; from the start if an earlier attempt did not come to its end."""
+    """Makes the environment if it is missing, and makes it anew if an earlier setup was interrupted."""
     folder = folder or default_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
@@ -106,7 +109,7 @@ def _run(command: list[str | Path]) -> None:
 
 
 def variables(folder: Path, device: str) -> dict[str, str]:
-    """The environment of a process that opens a mock device; kernels that were built stay in the folder."""
+    """Environment variables for a process that opens a mock device. It keeps its built kernels in the folder."""
     with as_file(files("tt_torch.codegen").joinpath(f"mock/{device}.yaml")) as cluster:
         return dict(os.environ) | {
             "TT_METAL_MOCK_CLUSTER_DESC_PATH": str(cluster),

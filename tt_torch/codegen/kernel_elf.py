@@ -1,17 +1,17 @@
-"""The one program that the stand-in for the kernel compiler makes."""
+"""Makes the one program that the stand-in for the kernel compiler writes."""
 
 from __future__ import annotations
 
 import struct
 
-TEXT, DATA = 0x6000, 0xFFB00000  # where the loader wants code and data
+TEXT, DATA = 0x6000, 0xFFB00000  # the addresses at which the loader expects code and data
 _PROGBITS, _SYMTAB, _STRTAB, _RELA = 1, 2, 3, 4
 _CODE = struct.pack("<III", 0xFFB00537, 0x00050513, 0x00008067)  # lui a0, %hi(value); mv a0, a0; ret
 
 
 def minimal_kernel() -> bytes:
-    """An ELF32 executable for RISC-V with what the library's loader insists on: a segment of code, one of data
-    that follows it, and a section of relocations."""
+    """The smallest ELF32 executable for RISC-V that the library's loader accepts: a segment of code, a segment of
+    data that follows it, and a section of relocations."""
     names = b"\0.text\0.data\0.rela\0.symtab\0.strtab\0value\0_start\0"
 
     def name(text: bytes) -> int:

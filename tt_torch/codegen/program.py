@@ -1,4 +1,7 @@
-"""A binary as functions of statements on the `ttnn` package: what text, execution and the check have in common."""
+"""Reads a binary as functions that consist of calls of the `ttnn` package.
+
+The generated source, its execution and the conformance check are made from this form.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,25 @@ from tt_torch.wire import facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
 
-# Ops that are no calls: the device is an argument, constants are weights, cached functions are called.
+# These ops do not become calls of ttnn: the device is an argument, a constant is a weight, and a cached function is
+# called by `cached`.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
-# Names that a generated function has already.
+# Names that have another meaning in a generated function.
 RESERVED = {"inputs", "weights", "device", "ttnn", "np", "cached", "main"}
 
 
 @dataclass
 class Tensor:
-    """A value of a program: its name there, and what the binary says about it."""
+    """A value of a program: its name in the generated source, and its description in the binary."""
 
     name: str
     shape: list[int]
-    dtype: str  # wire names, as `layout`
+    dtype: str  # a name of the wire, as `layout` is
     layout: str
     memory_config: MemoryConfig | None  # None on the host
 
     def facts(self) -> TensorFacts:
-        """As Python text, for the worker."""
+        """The tensor for the worker, with data type, layout and memory config as Python text."""
         dtype, layout, memory_config = (str(render(part)) for part in (self.dtype, self.layout, self.memory_config))
         return {
             "name": self.name,
@@ -50,8 +54,8 @@ class Statement:
     location: str
     results: list[Tensor]
     value: Call | Text
-    callee: str = ""  # of a cached function
-    needs_host: bool = False  # to do, or for what it reads
+    callee: str = ""  # the name of the cached function that it calls
+    needs_host: bool = False  # the host executes it, or provides a tensor that it reads
 
     def lines(self, indent: int = 0) -> list[str]:
         targets = [t.name for t in self.results]
@@ -78,8 +82,8 @@ class Function:
 
 @dataclass
 class Program:
-    functions: list[Function]  # private ones first, as Python wants definitions before their use
-    constants: dict[str, tuple[Tensor, bytes]]  # contents of the binary itself
+    functions: list[Function]  # private ones first, so that they are defined before they are used
+    constants: dict[str, tuple[Tensor, bytes]]  # the constants that the binary contains
 
     @property
     def main(self) -> Function:
@@ -87,27 +91,27 @@ class Program:
 
     @property
     def inputs(self) -> list[Tensor]:
-        """Inputs of a call, on the device."""
+        """The inputs that each call brings; they are on the device."""
         return [t for t in self.main.inputs if t.memory_config is not None]
 
     @property
     def weights(self) -> list[Tensor]:
-        """Inputs that the program keeps on the host: parameters and constants of the model."""
+        """The inputs that stay on the host: parameters and constants of the model."""
         return [t for t in self.main.inputs if t.memory_config is None]
 
     @property
     def needs_host(self) -> list[Statement]:
-        """What keeps a device from doing a call by itself once it has done one with the same weights."""
+        """The statements that need the host in every call, even if the weights are those of the last call."""
         return [s for s in self.main.statements if s.needs_host]
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    """That of arrays with the values of a tensor on the host."""
+    """The data type of NumPy arrays for tensors of a wire type; float32 for all types of floats."""
     return np.dtype({"UInt32": "uint32", "Int32": "int32", "UInt16": "uint16", "UInt8": "uint8"}.get(dtype, "float32"))
 
 
 def from_message(message: File) -> Program:
-    """Raises UnsupportedBinaryError naming every op that calls.py does not describe."""
+    """Reads a decoded binary. Raises UnsupportedBinaryError, which names all ops without a row in calls.py."""
     programs = message["programs"]
     unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
     if unknown:
@@ -116,14 +120,14 @@ def from_message(message: File) -> Program:
 
 
 def node_name(location: str) -> str:
-    """The FX node of an op that came from one, as an identifier; empty for all others."""
+    """The name of an op's FX node as a Python identifier; empty if the op does not come from exactly one node."""
     return re.sub(r"\W", "_", locations.only_node(location)[0]).removesuffix("_default")
 
 
 class _Reader:
     def __init__(self, programs: list[Described]) -> None:
         self.programs = programs
-        self.tensors: dict[int, Tensor] = {}  # by id, which is unique in the binary
+        self.tensors: dict[int, Tensor] = {}  # by their ids, which are unique in the binary
         self.constants: dict[str, tuple[Tensor, bytes]] = {}
         self.taken = set(RESERVED)
         self.weight_names = _weight_names(programs)
@@ -158,7 +162,7 @@ class _Reader:
         value = Call(row.function, tuple(self._arguments(row, op.record)))
         function = row.function.rpartition(".")[2]
         name = base if final or function in base else f"{base}_{function}"
-        # New tensors are filled by the host.
+        # The host fills new tensors, so an op without operands needs it.
         needs_host = not op.operands or not all(t.on_device for t in (*op.operands, *op.results))
         return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)
 
@@ -168,7 +172,7 @@ class _Reader:
         results = self._results(op, callee.removeprefix("main_"))
         positional = (callee, names(arguments), "weights", "device")
         value = Call("cached", tuple(("", p) for p in positional))
-        needs_host = any(tensor.on_device for tensor in op.operands)  # computed anew for what is no weight
+        needs_host = any(tensor.on_device for tensor in op.operands)  # an input that is no weight is new in each call
         return Statement(op.key, op.location, results, value, callee, needs_host)
 
     def _constant(self, op: facts.Op, base: str) -> Statement:
@@ -198,7 +202,7 @@ class _Reader:
         return self._named(value)
 
     def _named(self, value: object) -> object:
-        """Tensors by their names, the device by that of the argument."""
+        """Replaces tensors by their names and the device by `device`, also inside of lists."""
         if facts.is_tensor(value):
             return Text(self.tensors[value["global_id"]].name)
         if isinstance(value, dict) and "global_id" in value:
@@ -228,7 +232,7 @@ def _placement(tensor: facts.Tensor) -> Record:
 
 
 def _member(value: Record, name: str) -> Value:
-    """A field; of a tensor also what its descriptor says, and of a union that of its one member."""
+    """A field of a record, a property of a tensor's descriptor, or a field of a union's only member."""
     if facts.is_tensor(value):
         return _placement(facts.tensor(value))[name]
     if name not in value and len(value) == 1:
@@ -238,7 +242,10 @@ def _member(value: Record, name: str) -> Value:
 
 
 def _weight_names(programs: list[Described]) -> dict[int, str]:
-    """Names for the inputs that stay on the host, by id: the node that first reads one, and as what."""
+    """Names of the inputs that stay on the host, by id: the FX node that first reads one, and the field's role.
+
+    Example: the field `weight_tensor` of a convolution from the node `conv1` gives `conv1_weight`.
+    """
     found: dict[int, str] = {}
     for program in programs:
         callers = _callers(programs, program["name"])

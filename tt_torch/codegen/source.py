@@ -1,4 +1,4 @@
-"""A binary as one readable Python program on the public `ttnn` package."""
+"""Writes a binary as one readable Python program that uses the public `ttnn` package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tt_torch.wire.decode import decode
 
 
 def to_python(binary: bytes, name: str = "model") -> str:
-    """The source of a program that does what `binary` does; `name` is for its first line.
+    """Returns the source of a program that does what `binary` does; `name` appears in its first line.
 
-    Its weights come from a safetensors file of the same name beside it (see `write_program`). Raises
-    UnsupportedBinaryError naming all ops that have no row in calls.py, and BinaryFormatError.
+    The program reads its weights from a safetensors file of the same name beside it (see `write_program`).
+    Raises UnsupportedBinaryError, which names all ops without a row in calls.py, and BinaryFormatError.
     """
     return to_source(from_message(decode(binary)), name)
 
@@ -69,7 +69,10 @@ def _unpack(program: Program, function: Function) -> Iterator[str]:
 
 
 def source_line(location: str) -> str:
-    """The user's line that a location names: file, number and, where the file can be read, the text."""
+    """The user's line that a location names, at most 110 characters: file and number, and the text if it can be read.
+
+    Example: `model.py:12: return self.linear(x)`. Empty if the location names no line.
+    """
     found = locations.lines(location)
     if not found:
         return ""
@@ -79,14 +82,14 @@ def source_line(location: str) -> str:
 
 
 def place(location: str) -> str:
-    """A location for people: the node of the graph, and the user's file and line where they are known."""
+    """A location for messages: the FX node, then the user's file and line, as far as they are known."""
     return " ".join(filter(None, (node_name(location), source_line(location).partition(": ")[0])))
 
 
 def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndarray] | None = None) -> Path:
-    """Writes the program to `path` and its weights to a safetensors file beside it; returns that file's path.
+    """Writes the program to `path` and its weights to a safetensors file beside it; returns the path of the weights.
 
-    `weights` maps positions of the binary's inputs to arrays; those that are missing are drawn at random.
+    `weights` maps positions of the binary's inputs to arrays. Random values stand in for missing weights.
     """
     from safetensors.numpy import save_file
 
@@ -108,10 +111,10 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
 
 
 def constant(tensor: Tensor, data: bytes) -> np.ndarray:
-    """The values of a constant of the binary: those that NumPy has no type for, as float32."""
+    """The values of a constant of the binary. bfloat16 becomes float32, because NumPy has no such type."""
     if tensor.dtype == "BFloat16":
         return bfloat16.floats(np.frombuffer(data, np.uint16)).reshape(tensor.shape)
-    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape).copy()  # the package wants to write
+    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape).copy()  # ttnn needs a writable array
 
 
 def _random(generator: np.random.Generator, tensor: Tensor) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Values of a binary as Python text: literals, members of `ttnn`, and nested calls."""
+"""Writes the values of a binary as Python text: literals, members of `ttnn`, and nested calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tt_torch.wire.messages import CoreRangeSet, Dim2d, MemoryConfig, Record, Sh
 
 WIDTH = 120
 
-# Names of the wire's enums, which are distinct, to the package's.
+# Maps the members of the wire's enums to the names in the ttnn package. No two enums share a member's name.
 NAMES = {
     "Float32": "ttnn.float32", "BFloat16": "ttnn.bfloat16", "BFP_BFloat8": "ttnn.bfloat8_b",
     "BFP_BFloat4": "ttnn.bfloat4_b", "UInt32": "ttnn.uint32", "Int32": "ttnn.int32", "UInt16": "ttnn.uint16",
@@ -26,13 +26,15 @@ NAMES = {
 
 
 class Text(str):
-    """Python text that stands as it is, unlike a string of the binary."""
+    """Python text that is written as it is. A plain `str` is a string of the binary and gets quotes."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call expression; arguments are text or calls, the keyword empty for positional ones. A list is one with
-    square brackets and no function."""
+    """A call expression, or a list, which has square brackets and no function.
+
+    An argument is a pair of keyword and value. The keyword of a positional argument is empty.
+    """
 
     function: str
     arguments: tuple[tuple[str, str | Call], ...]
@@ -46,7 +48,7 @@ class Call:
         return self.function + self.brackets[0]
 
     def lines(self, indent: int, before: str = "", after: str = "") -> list[str]:
-        """The expression between `before` and `after`, broken as ruff does where it is wider than a line."""
+        """The expression between `before` and `after`, broken into lines as ruff does if it does not fit into one."""
         pad, inner = " " * indent, " " * (indent + 4)
         flat = f"{pad}{before}{self}{after}"
         if len(flat) <= WIDTH:
@@ -69,7 +71,7 @@ def _flat(keyword: str, value: str | Call) -> str:
 
 
 def call(function: str, *positional: str | Call, **keywords: object) -> Call:
-    """A call with keywords that are None left out; other values are rendered."""
+    """A call whose keyword values are rendered; keywords whose value is None are left out."""
     named = [(k, render(v)) for k, v in keywords.items() if v is not None]
     return Call(function, (*(("", p) for p in positional), *named))
 
@@ -80,7 +82,10 @@ def names(values: Sequence[str]) -> Call:
 
 
 def render(value: object) -> str | Call:
-    """A literal, an enum member or a memory config."""
+    """A value as Python text: a literal, an enum member or a memory config.
+
+    Raises TypeError for a value of any other kind.
+    """
     if isinstance(value, Call | Text):
         return value
     if isinstance(value, str):
@@ -123,29 +128,32 @@ def core_ranges(value: CoreRangeSet) -> Call:
 
 
 def number(value: Record) -> int | float:
-    """A member of NumberType."""
+    """The number in a NumberType union: `{"FP": {"value": 0.5}}` gives 0.5."""
     ((_, record),) = value.items()
     found: int | float = record["value"]
     return found
 
 
 def whole(value: float) -> int | float:
-    """Sequences of integers are described by floats."""
+    """A float without a fractional part becomes an int: the wire describes ranges of integers by floats."""
     return int(value) if value == int(value) else value
 
 
 def pool_padding(value: Sequence[int]) -> list[int]:
-    """Four values are (top, left, bottom, right) on the wire, (top, bottom, left, right) in the package."""
+    """Reorders four values from (top, left, bottom, right), as on the wire, to (top, bottom, left, right), as in ttnn.
+
+    Two values, (height, width), are the same in both.
+    """
     return list(value) if len(value) == 2 else [value[0], value[2], value[1], value[3]]
 
 
 def pairs(value: Sequence[int]) -> Text:
-    """(low, high) per dimension, as tuples."""
+    """Groups a flat padding by dimension: `[1, 2, 0, 0]` becomes `[(1, 2), (0, 0)]`."""
     return Text([(low, high) for low, high in zip(value[::2], value[1::2], strict=True)])
 
 
 def reduce(value: str) -> str | None:
-    """How scattered elements combine; the default of the package is to overwrite."""
+    """ttnn's name for how scattered elements combine; None means that they overwrite, which is ttnn's default."""
     return {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply", "Invalid": None}[value]
 
 

@@ -1,4 +1,4 @@
-"""What runs in a Python that has the `ttnn` package, where tt_torch is not installed.
+"""The code that runs in a Python that has the `ttnn` package but not tt_torch.
 
-These files import that package, NumPy, the standard library and each other, the last by relative imports.
+These files import only that package, NumPy, the standard library and, by relative imports, each other.
 """

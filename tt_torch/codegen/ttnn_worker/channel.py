@@ -1,7 +1,7 @@
-"""Messages between two processes, arrays in them through memory that both map.
+"""Messages between two processes. Arrays in them pass through memory that both processes map.
 
-The worker's Python has no tt_torch: this file imports nothing of it. The memory has no name in the file system, so
-that it goes when both processes have gone, however they end.
+The worker's Python has no tt_torch, so this file imports nothing of it. The memory has no name in the file system.
+It is therefore freed when both processes have ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALIGNMENT = 64  # bytes, of each array
 
 
 class _Pickler(pickle.Pickler):
-    """Arrays by type, shape and memory alone: NumPy's own way names functions that differ between its versions."""
+    """Pickles arrays by type, shape and memory. NumPy's own way names functions that differ between its versions."""
 
     def reducer_override(self, value: object) -> Any:
         if type(value) is not np.ndarray:
@@ -38,7 +38,7 @@ class Arena:
         self._mapped: mmap.mmap | None = None
 
     def view(self, size: int) -> memoryview:
-        """The first `size` bytes; views of before stay valid."""
+        """The first `size` bytes. Earlier views stay valid."""
         if os.fstat(self.descriptor).st_size < size:
             os.ftruncate(self.descriptor, size)
         if self._mapped is None or len(self._mapped) < size:
@@ -47,9 +47,9 @@ class Arena:
 
 
 class Channel:
-    """One end. Each end writes into an arena of its own, so that an answer may hold arrays of the question.
+    """One end of the channel. Each end writes into its own arena, so an answer may contain arrays of the question.
 
-    The connection itself carries only sizes: too little to fill it when the other end no longer reads.
+    The connection itself carries only sizes, so it does not fill up when the other end no longer reads.
     """
 
     def __init__(self, connection: Connection, own: int, other: int) -> None:
@@ -67,7 +67,7 @@ class Channel:
         self.connection.send([len(source) for source in sources])
 
     def receive(self) -> Message:
-        """The next message. Its arrays show what the other end overwrites with the message after it."""
+        """The next message. The other end overwrites the memory of its arrays with the message after it."""
         sizes = self.connection.recv()
         places, end = _places(sizes)
         memory = self._other.view(end)
@@ -76,7 +76,7 @@ class Channel:
 
 
 def _places(sizes: list[int]) -> tuple[list[int], int]:
-    """Where buffers of these sizes lie one after the other, and the end of the last one."""
+    """The positions of buffers of these sizes that lie one after the other, and the end of the last one."""
     places, end = [], 0
     for size in sizes:
         places.append(end)

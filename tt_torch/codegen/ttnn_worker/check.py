@@ -1,4 +1,4 @@
-"""Running the statements of a program without dispatching them, each compared with what the binary says."""
+"""Runs the statements of a program without dispatching them, and compares each with the binary's description."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .refusal import refusal
 from .specification import Specification
 
 GRAPH = ttnn._ttnn.graph
-Prepared = dict[tuple[str, int], ttnn.Tensor]  # blocked results, by the name of their function and their position
+Prepared = dict[tuple[str, int], ttnn.Tensor]  # blocked results, by their function's name and their position in it
 
 
 def check_function(
     function: FunctionFacts, constants: dict[str, TensorFacts], prepared: Prepared, device: ttnn.MeshDevice
 ) -> Checked:
-    """Runs a function's statements without dispatching them: a verdict per statement, and the peak of memory.
+    """Runs a function's statements without dispatching them. Returns a verdict per statement and the peak of memory.
 
-    `prepared` takes the function's blocked results, for the functions that call it.
+    The function's blocked results are added to `prepared`, for the functions that call it.
     """
     GRAPH.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
     try:
@@ -38,9 +38,12 @@ def check_function(
 def _check_statement(
     statement: StatementFacts, scope: dict[str, Any], prepared: Prepared, device: ttnn.MeshDevice
 ) -> list[str]:
-    """What the library has against a statement; what is not as specified goes on as specified."""
+    """The library's refusal of a statement, or the differences of its results from the binary's description.
+
+    A result that differs is replaced by one as described, so that later statements are checked by themselves.
+    """
     wanted = [Specification(facts) for facts in statement["results"]]
-    if statement["callee"]:  # a function that is checked by itself
+    if statement["callee"]:  # the called function is checked on its own
         for i, spec in enumerate(wanted):
             known = prepared.get((statement["callee"], i))
             scope[spec.name] = spec.make(device) if known is None else known
@@ -60,7 +63,8 @@ def _check_statement(
 
 
 def peaks(trace: list[dict[str, Any]]) -> dict[str, int]:
-    """Bytes of live buffers at most, and of circular buffers and L1 tensors together in one core."""
+    """The largest number of bytes in live buffers of DRAM and of L1, and in circular buffers and tensors of one core's
+    L1."""
     live = {"DRAM": 0, "L1": 0}
     peak = dict(live)
     for node in trace:

@@ -1,4 +1,4 @@
-"""Running generated programs on a device of the `ttnn` package."""
+"""Runs generated programs on a device of the `ttnn` package."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from .messages import TensorFacts
 from .specification import Specification
 from .trace import Trace
 
-# Values that NumPy has no type for; float32 has them all.
+# NumPy has no such types. float32 holds all of their values.
 NARROW = (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.bfloat4_b)
 
 
 class LoadedProgram:
-    """The module that a generated program is, its constants on the host, and what each of its inputs is.
+    """The module of a generated program, its constants on the host, and the specifications of its inputs.
 
-    `ran_with` are the keys of the kept tensors that its last call by the host had, and None for each other input.
+    `ran_with` describes the last call that the host made: the key of each input that was a kept tensor, and None for
+    each other input.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class LoadedProgram:
         self.ran_with: tuple[int | None, ...] | None = None
 
     def __call__(self, tensors: list[ttnn.Tensor], device: ttnn.MeshDevice) -> list[ttnn.Tensor]:
-        """`tensors` are the binary's inputs in order; those that stay on the host are the program's weights."""
+        """Runs the program. `tensors` are the binary's inputs in order; those on the host are the program's weights."""
         pairs = list(zip(self.inputs, tensors, strict=True))
         inputs = [tensor for spec, tensor in pairs if spec.memory_config is not None]
         weights = {spec.name: tensor for spec, tensor in pairs if spec.memory_config is None}
@@ -45,10 +46,11 @@ class LoadedProgram:
 
 
 class Execution:
-    """An open device with the programs that were loaded for it and the tensors that stay between calls.
+    """An open device with the programs that were loaded for it and the tensors that are kept between calls.
 
-    With `enable_trace` a program's second call with the same kept tensors records it, and later ones replay that.
-    A trace writes wherever it did when it was recorded: none outlives a change of what stays on the device.
+    With `enable_trace`, the second call of a program with the same kept tensors records it, and later calls replay the
+    trace. A trace writes to the addresses of the time when it was recorded. So all traces are released whenever a
+    tensor that stays on the device is added or dropped.
     """
 
     def __init__(self, device: ttnn.MeshDevice, enable_trace: bool = False, queues: int = 1) -> None:
@@ -77,12 +79,12 @@ class Execution:
             self.kept.pop(key, None)
 
     def run(self, key: int, arguments: list[int | np.ndarray]) -> list[np.ndarray]:
-        """Outputs of a program for arrays and, by their keys, kept tensors."""
+        """The outputs of a program. Each argument is an array or the key of a kept tensor."""
         program = self.programs[key]
         kept = tuple(a if isinstance(a, int) else None for a in arguments)
         weights = (k for spec, k in zip(program.inputs, kept, strict=True) if spec.memory_config is None)
         if program.ran_with != kept:
-            self._release_traces()  # kernels and what depends on weights come to stay
+            self._release_traces()  # this call may allocate kernels and values of weights that stay on the device
             outputs = self._call(program, arguments)
             program.ran_with = kept
         elif self.enable_trace and program.traceable and None not in weights:
@@ -103,8 +105,8 @@ class Execution:
         if not isinstance(argument, int):
             return spec.place(argument, self.device)
         kept = self.kept[argument]
-        # Programs deallocate inputs that they are done with, which spares memory that another tensor shares. Weights
-        # on the host they know again by the object.
+        # Programs deallocate their inputs; memory that another tensor object shares is not freed then. Weights on the
+        # host must be the same objects in each call, because `cached` compares them by identity.
         return kept if spec.memory_config is None else ttnn.Tensor(kept)
 
     def _release_traces(self) -> None:
@@ -122,7 +124,7 @@ class Execution:
         return tensor.to_numpy()
 
     def statistics(self) -> dict[str, int]:
-        """Numbers of programs, traces and tensors here, and of kernels' programs that the library has cached."""
+        """Counts of programs, of traces, of kept tensors, and of kernel programs that the library has cached."""
         traces = sum(program.trace is not None for program in self.programs.values())
         cached = self.device.num_program_cache_entries()
         return {"programs": len(self.programs), "traces": traces, "kept": len(self.kept), "cached": cached}

@@ -1,4 +1,4 @@
-"""What passes between the two processes, as types. Arrays travel as they are, all else as plain values."""
+"""Types of the messages between the two processes. They contain arrays and plain Python values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StatementFacts(TypedDict):
     code: str
     results: list[TensorFacts]
     callee: str  # the cached function that it calls, or ""
-    blocked: bool  # its results are padded as the library wants
+    blocked: bool  # the library chooses the padding of its results
 
 
 class FunctionFacts(TypedDict):
@@ -36,7 +36,7 @@ class FunctionFacts(TypedDict):
 
 
 class Checked(TypedDict):
-    """What the library has against each statement of a function, and its peaks of memory in bytes."""
+    """The library's objections to each statement of a function, and the function's peaks of memory in bytes."""
 
     verdicts: list[list[str]]
     peak: dict[str, int]

@@ -1,4 +1,4 @@
-"""What the `ttnn` package has to say, in few lines."""
+"""Shortens the error messages of the `ttnn` package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import traceback
 
 
 def refusal(error: BaseException) -> str:
-    """The words of the library's check, without places in its sources and without the backtrace."""
+    """The message of the library's check, at most 600 characters, without its source locations and backtrace."""
     text = str(error)
     if "info:\n" in text:
         text = text.partition("info:\n")[2]
@@ -17,7 +17,10 @@ def refusal(error: BaseException) -> str:
 
 
 def explanation(error: Exception) -> str:
-    """For the user: a refusal and the line of the generated program, or, for errors of ours, the whole traceback."""
+    """The text of an error for the user: the library's refusal with the lines of the generated program.
+
+    For an error in our own code it is the whole traceback.
+    """
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith("<program")]
     if lines or isinstance(error, RuntimeError):
         return "".join([refusal(error), *(f"\n  in {frame.name}: {frame.line}" for frame in lines)])

@@ -1,4 +1,4 @@
-"""A worker: answers the questions of client.py, `(command, arguments)`, by `("ok", result)` or `("error", text)`."""
+"""The worker. It answers each `(command, arguments)` of client.py by `("ok", result)` or `("error", text)`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .specification import NAMES
 
 
 class Worker:
-    """The commands are methods, and those of an open device, Execution's: of the `part` of the mesh that they name."""
+    """Executes commands. Each is a method of this class, or else one of the Execution of the mesh's `part`."""
 
     def __init__(self) -> None:
         self._parts: dict[int, Execution] = {}  # 0 is the whole mesh
@@ -40,7 +40,7 @@ class Worker:
         num_command_queues: int = 1,
         **options: int | list[int],
     ) -> str:
-        """The device's architecture. The options left are those of ttnn.open_mesh_device."""
+        """Opens a mesh and returns its architecture. Further options are passed to ttnn.open_mesh_device."""
         device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), num_command_queues=num_command_queues, **options)
         if not program_cache:
             device.disable_and_clear_program_cache()
@@ -56,7 +56,7 @@ class Worker:
         self._parts.pop(part).close()
 
     def close(self) -> None:
-        for part in sorted(self._parts, reverse=True):  # parts of parts have higher numbers
+        for part in sorted(self._parts, reverse=True):  # a part of a part has a higher number and is closed first
             self.close_part(part)
 
     def check(self, functions: list[FunctionFacts], constants: dict[str, TensorFacts]) -> list[Checked]:
@@ -64,7 +64,10 @@ class Worker:
         return [check_function(f, constants, prepared, self._parts[0].device) for f in functions]
 
     def pack(self, values: bytes, dtype: str) -> tuple[bytes, bytes]:
-        """A tile of float32 in another data type as the library packs it on the host, and its float32 values."""
+        """Packs a tile of float32 into another data type with the library, on the host.
+
+        Returns the packed bytes, and the bytes of the float32 values that the library reads from them.
+        """
         tile = np.frombuffer(values, np.float32).reshape(ttnn.TILE_SIZE, ttnn.TILE_SIZE).copy()  # writable
         tensor = ttnn.Tensor(tile, eval(dtype, NAMES), layout=ttnn.TILE_LAYOUT)
         shard = tensor.host_buffer().get_shard(ttnn.MeshCoordinate(0, 0))
@@ -75,15 +78,15 @@ class Worker:
 
 
 def serve(socket: int, own: int, other: int) -> None:
-    """Answers until the other end of the socket is closed; then removes the current folder.
+    """Answers commands until the other end of the socket is closed, then removes the current folder.
 
-    `own` and `other` are descriptors of memory.
+    `own` and `other` are file descriptors of the memory in which this end and the other end write.
     """
     channel, worker = Channel(Connection(socket), own, other), Worker()
     while True:
         try:
             command, argument = channel.receive()
-        except EOFError:  # the parent has gone, and perhaps could not clear up
+        except EOFError:  # the parent has ended, perhaps without removing the folder
             worker.close()
             return shutil.rmtree(os.getcwd(), ignore_errors=True)  # client.py made it for this process
         try:

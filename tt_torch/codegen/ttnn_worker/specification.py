@@ -1,4 +1,4 @@
-"""A tensor as the binary describes it, in the terms of the `ttnn` package."""
+"""The binary's description of a tensor, in terms of the `ttnn` package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = {"ttnn": ttnn, "np": np}
 
 
 class Specification:
-    """What the binary says about a tensor, as objects of the package."""
+    """The binary's description of a tensor, as objects of the package."""
 
     def __init__(self, facts: TensorFacts) -> None:
         self.name, self.shape = facts["name"], list(facts["shape"])
@@ -22,25 +22,28 @@ class Specification:
         self.memory_config: ttnn.MemoryConfig | None = eval(facts["memory_config"], NAMES)
 
     def make(self, device: ttnn.MeshDevice) -> ttnn.Tensor:
-        """A tensor as specified, without values."""
+        """A tensor as specified, with undefined values on the device and zeros on the host."""
         if self.memory_config is not None:
             return ttnn.empty(self.shape, self.dtype, self.layout, device, self.memory_config)
         return self.place(np.zeros(self.shape, np.float32), device)
 
     def place(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
-        """A tensor as specified, of these values."""
+        """A tensor as specified, with these values."""
         tensor = self.on_host(array)
         if self.memory_config is None:
             return tensor
         return ttnn.to_device(tensor, device, memory_config=self.memory_config)
 
     def on_host(self, array: np.ndarray) -> ttnn.Tensor:
-        """These values in type and layout as specified. bfloat16 comes as float32: the package takes no such arrays."""
+        """These values on the host, in the specified data type and layout.
+
+        Values of bfloat16 come as float32, because the package takes no bfloat16 arrays.
+        """
         tensor = ttnn.Tensor(array, self.dtype)
         return tensor if self.layout == ttnn.ROW_MAJOR_LAYOUT else ttnn.to_layout(tensor, self.layout)
 
     def differences(self, tensor: ttnn.Tensor, blocked: bool = False) -> list[str]:
-        """What is not as specified. The padding of tensors that are blocked for one op is the library's."""
+        """Lists what is not as specified. The padding of `blocked` tensors is not compared: the library chooses it."""
         on_device = ttnn.is_tensor_storage_on_device(tensor)
         found = {
             "shape": list(tensor.shape),

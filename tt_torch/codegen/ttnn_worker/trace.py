@@ -1,4 +1,4 @@
-"""A program that the device has recorded: later calls only fill its inputs and replay it."""
+"""Records a program on the device. Later calls only fill its inputs and replay it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ Run = Callable[[list[ttnn.Tensor]], list[ttnn.Tensor]]  # a program, from all of
 
 
 class Trace:
-    """What `run(tensors)` tells `device`, recorded; it must have run before, so that its kernels are there.
+    """A recording of the commands that `run(tensors)` sends to `device`.
 
-    `arguments` are, in the order of `inputs`, tensors that stay as they are, and None for those that each call
-    brings. Inputs and results have their places on the device until `release`. With more than one of `queues`,
-    inputs are written by the second one: after the replay that may still read what they replace, before the next.
+    `run` must have run before, so that its kernels are loaded. `arguments` has, in the order of `inputs`, each tensor
+    that is the same in all calls, and None for each input that every call brings. Inputs and results keep their places
+    on the device until `release`. If `queues` is more than one, the second queue writes the inputs: after the previous
+    replay, which may still read the old inputs, and before the next one.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Trace:
     ) -> None:
         self._device, self._writes = device, WRITES if queues > 1 else PROGRAMS
         self._inputs = {i: (inputs[i], inputs[i].make(device)) for i, kept in enumerate(arguments) if kept is None}
-        # Programs deallocate their inputs, which spares memory that another tensor shares.
+        # Programs deallocate their inputs; memory that another tensor object shares is not freed then.
         tensors = [ttnn.Tensor(self._inputs[i][1]) if kept is None else kept for i, kept in enumerate(arguments)]
         self._number, self._outputs = self._record(run, tensors)
         self._replayed = self._event(PROGRAMS)
@@ -49,7 +50,7 @@ class Trace:
         return number, outputs
 
     def replay(self, arrays: Sequence[np.ndarray]) -> list[ttnn.Tensor]:
-        """The results, on the device, for the inputs that a call brings; valid until the next replay."""
+        """Replays the program for the inputs of a call. Its results are on the device, valid until the next replay."""
         self._wait(self._writes, self._replayed)
         for (spec, tensor), array in zip(self._inputs.values(), arrays, strict=True):
             ttnn.copy_host_to_device_tensor(spec.on_host(array), tensor, cq_id=self._writes)
@@ -59,7 +60,7 @@ class Trace:
         return self._outputs
 
     def _event(self, queue: ttnn.QueueId) -> ttnn.MeshEvent | None:
-        """What comes after all that `queue` has been told; one queue keeps its order without."""
+        """An event after all commands that `queue` has got so far; None if all commands go through one queue."""
         return None if self._writes is PROGRAMS else ttnn.record_event(self._device, queue)
 
     def _wait(self, queue: ttnn.QueueId, event: ttnn.MeshEvent | None) -> None:
