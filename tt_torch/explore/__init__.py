@@ -1,1 +1,1 @@
-"""Programs in Model Explorer: `graphs` reads them, `main` is the adapter, by the name that the explorer asks for."""
+"""Shows programs in Model Explorer. `graphs` reads them; `main` is the adapter, a name that the explorer prescribes."""

@@ -1,4 +1,4 @@
-"""`tt-torch explore`: a file in Model Explorer, with times and PCCs on its nodes."""
+"""`tt-torch explore` shows a file in Model Explorer, with times and PCCs on its nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 PACKAGE = "ai-edge-model-explorer==0.1.34"
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
-TT_ADAPTER = "tt_torch"  # its id in tt_torch/explore/main.py
+TT_ADAPTER = "tt_torch"  # the id of the adapter in tt_torch/explore/main.py
 Table = Path | None
-_HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")  # colours of the least and of the most
+# colours of the lowest and of the highest value
+_HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")
 
 
 def explore(
     file: File,
     profile: Annotated[Table, typer.Option(exists=True, help="device_ops_perf_trace.csv of tt-torch profile")] = None,
     comparison: Annotated[Table, typer.Option(exists=True, help="*_intermediates.csv of tt-torch verify")] = None,
-    port: Annotated[int, typer.Option(help="of the server on this machine")] = 8080,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="only serve, open no browser")] = False,
+    port: Annotated[int, typer.Option(help="the port of the server on this machine")] = 8080,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="start the server without a browser")] = False,
 ) -> None:
-    """Opens a program in Google's Model Explorer, with layouts, memory and costs, and times and PCCs if given."""
+    """Opens a program in Google's Model Explorer. Nodes show layouts, memory and costs, and times and PCCs if given."""
     if importlib.util.find_spec("model_explorer") is None:
         print(f"error: Model Explorer is not installed; run: pip install {PACKAGE}", file=sys.stderr)
         raise typer.Exit(1)
@@ -55,7 +56,7 @@ def explore(
 
 
 def _node_data(graphs: list[Graph], measure: str) -> ModelNodeData:
-    """One measure of all graphs as Model Explorer takes it; numbers colour their nodes, the worst ones most."""
+    """One measure of all graphs in the form of Model Explorer. Numbers colour their nodes: the worse, the stronger."""
     from model_explorer import node_data_builder as builder
 
     colours = _LOW_IS_BAD if measure == "PCC" else _HIGH_IS_BAD

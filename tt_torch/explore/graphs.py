@@ -1,4 +1,4 @@
-"""Binaries and MLIR modules as graphs of plain values, with what is known of each op: placement, cost, time, PCC."""
+"""Reads binaries and MLIR modules as graphs of plain values, with the placement, cost, time and PCC of each op."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tt_torch.wire.messages import Program
 if TYPE_CHECKING:
     from torch_mlir import ir
 
-Row = dict[str, str]  # of a CSV, by the names of its columns
+Row = dict[str, str]  # a row of a CSV, by column names
 Op = tuple[str, str]  # the name of an op, and its FX node or its location
-Tensor = dict[str, str]  # what is shown of one
+Tensor = dict[str, str]  # the shown properties of a tensor
 Source = tuple[str, int]  # a node's id, and the number of one of its outputs
 
 
@@ -40,10 +40,10 @@ class Node:
 
 @dataclass
 class Graph:
-    """A program; `data` has a number or a word by measure and node id."""
+    """A program or function. `data[measure][node id]` is a number or a word."""
 
     name: str
-    of_device: bool  # its ops are those that the device runs, of a binary; else those of a module
+    of_device: bool  # True for a binary, whose ops run on the device; False for a function of a module
     nodes: list[Node] = field(default_factory=list)
     data: dict[str, dict[str, float | str]] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ def node_of(location: str) -> str:
 
 
 def _op(identity: str, op: facts.Op, made: dict[int, Source]) -> Node:
-    """The node of an op, whose results are entered into `made`: node and number of output by tensor."""
+    """Makes the node of an op. `made` maps a tensor's id to its source; the op's results are added to it."""
     node = Node(identity, op.name, node_of(op.location))
     node.attributes = {k: json.dumps(v) for k, v in op.attributes.items()} | {"location": op.location}
     node.sources = [made[tensor.id] for tensor in op.operands]
@@ -96,12 +96,12 @@ def _op(identity: str, op: facts.Op, made: dict[int, Source]) -> Node:
 
 
 def _places(node: Node) -> str:
-    """Where and how an op's results lie."""
+    """The data type, layout and place of an op's results."""
     return "; ".join(f"{out['dtype']} {out['layout']}, {out['memory']}" for out in node.outputs)
 
 
 def _measures(op: PlannedOp) -> dict[str, float | str]:
-    """What the program says of an op before it runs; memory is what is allocated after it."""
+    """The measures of an op that are known without running it. DRAM and L1 are the bytes allocated after the op."""
     return {
         "model [ns]": op.cost.seconds * 1e9,
         "flops": op.cost.flops,
@@ -156,7 +156,7 @@ def _function(function: ir.Operation) -> Graph:
 
 
 def _value(value: ir.Value) -> Tensor:
-    """What the type of a value says; types of TTNN have layouts."""
+    """The properties of a value that its type has. Only types of TTNN have a layout."""
     from tt_torch.mlir.ttnn.layout import layout_of
 
     if not str(getattr(value.type, "encoding", "")).startswith("#ttnn.layout"):
@@ -166,7 +166,7 @@ def _value(value: ir.Value) -> Tensor:
 
 
 def add_profile(graphs: Iterable[Graph], path: Path) -> None:
-    """Host times of the last call, from the CSV of `tt-torch profile`."""
+    """Adds the host times of the last call, from the CSV of `tt-torch profile`."""
     rows: dict[str, list[tuple[int, Row]]] = {}
     for row in _rows(path):
         where = json.loads(row["PROGRAM_METADATA"])
@@ -182,7 +182,7 @@ def add_profile(graphs: Iterable[Graph], path: Path) -> None:
 
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
-    """PCCs from the CSV of `tt-torch verify`."""
+    """Adds PCCs from the CSV of `tt-torch verify`."""
     for graph in graphs:
         pairs = _matched(graph, list(_rows(path)), lambda row: (row["op"], row["node"]), lambda row: row["node"])
         graph.data["PCC"] = {node.id: float(row["pcc"]) for node, row in pairs if row["pcc"]}
@@ -196,8 +196,10 @@ def _rows(path: Path) -> Iterator[Row]:
 def _matched(
     graph: Graph, rows: list[Row], op: Callable[[Row], Op], name: Callable[[Row], str]
 ) -> Iterator[tuple[Node, Row]]:
-    """Ops and the rows that tell of them; `op` and `name` read a row's op and its FX node. In a module, whose ops are
-    not the device's, all rows of an FX node go to the last op that came from it."""
+    """Pairs of an op's node and a row about it; `op` and `name` read a row's op and its FX node.
+
+    The ops of a module are not those of the device. There, all rows of an FX node go to the last op that came from it.
+    """
     if graph.of_device:
         yield from _in_order(graph, rows, op)
         return
@@ -206,7 +208,7 @@ def _matched(
 
 
 def _in_order(graph: Graph, rows: list[Row], key: Callable[[Row], Op]) -> Iterator[tuple[Node, Row]]:
-    """Both ops and rows are in the order of the program."""
+    """Pairs nodes with rows. Both are in the order of the program; nodes and rows without a partner are skipped."""
     remaining = list(rows)
     for node in graph.nodes:
         names = {(node.label, node.namespace), (node.label, node.attributes.get("location", ""))}

@@ -21,7 +21,7 @@ class TTAdapter(Adapter):
     )
 
     def convert(self, model_path: str, settings: dict[str, object]) -> ModelExplorerGraphs:
-        """The graphs of a file; `settings` are the explorer's, none of which matters here."""
+        """The graphs of a file. `settings` are the explorer's own and are not used."""
         return {"graphs": [_graph(graph) for graph in read_graphs(Path(model_path))]}
 
 

@@ -1,5 +1,5 @@
-"""Profiling: what each device op takes on the host, and what the cost model says that a chip would take.
+"""Profiling: how long each device op takes on the host, and how long a chip would take by the cost model.
 
-`cost_model` knows the chips, `recorder` watches executors, `tables`, `page` write what was seen, and
-`tt-torch profile` puts it together.
+`cost_model` describes the chips, `recorder` watches executors, and `tables` and `page` write the results.
+`tt-torch profile` (cli.py) combines them.
 """

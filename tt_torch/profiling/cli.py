@@ -1,4 +1,4 @@
-"""`tt-torch profile`: a command with every compiled graph of it recorded."""
+"""`tt-torch profile` runs a command and records every compiled graph of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def profile(
     command: Annotated[list[str], typer.Argument(help="what to run, with its own options")],
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
 ) -> None:
-    """Runs a command and writes, for all graphs that it runs on the device, a CSV, a trace and an HTML page."""
+    """Runs a command and writes a CSV, a trace and an HTML page about all graphs that it runs on the device."""
     from tt_torch.profiling.page import PAGE_NAME
 
     page = output / PAGE_NAME
@@ -30,7 +30,7 @@ def profile(
     if done.returncode:
         raise typer.Exit(done.returncode if done.returncode > 0 else 128 - done.returncode)
     if not page.exists():
-        print("nothing was recorded: the command ran no graph on the device")
+        print("nothing was recorded, because the command ran no graph on the device; does it use tt_torch.backend?")
         raise typer.Exit(1)
     for file in sorted(output.iterdir()):
         print(file)

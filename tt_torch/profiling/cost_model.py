@@ -1,7 +1,7 @@
-"""A roofline of the chips: an op takes as long as the slowest of its arithmetic, its DRAM traffic and its L1 traffic.
+"""A roofline model of the chips: an op takes as long as the slowest of its arithmetic, DRAM traffic and L1 traffic.
 
-It knows nothing of kernels, of the network between cores, of what overlaps, or of launching. docs/profiling.md says
-where the figures are from.
+The model ignores kernels, the network between cores, overlap of ops, and the time to launch an op. docs/profiling.md
+names the sources of the figures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tt_torch.wire.messages import Program
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
-_PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # of the matrix unit over the operands' bits
+_PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class OpCost:
-    """Flops and vector cycles of an op, the bytes that it moves, and the seconds that each would take alone."""
+    """The cost of an op: flops of the matrix unit, bytes moved, and the seconds that each part would take alone."""
 
     fidelity: str
     flops: int
@@ -57,7 +57,8 @@ class OpCost:
 
 @dataclass(frozen=True)
 class PlannedOp:
-    """An op as the binary has it: what does not change from call to call. Memory is that after the op, in bytes."""
+    """An op of a binary with everything that is the same in each call. `dram` and `l1` are the bytes that are
+    allocated after the op."""
 
     op: Op
     cost: OpCost
@@ -74,14 +75,14 @@ class PlannedOp:
 
 
 def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
-    """The device ops of a program in order, with the memory that is allocated after each."""
+    """The device ops of a program in order, with their costs. `arch` is a key of CHIPS."""
     for op, held in allocations(program):
         if op.on_device:
             yield PlannedOp(op, cost_of(op, CHIPS[arch]), held["DRAM"], held["L1"])
 
 
 def cost_of(op: Op, chip: Chip) -> OpCost:
-    """The cost of one op of a binary on a chip, all of whose cores take part."""
+    """The cost of one op of a binary on a chip. All cores are assumed to share the work."""
     read, written = bytes_by_place(op.operands), bytes_by_place(op.results)
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
@@ -95,7 +96,10 @@ def cost_of(op: Op, chip: Chip) -> OpCost:
 
 
 def matrix_flops(op: Op) -> int:
-    """Multiplications and additions of the ops that the matrix unit does; 0 for all others."""
+    """The number of multiplications and additions of an op of the matrix unit; 0 for other ops.
+
+    Example: a product of 32x64 and 64x16 has 2 * 32 * 16 * 64 = 65,536 flops.
+    """
     record = op.record
     if op.name in ("MatmulOp", "LinearOp"):
         shape = op.tensor("a").shape
@@ -110,7 +114,8 @@ def matrix_flops(op: Op) -> int:
 
 
 def _fidelity(op: Op) -> str:
-    """What the file asks for, else all bits: two passes for the 8 of block floats, four for more."""
+    """The math fidelity that the binary asks for. Otherwise the one that uses all bits of the operands: HiFi2 for block
+    floats (8 bits), HiFi4 for wider types."""
     asked = str((op.record.get("compute_config") or {}).get("math_fidelity"))
     if asked in _PASSES:
         return asked
@@ -118,7 +123,8 @@ def _fidelity(op: Op) -> str:
 
 
 def _vector_cycles(op: Op) -> int:
-    """Lane cycles: none for moving data, one per element for what is simple, twenty for what has exponentials."""
+    """Cycles of one vector lane: 0 for data movement, 1 per element for simple ops, 20 per element for
+    transcendental functions."""
     if op.name in DATA_MOVEMENT:
         return 0
     per_element = _TRANSCENDENTAL if _is_transcendental(op.name, str(op.record.get("type", ""))) else 1

@@ -1,4 +1,7 @@
-"""One HTML page of what was recorded: totals, memory over time, the roofline, the slowest ops. It needs no network."""
+"""Writes one HTML page with the totals, the memory over time, the roofline and the slowest ops.
+
+The page needs no network.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,14 @@ def _totals(session: Session, runs: Sequence[OpRun]) -> str:
     device = sum(run.op.cost.seconds for run in runs) * 1e3
     moved = sum(run.op.cost.bytes for run in runs)
     return (
-        f"<p>The last call of each program: {len(runs)} ops on {escape(session.arch)}, {host:.3f} ms measured on the "
-        f"host, {device:.4f} ms by the roofline model, {moved:,} bytes moved. Each op ran by itself.</p>"
+        f"<p>The last call of each program ran {len(runs)} ops on {escape(session.arch)}. They took {host:.3f} ms, "
+        f"measured on the host, and would take {device:.4f} ms by the roofline model. They moved {moved:,} bytes. "
+        "While ops are recorded, each runs on its own, not fused with others.</p>"
     )
 
 
 def memory_plot(runs: Sequence[OpRun]) -> str:
-    """DRAM and L1 that are allocated after each op, each relative to its own largest value."""
+    """A plot of the DRAM and the L1 that are allocated after each op, each relative to its own largest value."""
     marks = []
     for name, color, values in (
         ("DRAM", "#1f77b4", [run.op.dram for run in runs]),
@@ -71,7 +75,10 @@ def memory_plot(runs: Sequence[OpRun]) -> str:
 
 
 def roofline(session: Session, runs: Sequence[OpRun]) -> str:
-    """Flops per second over flops per byte of DRAM, both logarithmic: the chip's roof, and ops as the host ran them."""
+    """A plot of flops per second over flops per byte moved, both logarithmic.
+
+    It shows the chip's roofs and, for each op, its rate by the model and its rate as measured on the host.
+    """
     chip = CHIPS[session.arch]
     peak = MATRIX_FLOPS * chip.cores * chip.clock
     ops = [run for run in runs if run.op.cost.flops and run.op.cost.bytes]

@@ -1,4 +1,4 @@
-"""Watches executors: when each op of each call ended, what it costs, and what memory it left allocated."""
+"""Watches executors. Records when each op of each call began and ended, its cost, and the memory allocated after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _session: Session | None = None
 
 
 def session(folder: str, arch: str) -> Session:
-    """The recording of this process, into the folder that was asked for first."""
+    """The recording of this process. Its folder is the one of the first call."""
     global _session
     if _session is None:
         _session = Session(Path(folder), {"wormhole_b0": "Wormhole_b0", "blackhole": "Blackhole"}[arch])
@@ -34,7 +34,7 @@ def session(folder: str, arch: str) -> Session:
 
 
 def _write(session: Session) -> None:
-    """Writes the files when the process ends."""
+    """Writes the files. This runs when the process ends."""
     from tt_torch.profiling.page import write_page
     from tt_torch.profiling.tables import write_csv, write_trace
 
@@ -45,7 +45,7 @@ def _write(session: Session) -> None:
 
 
 def observe(observer: Observer, config: CompilerConfig) -> Observer:
-    """The entry point: each call of each executor is recorded."""
+    """The entry point `profiling` of the group `tt_torch.observers`: makes executors whose calls are recorded."""
     recording = session(config.profile, config.arch)
 
     def make(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
@@ -55,7 +55,7 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
 
 class ProfiledExecutor(Executor):
-    """An executor that records each of its calls, and shows each op to torch.profiler too."""
+    """An executor that records each of its calls, and shows each call to torch.profiler as well."""
 
     def __init__(self, compiled: CompiledGraph, device: Device, session: Session) -> None:
         super().__init__(compiled, device)
@@ -67,7 +67,7 @@ class ProfiledExecutor(Executor):
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         watcher = _Watcher(self)
-        self.watched._impl.set_callback(watcher)  # the plain one: outputs are not copied
+        self.watched._impl.set_callback(watcher)  # Executable.set_callback would copy the outputs
         try:
             with record_function(f"tt_torch graph {self.graph}"):
                 return super().__call__(inputs)
@@ -77,7 +77,7 @@ class ProfiledExecutor(Executor):
 
 
 class _Watcher:
-    """The callback of one call: an op lasts from the end of the callback before it to the begin of its own."""
+    """The callback of one call. An op's time runs from the end of the previous callback to the start of its own."""
 
     def __init__(self, executor: ProfiledExecutor) -> None:
         self.executor = executor

@@ -1,4 +1,4 @@
-"""What a process has recorded of the graphs that it ran."""
+"""The data that a process records about the graphs that it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tt_torch.profiling.cost_model import PlannedOp
 
 @dataclass(frozen=True)
 class OpRun:
-    """One op in one call; times are those of `time.perf_counter_ns`."""
+    """One op in one call. `begin` and `end` are values of `time.perf_counter_ns`."""
 
     program: str
     const_eval: bool
@@ -23,7 +23,7 @@ class OpRun:
 
 @dataclass
 class Session:
-    """All runs of a process, and the folder in which its files will be."""
+    """All op runs of a process, and the folder to which its files will be written."""
 
     folder: Path
     arch: str

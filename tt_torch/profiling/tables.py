@@ -1,4 +1,4 @@
-"""What was recorded, as CSV with the columns of tt-metal's profiler, and as a trace for Perfetto or chrome://tracing."""
+"""Writes a recording as a CSV with the columns of tt-metal's profiler and as a trace for Perfetto or Chrome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tt_torch.wire.facts import Tensor
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
 
-# Measured on cards, by Tracy; the emulated device has nothing to put there.
+# Tracy measures these on cards. They stay empty for the emulated device.
 _ON_CARDS = """DEVICE FW START CYCLE|DEVICE FW END CYCLE|OP TO OP LATENCY [ns]|OP TO OP LATENCY BR/NRISC START [ns]
 DEVICE FW DURATION [ns]|DEVICE KERNEL DURATION [ns]|DEVICE KERNEL DURATION DM START [ns]
 DEVICE KERNEL DURATION PER CORE MIN [ns]|DEVICE KERNEL DURATION PER CORE MAX [ns]
@@ -27,7 +27,7 @@ DEVICE TRISC2 KERNEL DURATION [ns]|DEVICE ERISC KERNEL DURATION [ns]|DEVICE COMP
 DEVICE COMPUTE CB RESERVE BACK [ns]|DISPATCH TOTAL CQ CMD OP TIME [ns]|DISPATCH GO SEND WAIT TIME [ns]"""
 _HEAD = """OP CODE|OP TYPE|GLOBAL CALL COUNT|DEVICE ID|ATTRIBUTES|MATH FIDELITY|CORE COUNT|PARALLELIZATION STRATEGY
 HOST START TS|HOST END TS|HOST DURATION [ns]"""
-Event = dict[str, Any]  # of a trace, as chrome://tracing has them
+Event = dict[str, Any]  # an event of a trace, in the format of chrome://tracing
 _TAIL = """PM IDEAL [ns]|PM COMPUTE [ns]|PM BANDWIDTH [ns]|PM REQ I BW|PM REQ O BW|PM FPU UTIL (%)|NOC UTIL (%)
 DRAM BW UTIL (%)|NPE CONG IMPACT (%)|LOC|CONST_EVAL_OP|PROGRAM_METADATA"""
 
@@ -37,7 +37,7 @@ def _names(text: str) -> list[str]:
 
 
 def write_csv(session: Session) -> Path:
-    """One row per op and call."""
+    """Writes the CSV, with one row per op and call; returns its path."""
     rows = [_row(i, run, session) for i, run in enumerate(session.runs)]
     used = {name for row in rows for name in row}
     tensors = [f"{way}_{n}_{part}" for way in ("INPUT", "OUTPUT") for n in range(64) for part in _PARTS]
@@ -87,7 +87,11 @@ _PARTS = ("W", "Z", "Y", "X", "LAYOUT", "DATATYPE", "MEMORY")
 
 
 def _tensors(way: str, tensors: Iterable[Tensor]) -> dict[str, int | str]:
-    """W, Z, Y and X are the last four extents, padded with ones; more than four are multiplied into W."""
+    """The columns of an op's operands or results.
+
+    W, Z, Y and X are the last four extents, padded with ones at the front. Further extents are multiplied into W:
+    the shape (2, 3, 4, 5, 6) has W=6, Z=4, Y=5, X=6.
+    """
     return {
         f"{way}_{n}_{part}": value
         for n, tensor in enumerate(tensors)
@@ -105,7 +109,10 @@ def _tensor(tensor: Tensor) -> list[int | str]:
 
 
 def write_trace(session: Session) -> Path:
-    """Host times as measured on one track; on another the model's device times, one op after the other."""
+    """Writes the trace and returns its path.
+
+    One track shows the measured host times, another the device times of the model, one op after the other.
+    """
     write(session.folder / TRACE_NAME, json.dumps({"traceEvents": list(_events(session))}).encode())
     return session.folder / TRACE_NAME
 

@@ -1,1 +1,1 @@
-"""Stage 6: `.ttnn` binaries, to and from plain Python. Imports neither torch nor torch_mlir."""
+"""Stage 6: converts `.ttnn` binaries to and from plain Python values. It imports neither torch nor torch_mlir."""

@@ -1,7 +1,7 @@
-"""A message in the JSON form that FlatBuffers' own tools write, and so tt-mlir's (`ttrt read`).
+"""Converts a message to the JSON form that FlatBuffers' own tools write, and therefore tt-mlir's `ttrt read`.
 
-It differs from a message in three points: a union's member is named in a field of its own (`type_type` beside
-`type`, "NONE" without a value), an optional scalar that the file lacks is null, and bytes are lists of numbers.
+It differs from a message in three points. A union has a second field that names its member: `type_type` beside `type`,
+with "NONE" if there is no value. An optional scalar that the file lacks is null. Bytes are lists of numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Form = Callable[[bytes], Json]
 
 
 def as_json(message: File, form: Form = list) -> dict[str, Json]:
-    """A whole file's message (`decode`) as `json.dumps` takes it; `form` gives what bytes become."""
+    """Converts the message of a whole file (`decode`) to values for `json.dumps`. `form` converts bytes."""
     schema = load(message["schema_hash"])
     return _table(schema, schema.root, message, form)
 

@@ -1,4 +1,4 @@
-"""bfloat16, for which NumPy has no type: the upper half of a float32."""
+"""Converts bfloat16, which is the upper half of a float32. NumPy has no such type, so its bits are uint16."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def halves(values: np.ndarray) -> np.ndarray:
-    """The bits of values as uint16, the lower half of each float32 cut off: exact for what was bfloat16 before."""
+    """The upper halves of float32 values as uint16. This is exact for values that bfloat16 can represent."""
     return (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def floats(bits: np.ndarray) -> np.ndarray:
-    """The values of bits, as float32."""
+    """The float32 values of bfloat16 bits (uint16)."""
     return (bits.astype(np.uint32) << 16).view(np.float32)

@@ -1,4 +1,4 @@
-"""What every message starts with: the header, and the descriptor of the machine."""
+"""Makes the parts with which every message starts: the header, and the descriptor of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tt_torch.wire.schema import DEFAULT, load
 
 
 def header(schema: str = DEFAULT) -> Record:
-    """The root fields that say which compiler version and schema a binary is of."""
+    """The root fields that name the compiler version and the schema of a binary."""
     table = load(schema)
     version = dict(zip(("major", "minor", "patch"), table.version, strict=True))
     return {"version": version, "schema_hash": table.hash, "ttmlir_git_hash": table.git_hash}
@@ -21,10 +21,11 @@ def header(schema: str = DEFAULT) -> Record:
 
 @cache
 def system_desc(arch: str, num_chips: int = 1) -> SystemDesc:
-    """SystemDesc message of a machine with `num_chips` equal chips, in a ring if more than one.
+    """SystemDesc message of a machine with `num_chips` equal chips, which form a ring if there are several.
 
-    These are the descriptors that tt-mlir's compiler assumes when it is given none (n150 and n300:
-    wormhole_b0 with one and two chips; p150: blackhole). Read-only, as all messages.
+    These are the default descriptors of tt-mlir's compiler (n150 and n300: wormhole_b0 with one and two chips; p150:
+    blackhole). Do not change the result: it is cached. Raises ConfigError for an unknown `arch` and for less than one
+    chip.
     """
     chips = json.loads(Path(__file__).with_name("system_descs.json").read_text())
     if arch not in chips:
@@ -47,14 +48,15 @@ def system_desc(arch: str, num_chips: int = 1) -> SystemDesc:
 
 
 def first_chip(system: SystemDesc) -> ChipDesc:
-    """The description of the chips that programs are compiled for: a mesh has equal ones."""
+    """The description of the chips that programs are compiled for. All chips of a mesh are equal."""
     return system["chip_descs"][0]
 
 
 def system(arch: str, file: str = "") -> SystemDesc:
-    """SystemDesc message of the system to compile for: that of a `.ttsys` file, else one chip of `arch`.
+    """SystemDesc message of the system to compile for, from a `.ttsys` file or, without one, of one chip of `arch`.
 
-    A file whose first chip is of another architecture is a ConfigError, one that is none a BinaryFormatError.
+    Raises ConfigError if the file cannot be read or its first chip has another architecture, and BinaryFormatError if
+    it is no `.ttsys` file.
     """
     if not file:
         return system_desc(arch)

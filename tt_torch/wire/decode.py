@@ -1,13 +1,13 @@
-"""Bytes of a `.ttnn` or `.ttsys` file to a message, for any schema that we have a table for.
+"""Decodes the bytes of a `.ttnn` or `.ttsys` file into a message, for any schema that we have a table for.
 
-A message is nested plain Python: a table is a dict from field to value, an enum its member's name, a
-union a dict `{member: table}`, a struct a dict, a vector a list (of ubyte: bytes). Plain scalars are
-always there (their default stands for absence); every other field only if the file has it. A table
-that several others refer to comes back as one dict object: treat messages as read-only.
+A message is nested plain Python. A table is a dict from field to value, an enum is its member's name, a union is a dict
+`{member: table}`, a struct is a dict, and a vector is a list (a vector of ubyte is bytes). Plain scalars are always
+present, with their default if the file lacks them; every other field is present only if the file has it. A table that
+several others refer to is one dict object, so do not change messages.
 
-Bytes are not trusted. Every read is inside the file, and since honest objects do not overlap, the sum
-of their sizes is bounded by the file's: that keeps crafted files from taking unbounded time or memory.
-The schemas have no recursive tables, so depth is bounded by the schema.
+Bytes are not trusted. Every read is checked to lie inside the file. The sum of the sizes of all objects is limited to
+twice the size of the file, because the objects of an honest file hardly overlap. This keeps crafted files from taking
+unbounded time or memory. No table of the schemas is recursive, so the schema limits the depth.
 """
 
 from __future__ import annotations
@@ -23,18 +23,22 @@ from tt_torch.wire.messages import File, Record, Value
 from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
-_HASH_SLOT, _COMMIT_SLOT = 1, 2  # of the root table, in both formats and in every version of them so far
-_MAX_TABLES = 1_000_000  # as the FlatBuffers C++ verifier has it
+_HASH_SLOT, _COMMIT_SLOT = 1, 2  # slots of the root table, the same in both formats and in all their versions so far
+_MAX_TABLES = 1_000_000  # the limit of the FlatBuffers C++ verifier
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
 
 
 def decode(data: bytes | bytearray | memoryview) -> File:
-    """The message in the bytes of a file; `BinaryFormatError` says what is wrong with them and where."""
+    """Decodes the bytes of a file.
+
+    Raises BinaryFormatError, which names the fault and its position, and SchemaError if we have no table for the file's
+    schema.
+    """
     return read(Reader(bytes(data)))
 
 
 def read(reader: Reader) -> File:
-    """The message in the bytes that a reader has; errors as for `decode`."""
+    """Decodes the bytes of a reader. Raises the same errors as `decode`."""
     root = _check_container(reader.data)
     schema = _schema(reader.data, root)
     return cast(File, reader.table(_plan(schema, schema.root), root))
@@ -56,7 +60,7 @@ def _schema(data: bytes, root: int) -> Schema:
 
 
 def _check_container(data: bytes) -> int:
-    """Position of the root table."""
+    """Checks size and identifier of a file; returns the position of the root table."""
     if len(data) < 16:
         raise BinaryFormatError(f"not a TTNN binary: {len(data)} bytes are too few")
     if data[8:12] not in _IDENTIFIERS:
@@ -68,7 +72,7 @@ def _check_container(data: bytes) -> int:
 
 
 def _root_text(reader: Reader, root: int, slot: int) -> str:
-    """A text of the root table, read without its schema; "" if there is none."""
+    """A text field of the root table, read without its schema; "" if it is absent."""
     _, offsets = reader.vtable(root, "root table")
     if len(offsets) <= slot or not offsets[slot]:
         return ""
@@ -76,12 +80,12 @@ def _root_text(reader: Reader, root: int, slot: int) -> str:
 
 
 class Reader:
-    """The bytes, with what has been read from them so far."""
+    """Reads objects from bytes. It keeps every object that it has read, so that shared ones are read once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._seen: dict[tuple[int, object], Value] = {}  # (position, what is read there) -> value
-        # Twice, because a frugal writer may let equal vectors of different types share their bytes.
+        self._seen: dict[tuple[int, object], Value] = {}  # (position, type) -> value
+        # Twice the size, because a writer may let equal vectors of different types share their bytes.
         self._bytes_left = 2 * len(data)
         self._tables_left = _MAX_TABLES
 
@@ -100,18 +104,18 @@ class Reader:
         return pos + _U32.unpack_from(self.data, pos)[0]
 
     def once(self, key: object, read: Callable[[int, str], Value], pos: int, what: str) -> Value:
-        """What `read` finds at `pos`; the same object for the same position and `key`."""
+        """The value that `read` finds at `pos`; the same object for the same position and `key`."""
         found = self._seen.get((pos, key))
         if found is None:
             found = self._seen[pos, key] = read(pos, what)
         return found
 
     def vtable_position(self, table: int) -> int:
-        """Of a table whose first four bytes are inside the file; the result may be anywhere."""
+        """The vtable's position, from a table whose first four bytes are inside the file. It may be outside of it."""
         return table - int(_I32.unpack_from(self.data, table)[0])
 
     def vtable(self, pos: int, what: str) -> tuple[int, tuple[int, ...]]:
-        """Inline size of the table at `pos`, and for each slot its offset in there (0 = absent)."""
+        """The inline size of the table at `pos`, and for each slot the field's offset in the table (0 = absent)."""
         self.check(pos, 4, what)
         vtable = self.vtable_position(pos)
         self.check(vtable, 4, f"vtable of {what}")
@@ -135,7 +139,7 @@ class Reader:
         if self._tables_left < 0:
             raise BinaryFormatError(f"more than {_MAX_TABLES} tables")
         if len(offsets) > plan.slots:
-            raise BinaryFormatError(f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema {plan.slots}")
+            raise BinaryFormatError(f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema has {plan.slots}")
         offsets += (0,) * (plan.slots - len(offsets))
         for offset, width in zip(offsets, plan.widths, strict=True):
             if offset and not 4 <= offset <= size - width:
@@ -163,18 +167,18 @@ class Reader:
             raise BinaryFormatError(f"{what}: the text at byte {pos} is not UTF-8: {error.reason}") from None
 
     def vector(self, pos: int, width: int, what: str) -> tuple[int, int]:
-        """Position of the first element and how many there are."""
+        """The position of the first element, and the number of elements."""
         self.check(pos, 4, what)
         count = _U32.unpack_from(self.data, pos)[0]
         self.charge(pos, 4 + count * width, what)
         return pos + 4, count
 
 
-_Read = Callable[[Reader, int], Value]  # of a field, from its position in the table
-_ReadVector = Callable[[Reader, int, str], Value]  # from the position of the vector
-# Enters a union into the message of its table, from the position of that and the offsets of its slots.
+_Read = Callable[[Reader, int], Value]  # (reader, position) -> the value of a field
+_ReadVector = Callable[[Reader, int, str], Value]  # (reader, position, name for errors) -> the elements
+# (reader, position of the table, offsets of its slots, message): adds a union to the message of its table.
 _ReadUnion = Callable[[Reader, int, tuple[int, ...], Record], None]
-_NameOf = Callable[[int, int], str | int]  # the enum's member for a number, and the position of that for errors
+_NameOf = Callable[[int, int], str | int]  # (number, position for errors) -> the enum's member
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class _FieldPlan:
     default: Value = None
 
 
-# Name, offset, what unpacks a number or the plan of a nested struct, and what names the number.
+# Name, offset, the format of a number or the plan of a nested struct, and the function that names an enum's member.
 _StructField: TypeAlias = "tuple[str, int, struct.Struct | _StructPlan, _NameOf | None]"
 _StructPlan: TypeAlias = tuple[_StructField, ...]
 
@@ -238,7 +242,7 @@ def _field_plan(schema: Schema, table: str, field: Field) -> _FieldPlan:
 
 
 def _namer(schema: Schema, field: Field, what: str) -> _NameOf | None:
-    """None for a field that is not of an enum."""
+    """The function that names the members of a field's enum; None if the field has no enum."""
     if not field.ref:
         return None
     enum = schema.enum(field.ref)
@@ -253,7 +257,7 @@ def _namer(schema: Schema, field: Field, what: str) -> _NameOf | None:
 
 
 def _object_reader(schema: Schema, field: Field, what: str) -> _Read:
-    """Reader of a field that is not a scalar."""
+    """The reader of a field that is not a scalar."""
     if field.type == "string":
         return lambda r, pos: r.once("string", r.string, r.follow(pos, what), what)
     if field.type == "vector":
@@ -303,7 +307,7 @@ def _number_vector_reader(schema: Schema, field: Field) -> _ReadVector:
 
 
 def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
-    """Adds the union to the table's message. Its tags are in the slot before its value."""
+    """The reader of a union. The slot before the union's value has its tags."""
     enum, what = schema.enum(field.ref), f"{table}.{field.name}"
 
     def member(r: Reader, tag: int, pos: int) -> Record:

@@ -1,14 +1,14 @@
-"""A message (nested plain Python, see decode.py) to the bytes of a `.ttnn` or `.ttsys` file.
+"""Encodes a message (nested plain Python, see decode.py) as the bytes of a `.ttnn` or `.ttsys` file.
 
-What is equal is written once: strings, vectors and tables are recognised by content while the file is built from its
-leaves up, so the same TensorRef in twenty ops costs twenty offsets and one table. The bytes therefore depend on the
-message alone, whichever dict objects it is made of.
+Equal strings, vectors and tables are written once. They are recognised by content while the file is built from its
+leaves up, so the same TensorRef in twenty ops costs twenty offsets and one table. The bytes therefore depend only on
+the content of the message, not on the identity of its dicts.
 
-Absent and None mean "not in the file". Plain scalars equal to their default are left out; optional scalars, whose
-absence is not their default, are written whatever their value.
+A field that is absent or None is not written. A plain scalar that equals its default is not written either. An optional
+scalar is written whatever its value, because its absence does not mean the default.
 
-The work is done in C++ (`bindings/`) by the builder of the flatbuffers library. It knows no schema: it gets a plan,
-which is made here of any schema.
+The work is done in C++ (`bindings/`) with the builder of the flatbuffers library. The C++ code knows no schema: it gets
+a plan that is made here from a schema.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tt_torch.wire._encoder import Plan, write
 from tt_torch.wire.messages import Value
 from tt_torch.wire.schema import DEFAULT, FORMATS, Enum, Field, Schema, load
 
-# What a field is for the plan: name, kind, number of its type or enum, size and alignment in bytes, whether it is a
-# vector, and its slot or offset.
+# A field in the plan: name, kind, number of its type or enum, size and alignment in bytes, True for a vector, and its
+# slot or offset.
 _Row = tuple[str, str, int, int, int, bool, int]
 
 
@@ -40,22 +40,23 @@ class EncodeError(TTTorchError, ValueError):
 def encode(message: Mapping[str, Value], schema: str | None = None) -> bytes:
     """The bytes of a whole file.
 
-    The schema is the named one (a hash or its beginning), else the one that the message itself names in
-    `schema_hash`, else `DEFAULT`. The file always carries its hash; a message that names another is a SchemaError,
-    because its member and field names are those of the other version. A message that does not fit the schema is an
-    EncodeError, and its notes tell the way to the field.
+    `schema` is a hash or its beginning. Without it, the schema is the one that the message names in `schema_hash`, or
+    else `DEFAULT`. The file always contains the hash of its schema.
+
+    Raises SchemaError if the message names another schema than `schema`, because its fields and members are named as in
+    that other version. Raises EncodeError if the message does not fit the schema; its notes are the path to the field.
     """
     named = message.get("schema_hash")
     table = load(schema or named or DEFAULT)
     if named not in (None, table.hash):
-        raise SchemaError(f"the message is for schema {named!r} and was to be written as {table.hash!r}")
+        raise SchemaError(f"the message is for schema {named!r} and cannot be written with schema {table.hash!r}")
     fields = {**message, "schema_hash": table.hash}
     data: bytes = write(plan(table), fields, partial(_error, table))
     return data
 
 
 def _error(schema: Schema, table: str, name: object, got: object, path: Sequence[str]) -> EncodeError:
-    """The error of a value: of the table's field `name`, or with None as name, of what should be the table itself."""
+    """The error for a value `got` of the table's field `name`; if `name` is None, for a value in place of the table."""
     fields = {field.name: field for field in _written(schema.fields(table))}
     if name is None:
         error = EncodeError(table, got, "a dict from field to value")
@@ -69,7 +70,7 @@ def _error(schema: Schema, table: str, name: object, got: object, path: Sequence
 
 
 def _accepted(schema: Schema, field: Field) -> str:
-    """What a field takes, for messages."""
+    """The values that a field accepts, for error messages."""
     kind, ref = field.element or field.type, field.ref
     if kind == "union":
         text = f"{{member: table}} with one of {', '.join(schema.enum(ref).refs)}"
@@ -84,13 +85,13 @@ def _accepted(schema: Schema, field: Field) -> str:
 
 
 def _written(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields that messages have: the tags of a union come from its members' names."""
+    """The fields that messages have. The tags of a union are none of them: they follow from its members' names."""
     return (field for field in fields if "utype" not in (field.type, field.element))
 
 
 @cache
 def plan(schema: Schema) -> Plan:
-    """The schema with numbers in place of names. Plan in `bindings/plan.cpp` says what the rows are."""
+    """The schema with numbers in place of names. `bindings/plan.cpp` describes its rows."""
     types = {name: i for i, name in enumerate((*schema.tables, *schema.structs))}
     enums = {name: i for i, name in enumerate(schema.enums)}
     rows = [
@@ -114,7 +115,7 @@ def _enum(types: dict[str, int], enum: Enum) -> tuple[dict[str, int], set[int], 
 def _field(
     schema: Schema, types: dict[str, int], enums: dict[str, int], field: Field
 ) -> tuple[_Row, int | float | None]:
-    """What a field is, and the default with which it is left out (None if always written)."""
+    """The field's row, and the value that is not written because it is the default (None if all are written)."""
     kind, ref = field.element or field.type, types.get(field.ref, enums.get(field.ref, -1))
     if kind in FORMATS:
         size = struct.calcsize("<" + FORMATS[kind])

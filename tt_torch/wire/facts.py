@@ -1,6 +1,6 @@
-"""What a message says about tensors and ops, and what follows: sizes, operands and results, costs, memory.
+"""Facts about the tensors and ops of a message: sizes, operands and results, costs, memory.
 
-Whoever asks such a thing of a binary asks here, and nobody else reads the tables of tensors and ops for it.
+No other module reads the tables of tensors and ops for such facts.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from typing import TypeGuard
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.messages import File, MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
 
-TILE = 32  # rows, and columns, of a tile
-# Bytes of an element, by data type.
+TILE = 32  # a tile has 32 rows and 32 columns
+# Bytes per element of each data type.
 ELEMENT_BYTES = {
     "Float32": 4, "Float16": 2, "BFloat16": 2, "UInt32": 4, "Int32": 4, "UInt16": 2, "UInt8": 1,
     "Float64": 8, "Int64": 8, "UInt64": 8, "Int16": 2, "Int8": 1, "Bool": 1,
 }  # fmt: skip
-# Block floats have bits of their own for each element, and a byte of exponent for each 16 of them. Tiles only.
+# Bits per element of block floats. In addition, each 16 elements share an exponent of one byte. They exist only in
+# tiles.
 BLOCK_BITS = {
     "BFP_BFloat8": 8, "BFP_BFloat4": 4, "BFP_BFloat2": 2, "BFP_Float8": 8, "BFP_Float4": 4, "BFP_Float2": 2,
 }  # fmt: skip
-BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # by the names that options use
+BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # option value -> data type
 
 Attribute = str | int | float | list[str] | list[int] | list[float]  # bool is an int
 
-# Bookkeeping: what a call does besides running device ops on tensors.
+# Ops that only do bookkeeping: they neither compute nor move anything on the device.
 NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
 # Ops that only place, reorder, copy or convert elements.
 DATA_MOVEMENT = frozenset({
@@ -39,10 +40,11 @@ DATA_MOVEMENT = frozenset({
 
 
 def physical_bytes(dtype: str, tiled: bool, shape: Iterable[int]) -> int:
-    """Bytes in memory of a tensor; in tiles, its last two dimensions are padded to multiples of 32.
+    """The bytes that a tensor takes in memory. The last two dimensions of a tiled tensor are padded to multiples of 32.
 
-    The device aligns each row of a row-major tensor to 32 bytes, which is not counted. Raises BinaryFormatError for
-    block floats that are row major.
+    Example: a tiled Float32 tensor of shape (3, 40) takes 32 * 64 * 4 = 8,192 bytes.
+    The device aligns each row of a row-major tensor to 32 bytes; this padding is not counted. Raises BinaryFormatError
+    for row-major block floats.
     """
     if not tiled and dtype in BLOCK_BITS:
         raise BinaryFormatError(f"a tensor of {dtype} is row major; block floats are stored in tiles")
@@ -57,7 +59,7 @@ def physical_bytes(dtype: str, tiled: bool, shape: Iterable[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of a program; `memory` is its MemoryDesc as it is in the message."""
+    """A tensor of a program. `memory` is the MemoryDesc of the message."""
 
     id: int
     shape: tuple[int, ...]
@@ -65,12 +67,12 @@ class Tensor:
 
     @property
     def dtype(self) -> str:
-        """The wire's name: "Float32", "BFP_BFloat8"."""
+        """The wire's name of the data type: "Float32", "BFP_BFloat8"."""
         return self.memory["data_type"]
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Rows and columns of a tile; (1, 1) where the tensor is row major."""
+        """Rows and columns of a tile; (1, 1) if the tensor is row major."""
         return self.memory["tile_shape"]["y"], self.memory["tile_shape"]["x"]
 
     @property
@@ -88,7 +90,7 @@ class Tensor:
 
     @property
     def memory_config(self) -> MemoryConfig | None:
-        """Where in device memory; None for a tensor on the host."""
+        """The tensor's place in device memory; None for a tensor on the host."""
         return self.memory.get("memory_config") if self.on_device else None
 
     @property
@@ -98,8 +100,8 @@ class Tensor:
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the smallest rectangle around the cores that a sharded tensor lies on; None for a tensor
-        that is not sharded."""
+        """Rows and columns of the smallest rectangle that contains all cores of a sharded tensor; None if the tensor is
+        not sharded."""
         config = self.memory_config
         spec = config and (config.get("shard_spec") or config.get("nd_shard_spec"))
         if not spec:
@@ -127,12 +129,12 @@ def tensor(ref: TensorRef) -> Tensor:
 
 
 def is_tensor(part: object) -> TypeGuard[TensorRef]:
-    """Whether a part of a message is a TensorRef; a reference to a device has a number, too, but no description."""
+    """True for a TensorRef. A reference to a device also has a `global_id`, but no `desc`."""
     return isinstance(part, dict) and "global_id" in part and "desc" in part
 
 
 def named_tensors(part: object, field: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Each tensor in a part of a message and the field that it stands in, in the order of the fields."""
+    """Each tensor in a part of a message, with the name of its field, in the order of the fields."""
     if is_tensor(part):
         yield field, tensor(part)
     elif isinstance(part, dict):
@@ -144,15 +146,15 @@ def named_tensors(part: object, field: str = "") -> Iterator[tuple[str, Tensor]]
 
 
 def tensors(part: object) -> list[Tensor]:
-    """Each tensor in a part of a message, in the order of the fields, as often as it stands there."""
+    """The tensors in a part of a message, in the order of the fields. A tensor in two fields occurs twice."""
     return [found for _, found in named_tensors(part)]
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op of a program; `name` is that of its table, `record` the table, `location` the text of an MLIR location.
+    """An op of a program. `record` is its table, `name` the table's name, `location` the text of an MLIR location.
 
-    Operands are in the order of the table's fields, one that is given twice twice; so are results.
+    Operands and results are in the order of the table's fields. A tensor in two fields occurs twice.
     """
 
     name: str
@@ -167,12 +169,12 @@ class Op:
 
     @property
     def on_device(self) -> bool:
-        """Whether the device computes or moves something for it."""
+        """True if the device computes or moves something for this op."""
         return self.name not in NOT_DEVICE_OPS
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """The fields that are numbers or texts, or lists of these."""
+        """The fields that are numbers, strings or lists of them."""
         return {field: value for field, value in self.record.items() if _is_plain(value)}
 
     def tensor(self, field: str) -> Tensor:
@@ -184,13 +186,13 @@ def _is_plain(value: Value) -> TypeGuard[Attribute]:
 
 
 def key_of(name: str, record: Record) -> str:
-    """The name of an op with the member of its family, where it has one: "EltwiseBinaryOp.Add"."""
+    """The name of an op, with the member of its family if it belongs to one: "MatmulOp", "EltwiseBinaryOp.Add"."""
     kind = record.get("type")
     return f"{name}.{kind}" if isinstance(kind, str) else name
 
 
 def ops(program: Program) -> Iterator[Op]:
-    """The ops of a program in order. A result of an op is a tensor that nothing before it has named."""
+    """The ops of a program in order. A tensor is a result of the op that first names it; program inputs are none."""
     known = {ref["global_id"] for ref in program.get("inputs") or ()}
     for operation in program.get("operations") or ():
         for name, record in operation.get("type", {}).items():
@@ -202,7 +204,7 @@ def ops(program: Program) -> Iterator[Op]:
 
 
 def public(message: File) -> list[Program]:
-    """The programs that a call runs, without those whose results are cached."""
+    """The programs that a call runs. Private ones, whose results are cached, are none of them."""
     return [program for program in message.get("programs", ()) if not program.get("private")]
 
 
@@ -217,21 +219,21 @@ def outputs(program: Program) -> list[Tensor]:
 def device_ops(message: File) -> Iterator[Op]:
     """Each op that a call of a binary runs on the device.
 
-    Private programs (const-eval, whose results are cached) are not part of a call, and
-    deallocate, get_device and load_cached are bookkeeping: none of them is a device op.
+    Private programs (const-eval, whose results are cached) are not part of a call. The ops deallocate, get_device and
+    load_cached only do bookkeeping and are left out.
     """
     for program in public(message):
         yield from (op for op in ops(program) if op.on_device)
 
 
 def op_histogram(message: File) -> Counter[str]:
-    """How often each op runs on the device per call; families as "EltwiseBinaryOp.Add"."""
+    """How often each op runs on the device per call, by `Op.key`."""
     return Counter(op.key for op in device_ops(message))
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call of a binary's public programs does on the device."""
+    """The device work of one call of a binary's public programs."""
 
     device_ops: int
     data_movement: int
@@ -239,10 +241,10 @@ class Cost:
 
 
 def cost(message: File) -> Cost:
-    """Device ops and bytes moved per call.
+    """The number of device ops, of data-movement ops, and of bytes moved per call.
 
-    An op moves each of its operands and results once, an operand given twice twice, at its physical
-    size: the last two dimensions of tiled tensors padded to 32.
+    An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
+    twice is moved twice.
     """
     found = list(device_ops(message))
     moved = sum(t.bytes for op in found for t in (*op.operands, *op.results))
@@ -250,7 +252,7 @@ def cost(message: File) -> Cost:
 
 
 def bytes_by_place(held: Iterable[Tensor]) -> Counter[str]:
-    """How many bytes tensors take in each place: "DRAM", "L1", "host"."""
+    """The bytes that tensors take in each place: "DRAM", "L1", "host"."""
     sizes: Counter[str] = Counter()
     for one in held:
         sizes[one.place] += one.bytes
@@ -258,9 +260,10 @@ def bytes_by_place(held: Iterable[Tensor]) -> Counter[str]:
 
 
 def allocations(program: Program) -> Iterator[tuple[Op, Counter[str]]]:
-    """Each op, and the bytes by place that are allocated after it: inputs and results, until their deallocation.
+    """Yields each op and the bytes that are allocated after it in each place.
 
-    What an op needs besides its operands and results is not in the file. The counter is one object that changes.
+    Inputs and results count until they are deallocated. Memory that an op needs besides its operands and results is not
+    in the file. The counter is the same object each time: copy it to keep it.
     """
     live = {t.id: t for t in inputs(program)}
     held = bytes_by_place(live.values())
@@ -275,7 +278,8 @@ def allocations(program: Program) -> Iterator[tuple[Op, Counter[str]]]:
 
 
 def peak_bytes(program: Program) -> dict[str, int]:
-    """The most that a program's tensors take at once, by place on the device, inputs included."""
+    """The largest number of bytes that a program's tensors, including its inputs, take at once in each place of the
+    device."""
     peak = bytes_by_place({t.id: t for t in inputs(program)}.values())
     for _, held in allocations(program):
         peak |= held

@@ -1,11 +1,11 @@
-"""Make a schema data file from a wire description: how a further tt-mlir version is added.
+"""Makes a schema data file from a wire description, to add a further version of tt-mlir.
 
     python -m tt_torch.wire.make_schema wire.json --hash HEX --commit HEX --version 0.0.4013
 
-A wire description is FlatBuffers reflection (`flatc --schema -b`) as JSON: `objects` and `enums`,
-each field with id, base type, default and whether absence is a value of its own. The result goes to
-`schemas/<root>_<first 8 digits of the hash>.json`, one table per line so that two versions can be
-compared with `diff`. docs/binary_format.md tells the rest.
+A wire description is FlatBuffers reflection (`flatc --schema -b`) as JSON: `objects` and `enums`, and for each field
+its id, base type, default, and whether absence differs from the default. The result is written to
+`schemas/<format>_<first 8 digits of the hash>.json`, with one table per line, so that `diff` can compare two versions.
+docs/binary_format.md describes the steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PREFIX_OF_IDENT = {"TTNN": "ttnn", "TTSY": "system_desc"}
 
 
 def compact(wire: Reflection, schema_hash: str, commit: str, version: list[int]) -> RawSchema:
-    """The schema of one version: everything that encoding and decoding need, nothing more."""
+    """The schema of one version, reduced to the data that encoding and decoding need."""
     objects = sorted(wire["objects"], key=lambda o: o["name"])
     return {
         "schema_hash": schema_hash,
@@ -48,7 +48,7 @@ def _field(field: Reflection) -> RawField:
         out["element"] = field["element"]
     if default := field.get("default_integer") or field.get("default_real"):
         out["default"] = default
-    # Reflection calls every offset optional; only for a scalar does it mean "absent is not the default".
+    # Reflection calls every offset optional. Only for a scalar does this mean that absence differs from the default.
     if field["optional"] and field["base_type"] in FORMATS:
         out["optional"] = True
     return out

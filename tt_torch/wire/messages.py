@@ -1,15 +1,15 @@
-"""The parts of a decoded file that the compiler and the tools read, as types: what decode.py gives, by the schema.
+"""Types of the parts of a decoded file that the compiler and the tools read.
 
-A field that a table may lack is `NotRequired`. The tables of the format have more fields than stand here; ops have a
-table each, whose fields only the schema knows.
+A field that a table may lack is `NotRequired`. The tables of the format have more fields than are listed here. Each op
+has its own table, whose fields only the schema lists.
 """
 
-# No `annotations` of `__future__`: TypedDict reads NotRequired when a class is made.
+# This file does not import `annotations` from `__future__`: TypedDict must see NotRequired when a class is made.
 from typing import Any, NotRequired, TypedDict
 
-# What a field has, as the schema says: a number, a text, bytes, a Record or struct, a list of these, or None.
+# The value of a field: a number, a string, bytes, a Record, a list of these, or None. The schema says which.
 Value = Any
-# A table by its fields, a union by the name of its member. Read-only, as all messages.
+# A table or struct as a dict from field to value, or a union as a dict from member to table. Do not change it.
 Record = dict[str, Value]
 
 
@@ -32,7 +32,7 @@ class CoreRangeSet(TypedDict):
 
 
 class ShardSpec(TypedDict):
-    """How a tensor is cut into parts (`shape` is that of one part), and the cores that they lie on."""
+    """How a tensor is cut into shards of shape `shape`, and the cores that hold them."""
 
     core_range_set: CoreRangeSet
     shape: list[int]
@@ -40,7 +40,7 @@ class ShardSpec(TypedDict):
 
 
 class MemoryConfig(TypedDict):
-    """Where in device memory a tensor lies: DRAM or L1 (`buffer_type`), interleaved or in which kind of shards."""
+    """A tensor's place in device memory: DRAM or L1 (`buffer_type`), interleaved or sharded."""
 
     tensor_memory_layout: str
     buffer_type: str
@@ -49,7 +49,7 @@ class MemoryConfig(TypedDict):
 
 
 class MemoryDesc(TypedDict):
-    """How a tensor lies in memory. `storage_type` is "Host" or "Device"; a tile of 1x1 means row major."""
+    """A tensor's form in memory. `storage_type` is "Host" or "Device"; a tile of 1x1 means row major."""
 
     storage_type: str
     tile_shape: Dim2d
@@ -67,14 +67,14 @@ class TensorDesc(TypedDict):
 
 
 class TensorRef(TypedDict):
-    """A tensor by the number that no other tensor of the file has, and its description."""
+    """A tensor: its `global_id`, which is unique in the file, and its description."""
 
     global_id: int
     desc: TensorDesc
 
 
 class Operation(TypedDict):
-    """One op. `type` has one entry: the name of the op's table and the table."""
+    """One op. `type` has one entry, from the name of the op's table to the table."""
 
     type: NotRequired[dict[str, Record]]
     loc_info: NotRequired[str]
@@ -82,14 +82,14 @@ class Operation(TypedDict):
 
 
 class DynamicLib(TypedDict):
-    """A shared library with machine code of functions that run on the host."""
+    """A shared library whose functions run on the host."""
 
     dylib_id: int
     raw_file: bytes
 
 
 class Program(TypedDict):
-    """A function of a binary. Private ones compute what depends on weights only; public ones are what a call runs."""
+    """A function of a binary. A call runs public ones; private ones compute values that depend only on weights."""
 
     name: str
     private: bool
@@ -119,7 +119,7 @@ class ChipChannel(TypedDict):
 
 
 class SystemDesc(TypedDict):
-    """A machine: `chip_desc_indices` has the number of its description for each chip."""
+    """A machine. For each chip, `chip_desc_indices` has the index of its description in `chip_descs`."""
 
     cpu_descs: list[Record]
     chip_descs: list[ChipDesc]
@@ -136,7 +136,7 @@ class Version(TypedDict):
 
 
 class MLIR(TypedDict):
-    """The text of the module that a binary was made of."""
+    """The text of the module from which a binary was made."""
 
     name: NotRequired[str]
     source: NotRequired[str]

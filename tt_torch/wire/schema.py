@@ -1,7 +1,7 @@
-"""Wire tables, one per schema hash, read from `schemas/*.json` when first asked for.
+"""Wire tables, one per schema hash. They are read from `schemas/*.json` at first use.
 
-tt-mlir renumbers its op union and table fields from version to version, so a binary can only be read
-or written with the table of the very schema whose hash it carries.
+tt-mlir renumbers its op union and table fields from version to version. So a binary can only be read or written with
+the table of exactly the schema whose hash it contains.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import NotRequired, TypedDict
 
 from tt_torch.errors import SchemaError
 
-# tt-mlir 19c86fca (0.0.4013); the table that we write unless told otherwise.
+# The schema of tt-mlir 19c86fca (0.0.4013), with which binaries are written by default.
 DEFAULT = "f36068002aa895e8e8abb85f8ea0b818812a4ffa7f2c24f3ede1df3183dd6478"
-# System descriptor files, same in both tt-mlir versions that we know.
+# The schema of system descriptor files, the same in both tt-mlir versions that we know.
 SYSTEM_DESC = "92f6a8a87b72abd510d53425c6cd90ab2e8ba161928ee94c8bdd6680f51d9cdb"
 
 # `struct` letters of the scalar base types. A union's tag has its own base type, utype.
@@ -26,11 +26,11 @@ FORMATS = {
 }  # fmt: skip
 
 _FOLDER = Path(__file__).with_name("schemas")
-_DIGITS = 8  # of the hash, in the file name
+_DIGITS = 8  # digits of the hash in a file name
 
 
 class RawField(TypedDict, total=False):
-    """A field in `schemas/*.json`, where what is the default of Field is left out."""
+    """A field in `schemas/*.json`. An entry that equals the default of Field is left out."""
 
     name: str
     type: str
@@ -60,7 +60,7 @@ class RawEnum(TypedDict):
 
 
 class RawSchema(TypedDict):
-    """A file of `schemas/`; tables, structs and enums are by their full names."""
+    """A file of `schemas/`. The keys of tables, structs and enums are their full names."""
 
     schema_hash: str
     ttmlir_git_hash: str
@@ -74,14 +74,14 @@ class RawSchema(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a table (`id` counts) or of a struct (`offset` counts)."""
+    """A field of a table, with an `id`, or of a struct, with an `offset`."""
 
     name: str
     type: str  # base type: one of FORMATS, or string, vector, obj, union
     id: int = -1
     offset: int = -1
-    ref: str = ""  # the table, struct or enum that the field or its elements are of
-    element: str = ""  # base type of a vector's elements
+    ref: str = ""  # the table, struct, union or enum that is the type of the field or of its elements
+    element: str = ""  # the base type of a vector's elements
     default: int | float = 0
     optional: bool = False  # a scalar whose absence is not its default
 
@@ -99,11 +99,11 @@ class Enum:
     values: dict[str, int]
     names: dict[int, str]
     refs: dict[str, str]  # union member -> table
-    flags: bool  # a set of bits: numbers without a name are legal
+    flags: bool  # a set of bits, where numbers without a name are legal
 
 
 class Schema:
-    """One version of the format. Compared by identity: `load` gives the same object each time."""
+    """One version of the format. Schemas are compared by identity; `load` returns the same object each time."""
 
     def __init__(self, raw: RawSchema) -> None:
         self.hash: str = raw["schema_hash"]
@@ -143,12 +143,12 @@ class Schema:
 
 
 def known() -> list[str]:
-    """What we have tables for, as `<format>_<first digits of the hash>`."""
+    """The schemas that we have tables for, as `<format>_<first digits of the hash>`."""
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
 def load(schema_hash: str = DEFAULT) -> Schema:
-    """The table of a hash; an unambiguous beginning of the hash is enough."""
+    """The schema with a hash, of which an unambiguous beginning is enough. Raises SchemaError if there is none."""
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
     schema = _read(paths[0]) if len(paths) == 1 else None
     if schema is None or not schema.hash.startswith(schema_hash):
@@ -158,7 +158,7 @@ def load(schema_hash: str = DEFAULT) -> Schema:
 
 @cache
 def _read(path: Path) -> Schema:
-    """One object per file, since plans for encoding and decoding are cached per object."""
+    """One object per file, because plans for encoding and decoding are cached per object."""
     return Schema(json.loads(path.read_text()))
 
 

@@ -1,4 +1,4 @@
-"""What the bytes of a file are spent on."""
+"""Counts the bytes of a file by the part that they belong to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from tt_torch.wire.decode import Reader, TablePlan, read
 from tt_torch.wire.messages import Record
 
-# What a table and all that it refers to count as, unless something within it counts as something else.
+# The part to which a table and the objects in it belong, unless an inner table or field belongs to another part.
 _TABLES = {"MLIR": "text of the module", "SystemDesc": "system descriptor", "TensorRef": "tensors"}
 _FIELDS = {
     "Operation.debug_info": "text of each op",
@@ -20,9 +20,9 @@ PARTS = (*_TABLES.values(), *_FIELDS.values(), _OTHERS, _VTABLES, _BETWEEN)
 
 
 def bytes_by_part(data: bytes) -> Counter[str]:
-    """How many bytes each of PARTS takes. An object that several others refer to counts for the first of them.
+    """The bytes of each of PARTS. An object that several others refer to counts for the first of them.
 
-    Raises BinaryFormatError and SchemaError as `decode` does.
+    Raises the same errors as `decode`.
     """
     reader = _Accountant(data)
     read(reader)
@@ -34,7 +34,7 @@ def bytes_by_part(data: bytes) -> Counter[str]:
 
 
 class _Accountant(Reader):
-    """A reader that writes down each object that it reads."""
+    """A reader that records the size and the part of each object that it reads."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
