@@ -1,0 +1,64 @@
+"""Judges places of the Python package by the tests that run their lines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from tests.mutation.drawing import PACKAGE, ROOT
+from tests.mutation.places import Place
+from tests.mutation.selection import Map
+from tests.mutation.worker import Worker
+
+MAP = Path(tempfile.gettempdir()) / "tt_torch_mutation_map"
+RECORDED = [
+    f"tests/{name}"
+    for name in (
+        "test_ops.py test_exact.py test_config.py test_cli.py test_verify.py dynamo driver mlir wire ir runtime models "
+        "codegen device bringup"
+    ).split()
+]
+
+
+def record(tests: list[str]) -> None:
+    """Runs tests once and records which lines each one runs; all of them take half an hour of two cores."""
+    folder = MAP / f"{len(list(MAP.glob('*'))):03}"
+    for file in PACKAGE.rglob("*.py"):
+        kept = folder / "sources" / file.relative_to(ROOT)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, kept)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recorder", *tests]
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"TT_TORCH_MUTATION_MAP": str(folder)}, check=False)
+
+
+def judged(
+    places: list[Place], folder: Path, jobs: int, seconds: float, limit: float
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Places with the verdict of those tests that run them and took `seconds` together when recorded."""
+    if not places:
+        return
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for number in range(jobs):
+        idle.put(Worker(folder / str(number)))
+    known = Map(MAP, folder / "0")
+
+    def judge(place: Place) -> tuple[Place, dict[str, Any]]:
+        chosen = known.choose(place, seconds)
+        if not chosen:
+            return place, {"outcome": "survives", "by": "", "seconds": 0.0, "tests": 0}
+        worker = idle.get()
+        try:
+            return place, worker.judge(place, chosen, limit) | {"tests": len(chosen)}
+        finally:
+            idle.put(worker)
+
+    with ThreadPoolExecutor(jobs) as threads:
+        yield from threads.map(judge, places)

@@ -1,0 +1,64 @@
+"""A pytest plugin (`-p tests.mutation.recorder`) that records which lines of the package each test runs.
+
+Each process writes a file of coverage.py into the folder that TT_TORCH_MUTATION_MAP names, with one context per test,
+and a JSON file with the seconds that each passed test took.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+
+FOLDER = Path(os.environ["TT_TORCH_MUTATION_MAP"])
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.lines = coverage.Coverage(
+            data_file=FOLDER / "lines", data_suffix=True, source_pkgs=["tt_torch"], config_file=False, messages=False
+        )
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+        self.lines.start()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.lines.switch_context(item.nodeid)
+        yield
+        if item.path.name == "test_lit.py":
+            run_steps_here(item.path.parent / item.callspec.params["file"])  # type: ignore[attr-defined]
+        self.lines.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        if report.outcome != "passed":
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.lines.stop()
+        self.lines.save()
+        passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
+        (FOLDER / f"seconds.{os.getpid()}.json").write_text(json.dumps(passed))
+
+
+def run_steps_here(file: Path) -> None:
+    """Runs the steps of an IR test in this process, as its own run is in another one, whose lines are not recorded."""
+    from typer.testing import CliRunner
+
+    from tt_torch.tools import opt
+
+    for settings, options in re.findall(r"RUN: (?:env (\S+) )?%opt (.*?) ?%s", file.read_text()):
+        variables = dict([settings.split("=")]) if settings else {}
+        CliRunner().invoke(opt.app, ["--split-input-file", *options.split(), str(file)], env=variables)
+
+
+def pytest_configure(config: Any) -> None:
+    if not config.getoption("numprocesses", None):  # the process that only hands out tests to others records nothing
+        config.pluginmanager.register(Recorder())

@@ -1,0 +1,126 @@
+"""Which tests can notice a break: those that run the broken lines, as `recorder` found, nearest first."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import coverage
+
+from tests.mutation.places import Place
+
+COMMON = {"aten", "default", "tensor", "torch", "ttir", "ttnn", "stablehlo", "return", "self", "test", "none", "not"}
+
+
+class Recording:
+    """What one run of `recorder` found: tests by the lines that they ran, of the sources as they were then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seconds: dict[str, float] = {}
+        for file in folder.glob("seconds.*.json"):
+            self.seconds |= json.loads(file.read_text())
+        recorded = coverage.Coverage(data_file=folder / "all", config_file=False, messages=False)
+        recorded.combine([str(file) for file in folder.glob("lines.*")], keep=True)
+        data = recorded.get_data()
+        self.lines: dict[str, dict[int, set[str]]] = {}
+        for file in data.measured_files():
+            path = file[file.rindex("tt_torch/") if "/tt_torch/" not in file else file.index("/tt_torch/") + 1 :]
+            self.lines[path] = {line: set(tests) for line, tests in data.contexts_by_lineno(file).items()}
+        self.sources = {path: (folder / "sources" / path).read_text() for path in self.lines}
+
+    def running(self, place: Place, source: str) -> set[str]:
+        """Tests that run the lines of a place in today's `source`, or use what is made of them at import."""
+        if place.path not in self.lines:
+            return set()
+        lines = moved(place.lines, source, self.sources[place.path])
+        found = self._of(place.path, lines)
+        if found - {""} or (place.scope and "" not in found):
+            return found
+        named = set(re.findall(r"\w+", place.before))
+        for function in ast.walk(ast.parse(self.sources[place.path])):
+            if isinstance(function, ast.FunctionDef) and function.name in named:
+                found |= self._of(place.path, range(function.body[0].lineno, (function.end_lineno or 0) + 1))
+        return found if found - {""} else self._using(place.path)
+
+    def _of(self, path: str, lines: Iterable[int]) -> set[str]:
+        return set().union(*(self.lines[path].get(line, set()) for line in lines))
+
+    def _using(self, path: str) -> set[str]:
+        """Tests that run any line of a module, or of one that imports it."""
+        module = path.removesuffix(".py").removesuffix("/__init__").rsplit("/", 1)[-1]
+        users = [other for other, text in self.sources.items() if other == path or imports(text, module)]
+        return set().union(*chain.from_iterable(self.lines[user].values() for user in users))
+
+
+def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
+    """Where lines of `source` were earlier. New ones are taken to stand for those that they replaced."""
+    blocks = difflib.SequenceMatcher(None, earlier.splitlines(), source.splitlines(), autojunk=False).get_opcodes()
+    spans = [
+        range(i1 + 1, i2 + 1) if tag != "equal" else [line - j1 + i1]
+        for line in lines
+        for tag, i1, i2, j1, j2 in blocks
+        if j1 < line <= j2
+    ]
+    return list(chain.from_iterable(spans))
+
+
+class Map:
+    """All recordings together; of a test that was recorded again, the last one."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.root = root
+        self.recordings = [Recording(one) for one in sorted(folder.iterdir())]
+        self.last = {test: one for one in self.recordings for test in one.seconds}
+        self.seconds = {test: one.seconds[test] for test, one in self.last.items()}
+        self.breadth: dict[str, int] = defaultdict(int)
+        for recording in self.recordings:
+            for tests in chain.from_iterable(lines.values() for lines in recording.lines.values()):
+                for test in tests:
+                    self.breadth[test] += 1
+
+    def running(self, place: Place) -> set[str]:
+        source = (self.root / place.path).read_text()
+        found = ((one, one.running(place, source)) for one in self.recordings)
+        return {test for one, tests in found for test in tests if self.last.get(test) is one}
+
+    def choose(self, place: Place, seconds: float) -> list[str]:
+        """Tests of `place` that take `seconds` together, in the order in which to run them: from all files of tests in
+        turn, and of a file those first whose names have words of the place, then those that run little else."""
+        words = words_of(place)
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for test in self.running(place):
+            by_file[test.split("::")[0]].append(test)
+        for tests in by_file.values():
+            tests.sort(key=lambda test: (-near(test, words), self.breadth[test]))
+        turns = chain.from_iterable(
+            sorted(filter(None, turn), key=lambda test: (-near(test, words), self.seconds[test]))
+            for turn in zip_longest(*by_file.values())
+        )
+        chosen, left = [], seconds
+        for test in turns:
+            if self.seconds[test] <= left:
+                chosen.append(test)
+                left -= self.seconds[test]
+        return chosen
+
+
+def words_of(place: Place) -> set[str]:
+    """Names in a place and parts of them."""
+    text = f"{place.scope} {place.before}".lower()
+    return {w for pattern in (r"[a-z]\w+", r"[a-z0-9]+") for w in re.findall(pattern, text) if len(w) > 2} - COMMON
+
+
+def imports(text: str, module: str) -> bool:
+    return re.search(rf"^(from|import) .*\b{module}\b", text, re.MULTILINE) is not None
+
+
+def near(test: str, words: set[str]) -> int:
+    name = test.lower()
+    return sum(len(word) for word in words if word in name)

@@ -1,0 +1,100 @@
+"""What `python -m tests.mutation` breaks, how it names a place, and what it concludes from a run of tests."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.mutation import drawing, judge
+from tests.mutation.places import Place, places_in
+
+SOURCE = b'''
+NAMES = {"a": 1, "b": 2}
+
+
+@cache
+@rule("add")
+def clamp(x, low: int = 0):
+    """Not a place: 1 < 2."""
+    if low > x:
+        raise ValueError(f"{low} > {x}")
+    return max(x, low, key=abs)
+'''
+BREAKS = """
+    row: {"a": 1, "b": 2} -> ({'b': 2})
+    row: {"a": 1, "b": 2} -> ({'a': 1})
+    row: {"a": 1, "b": 2} -> ({'a': 2, 'b': 1})
+    number: 1 -> (2)
+    number: 2 -> (3)
+    decorator: @rule("add") ->
+    number: 0 -> (1)
+    condition: low > x -> (not low > x)
+    comparison: low > x -> (low >= x)
+    statement: raise ValueError(f"{low} > {x}") -> pass
+    result: return max(x, low, key=abs) -> return None
+    call: max(x, low, key=abs) -> (min(x, low, key=abs))
+    keyword: max(x, low, key=abs) -> (max(x, low))
+"""
+
+
+def changes(source: bytes) -> list[str]:
+    return [f"{place.kind}: {place.before} -> {place.after}".strip() for place in places_in("x.py", source)]
+
+
+def test_every_way_to_break_a_small_file():
+    assert changes(SOURCE) == textwrap.dedent(BREAKS).strip().split("\n")
+
+
+@pytest.mark.parametrize("place", places_in("x.py", SOURCE), ids=lambda place: place.after)
+def test_a_place_changes_its_own_text_only(place: Place):
+    broken = place.apply(SOURCE)
+    assert broken != SOURCE
+    assert broken.replace(place.after.encode(), place.before.encode(), 1) == SOURCE or not place.after
+
+
+def test_each_place_has_a_key_of_its_own_that_lines_above_do_not_change():
+    twice = b"def f(x):\n    return [x + 1, x + 1]\n"
+    keys = [place.key for place in places_in("x.py", twice)]
+    assert len(set(keys)) == len(keys) == 5
+    assert [place.key for place in places_in("x.py", b"import y\n\n" + twice)] == keys
+
+
+def test_a_seed_always_draws_the_same_places(monkeypatch):
+    monkeypatch.setattr(drawing, "PARTS", ["wire"])
+    first = drawing.draw(8, seed=3)
+    assert len(first) == 8 and len({place.kind for place in first}) == 8
+    assert drawing.draw(8, seed=3) == first
+    assert drawing.draw(8, seed=4) != first
+
+
+def test_a_log_leaves_the_places_that_were_not_noticed_at_last(monkeypatch, tmp_path):
+    monkeypatch.setattr(drawing, "PARTS", ["wire"])
+    places = drawing.draw(4, seed=3)
+    said = ["noticed", "survives", "unjudged", "survives"]
+    lines = [asdict(p) | {"outcome": outcome} for p, outcome in zip(places, said, strict=True)]
+    log = tmp_path / "log"
+    log.write_text("\n".join(map(json.dumps, [*lines, lines[3] | {"outcome": "noticed"}])))
+    assert {place.key for place in drawing.left(log)} == {places[1].key, places[2].key}
+
+
+@pytest.mark.parametrize(
+    "body, outcome",
+    [
+        ("assert 1 + 1 == 2", "survives"),
+        ("assert 1 + 1 == 3", "noticed"),
+        ("import os; os.abort()", "noticed"),
+        ("while True: pass", "unjudged"),
+        (None, "unjudged"),  # the test is not there
+    ],
+)
+def test_what_a_run_of_tests_says_of_a_place(body: str | None, outcome: str, tmp_path: Path):
+    marks = "\n    ".join(judge.MARKS.replace("not ", "").split(" and "))
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n    {marks}\n")
+    file = tmp_path / "test_one.py"
+    file.write_text(f"def test_it():\n    {body}\n" if body else "")
+    answer = judge.ask([f"{file}::test_it"], limit=20 if body != "while True: pass" else 2, log=str(tmp_path / "log"))
+    assert answer["outcome"] == outcome, (tmp_path / "log").read_text()
