@@ -1,4 +1,4 @@
-"""A headless Chromium that tests drive: its DevTools protocol over two pipes, one JSON message up to each NUL."""
+"""A headless Chromium that tests drive by its DevTools protocol, over two pipes. A NUL ends each JSON message."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-_SECONDS = 60  # for what a page does, on a busy machine
+_SECONDS = 60  # that a page may take for one thing; the machine may be busy
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--window-size=1600,1000")
 
 
 class Browser:
-    """One page; the test is skipped where no browser is. `profile` is a folder for what the browser writes."""
+    """One page. The test is skipped if there is no browser. The browser writes its files to the folder `profile`."""
 
     def __init__(self, profile: Path) -> None:
         browser = shutil.which("chromium") or shutil.which("google-chrome")
@@ -49,32 +49,32 @@ class Browser:
         os.close(self._answers)
 
     def open(self, url: str) -> None:
-        """Goes to a page and waits until it is loaded; what its scripts do then may take longer."""
+        """Opens a page and waits until it is loaded. Its scripts may still be at work then."""
         self._page("Page.navigate", url=url)
         self.wait("document.readyState == 'complete'")
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression, as JSON has it."""
+        """Returns the value of a JavaScript expression, converted through JSON."""
         result = self._page("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
     def wait(self, script: str) -> None:
-        """Until an expression is true."""
+        """Waits until a JavaScript expression is true."""
         deadline = time.monotonic() + _SECONDS
         while not self.run(script):
-            assert time.monotonic() < deadline, f"not within {_SECONDS} s: {script}\n{self.text()}"
+            assert time.monotonic() < deadline, f"not true within {_SECONDS} s: {script}\n{self.text()}"
             time.sleep(0.1)
 
     def settle(self) -> None:
-        """Until nothing on the page moves."""
+        """Waits until nothing on the page moves."""
         before, now = b"", self.screenshot()
         while now != before:
             time.sleep(0.5)
             before, now = now, self.screenshot()
 
     def click(self, rectangle: str) -> None:
-        """Clicks into the middle of what an expression has as a DOMRect."""
+        """Clicks into the middle of a rectangle: a JavaScript expression whose value is a DOMRect."""
         middle = f"(r => [r.x + r.width / 2, r.y + r.height / 2])({rectangle})"
         where = dict(zip("xy", self.run(middle), strict=True))
         self._page("Input.dispatchMouseEvent", type="mouseMoved", **where)
@@ -82,15 +82,15 @@ class Browser:
             self._page("Input.dispatchMouseEvent", type=what, button="left", clickCount=1, **where)
 
     def text(self) -> str:
-        """What of the page a reader sees as text."""
+        """The text of the page that a reader sees."""
         return self.run("document.body.innerText")
 
     def resize(self, width: int, height: int) -> None:
-        """Makes the page that of a telephone of so many CSS pixels."""
+        """Shows the page as on a telephone whose screen has this size in CSS pixels."""
         self._page("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
 
     def screenshot(self) -> bytes:
-        """A PNG of what a reader sees."""
+        """A PNG of the visible part of the page."""
         return base64.b64decode(self._page("Page.captureScreenshot")["data"])
 
     def _page(self, method: str, **parameters: Any) -> dict[str, Any]:

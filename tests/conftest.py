@@ -1,4 +1,4 @@
-"""What every test starts from: one seed, a fresh dynamo, IR verified after every step."""
+"""Every test starts from the same state: one seed and a fresh Dynamo; the IR is verified after every step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-# Workers of pytest-xdist share the cores; each with all threads would only get in each other's way.
+# Workers of pytest-xdist share the cores. With a thread per core in each of them, they would slow each other down.
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
@@ -19,8 +19,9 @@ os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 def _fresh_start():
     torch.manual_seed(0)
     yield
-    if "torch._dynamo.guards" in sys.modules:  # it empties the CPU's caches to time the guards of each graph
+    if "torch._dynamo.guards" in sys.modules:
+        # For each graph, this function empties the CPU's caches to measure the time of the guards, which is slow.
         sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *arguments: 0.0
-    if "torch._dynamo" in sys.modules:  # importing it only to reset it would take seconds
+    if "torch._dynamo" in sys.modules:  # to import it only for a reset would take seconds
         torch._dynamo.reset()
-        torch._dynamo.utils.counters.clear()  # graph breaks of one test are not those of the next
+        torch._dynamo.utils.counters.clear()  # otherwise a test would count the graph breaks of the one before it

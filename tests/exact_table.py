@@ -1,9 +1,12 @@
-"""Rows on what the device has not as PyTorch has it: 64-bit and narrow integers, and exceptional floats.
+"""Rows on numbers that the device does not have as PyTorch has them: 64-bit and narrow integers, exceptional floats.
 
     Exact("name", function, inputs)
 
-`runs` says how a row gets its exact result: "device", "call on the host" (for the values of its inputs) or "op on the
-host" (which few values make exact on the device).
+`runs` says how a row gets its exact result:
+
+- "device": on the device;
+- "call on the host": the whole call runs on the host, because of the values of its inputs;
+- "op on the host": one op always runs on the host, because it would be exact on the device for few values only.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ inf, nan = math.inf, math.nan
 f32, i8, i16, i32, i64, u8, u32 = (
     torch.float32, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint32,
 )  # fmt: skip
-LAST, ODD = 2**31 - 1, 2**24 + 1  # the largest int32; the first integer that float32 has not
+LAST, ODD = 2**31 - 1, 2**24 + 1  # the largest int32; the first integer that float32 cannot hold
 HUGE = torch.iinfo(i64).max
 
 
@@ -110,7 +113,7 @@ NARROW = [
     Exact("float to uint8", lambda x: x.to(u8).float(), [of(f32, 200.7, 3.2)]),
 ]
 
-# Each number with each other one: infinities, NaN, both zeros, denormals, what overflows.
+# Infinities, NaN, both zeros, denormals and numbers that overflow. LEFT and RIGHT pair each number with each other one.
 NUMBERS = of(f32, 0.0, -0.0, 1, -1, inf, -inf, nan, 2.5, -2.5, 3.5, 0.5, -0.5, 1e-40, -1e-40, 3e38, -3e38)
 LEFT, RIGHT = NUMBERS.repeat_interleave(len(NUMBERS)), NUMBERS.repeat(len(NUMBERS))
 UNARY = (
@@ -129,7 +132,7 @@ def batched(names: list[str], size: int) -> list[list[str]]:
 
 
 def together(names: list[str]) -> Callable[..., list[torch.Tensor]]:
-    """One program of several functions: compiling takes longer than running."""
+    """One program of several functions, because compiling takes longer than running."""
     functions = [getattr(torch, name, None) or getattr(F, name) for name in names]
     return lambda *inputs: [f(*inputs) for f in functions]
 

@@ -1,9 +1,10 @@
-"""What rows of the op table are made of: `Row`, and makers of inputs.
+"""The parts that rows of the op table are made of: `Row`, and makers of inputs.
 
     Row("add", lambda x, y: x + y, [(2, 3, 4), (3, 4)])
 
-An input is a shape, whose elements are drawn for each dtype of the row, or a maker: a function from that dtype to
-a tensor (`index`, `positive`, `of`, ...), for values that a function is defined on and for operands of another type.
+An input is a shape or a maker. The elements of a shape are drawn for each dtype of the row. A maker is a function from
+that dtype to a tensor (`index`, `positive`, `of`, ...). It is used where a function is not defined on all values, and
+for operands of another dtype.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Maker = Callable[[torch.dtype], torch.Tensor]
 
 f32, bf16, i32, i64, b1 = torch.float32, torch.bfloat16, torch.int32, torch.int64, torch.bool
 FLOATS = (f32, bf16)
-INTS = (i64,)  # int32 is the same on the device; some rows have both
+INTS = (i64,)  # on the device, int32 is computed in the same way; some rows have both
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, b1)
 EVERY = (*FLOATS, i32, i64, b1)
@@ -50,7 +51,7 @@ def draw(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
 
 def of(dtype: torch.dtype, *shape: int) -> Maker:
-    """Elements of a type of their own, whatever the row's dtype is."""
+    """A tensor of `dtype`, whatever the row's dtype is."""
     return lambda _: draw(shape, dtype)
 
 
@@ -63,7 +64,7 @@ def positive(*shape: int) -> Maker:
 
 
 def nonzero(*shape: int) -> Maker:
-    """Of both signs, away from zero."""
+    """Values of both signs, at a distance of at least 1 from zero."""
     return lambda dtype: ((torch.rand(shape) * 4 + 1) * torch.randn(shape).sign()).to(dtype)
 
 
@@ -76,11 +77,11 @@ def tensor(values: Any, dtype: torch.dtype | None = None) -> Maker:
 
 
 def distinct(*shape: int) -> Maker:
-    """No two elements equal, so that orderings have one answer. Exact in bf16 up to 256 elements."""
+    """Integers of which no two are equal, so that orderings have one answer. bf16 holds up to 512 of them exactly."""
     count = torch.Size(shape).numel()
     return lambda dtype: (torch.randperm(count) - count // 2).reshape(shape).to(dtype)
 
 
 def moved(maker: Maker, change: Callable[[torch.Tensor], torch.Tensor]) -> Maker:
-    """A view of what another maker makes."""
+    """The result of `change`, such as a view, on the tensor of another maker."""
     return lambda dtype: change(maker(dtype))

@@ -1,4 +1,4 @@
-"""One row per op: what test_ops.py compiles and compares with PyTorch eager.
+"""One row per op, which test_ops.py compiles and compares with eager PyTorch.
 
     Row("add", lambda x, y: x + y, [(2, 3, 4), (3, 4)])
 
@@ -193,7 +193,7 @@ BINARY = [
     Row("isclose", torch.isclose, [X, X]),
 ]
 
-# Floats towards integers truncate; towards booleans any nonzero is true.
+# A float becomes an integer by truncation, and a boolean by comparison with zero.
 CAST_TYPES = (f32, bf16, torch.float16, torch.float64, i32, i64, torch.int16, torch.int8, torch.uint8, b1)
 
 

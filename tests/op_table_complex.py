@@ -1,4 +1,4 @@
-"""Rows of the op table: complex numbers, which are pairs of real ones on the device."""
+"""Rows of the op table: complex numbers. On the device they are pairs of real numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def z_of(x: torch.Tensor) -> torch.Tensor:
 
 
 def written(z: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Real values in the places of complex ones: their imaginary part is zero."""
+    """Writes real values to places of complex ones; their imaginary part becomes zero."""
     row, whole = z.clone(), z.clone()
     row[1:] = x[1:]
     return row, whole.copy_(x), z.select_scatter(x[0], 0, 1)

@@ -77,7 +77,7 @@ TRANSPOSED3D = {
 
 
 def _gradients(x: torch.Tensor, w: torch.Tensor, options: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    """Those of the input, the weight and the bias, for a gradient of the output that is its own square."""
+    """The gradients of the input, the weight and the bias. The output's gradient is the square of the output."""
     *window, transposed, extra, groups = options
     y = torch.convolution(x, w, None, *window, transposed, extra, groups)
     bias_size = [y.shape[1]]

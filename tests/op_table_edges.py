@@ -1,4 +1,4 @@
-"""Rows of the op table: sizes, types and options for which a rule goes another way than for most."""
+"""Rows of the op table: sizes, types and options for which a rule takes another branch than usual."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ aten = torch.ops.aten
 linalg = torch.linalg
 NAN, INF = float("nan"), float("inf")
 X3 = of(f32, 3)
-UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # places of two points in a volume
+UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # the coordinates of two points in a volume
 
 EDGES = [
     Row("fmod scalar", lambda x: torch.fmod(x, 3), [X], NUMBERS),
@@ -108,11 +108,11 @@ EDGES = [
 
 
 def large(x: torch.Tensor) -> torch.Tensor:
-    """A matrix with more rows than are solved step by step."""
+    """A well-conditioned matrix with more rows than the device solves step by step."""
     return x + 40 * torch.eye(40)
 
 
-# Arguments for which a rule leaves an op to the host; the rows are called after it.
+# Arguments for which a rule leaves an op to the host. Each row has the name of that op.
 HOST = [
     Row("aten.special_laguerre_polynomial_l", torch.special.laguerre_polynomial_l, [(3,), tensor([1.0, 2, 3])]),
     Row("aten.special_hermite_polynomial_h", lambda x: torch.special.hermite_polynomial_h(x, 99), [(3,)]),

@@ -1,4 +1,4 @@
-"""Rows of the op table: factorizations of matrices and what is solved with them."""
+"""Rows of the op table: factorizations of matrices, and solvers that use them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SQUARE, BATCH, WIDE, TALL = (5, 5), (2, 4, 4), (3, 5), (6, 4)
 
 
 def _definite(*shape: int) -> Maker:
-    """Symmetric, with eigenvalues above 1."""
+    """Symmetric matrices whose eigenvalues are at least 1."""
 
     def make(dtype: torch.dtype) -> torch.Tensor:
         x = torch.randn(shape)

@@ -21,7 +21,7 @@ from op_rows import (
 
 
 def _write(x: torch.Tensor) -> torch.Tensor:
-    """In place, then through a view that the memory's order allows."""
+    """Writes in place, then takes a view that only the order in memory allows."""
     x[1:3] = 7
     x[:, ::2] += 1
     return x.t().view(-1)

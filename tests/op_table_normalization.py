@@ -16,8 +16,6 @@ from op_rows import (
     tensor,
 )
 
-# --- normalization and attention ----------------------------------------------------------------
-
 QKV = [(2, 3, 6, 8), (2, 3, 7, 8), (2, 3, 7, 8)]
 SQUARE = [(2, 3, 6, 8)] * 3
 WIDE = [(2, 3, 6, 32), (2, 3, 7, 32), (2, 3, 7, 32)]
@@ -75,7 +73,7 @@ ATTENTION = [
     Row("sdpa rank 3", sdpa, [(3, 6, 8), (3, 7, 8), (3, 7, 8)]),
     Row("sdpa grouped", lambda q, k, v: sdpa(q, k, v, enable_gqa=True), [(2, 4, 6, 8), (2, 2, 6, 8), (2, 2, 6, 8)]),
     Row("sdpa value width", sdpa, [(2, 3, 6, 8), (2, 3, 7, 8), (2, 3, 7, 4)]),
-    # Heads of whole tiles, which the library has a fused op for, unless a mask is broadcast.
+    # The library has a fused op for heads of whole tiles, unless a mask is broadcast.
     *(
         Row(f"sdpa wide mask {list(mask)}", sdpa, [*WIDE, mask])
         for mask in [(2, 1, 6, 7), (2, 1, 1, 7), (2, 3, 6, 1), (1, 7)]
@@ -84,5 +82,3 @@ ATTENTION = [
     Row("attention by hand", lambda q, k, v: (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1) @ v, QKV),
     Row("rotary", lambda x, c, s: x * c + torch.cat([-x[..., 4:], x[..., :4]], -1) * s, [(2, 3, 6, 8), (6, 8), (6, 8)]),
 ]
-
-# Not there yet: each must be refused by the name of its ATen op.

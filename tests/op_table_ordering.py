@@ -1,4 +1,4 @@
-"""Rows of the op table: orderings, scans and what is found by sorting."""
+"""Rows of the op table: orderings, scans and ops that are computed by sorting."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERINGS = [
     Row("argsort", lambda x: x.argsort(1, descending=True), [D], NUMBERS),
     Row("topk", lambda x: x.topk(3), [D], NUMBERS),
     Row("topk smallest", lambda x: x.topk(2, 0, largest=False), [D], NUMBERS),
-    # In which order they come is nobody's promise.
+    # PyTorch does not promise an order for these, so the values are sorted before they are compared.
     Row("topk unsorted", lambda x: x.topk(4, sorted=False).values.sort().values, [D], NUMBERS),
     Row("topk of nothing", lambda x: x.topk(0), [D]),
     Row("kthvalue", lambda x: x.kthvalue(3), [D], NUMBERS),

@@ -14,7 +14,7 @@ POSITIONS = {"return_indices": True}
 
 
 def _gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Of the square of what it makes, as the graph of training has it."""
+    """The gradient of the input, if the gradient of the output is the output itself."""
 
     def run(x: torch.Tensor) -> torch.Tensor:
         y, backward = torch.func.vjp(function, x)

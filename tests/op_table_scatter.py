@@ -1,4 +1,4 @@
-"""Rows of the op table: writing and reducing by index, counts and distances."""
+"""Rows of the op table: writes and reductions by index, counts and distances."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LENGTHS = tensor([0, 3, 1, 0, 3], i64)
 
 
 def _bags(mode: str) -> Callable[..., torch.Tensor]:
-    """One of them is empty."""
+    """Three bags, of which one is empty."""
     offsets = torch.tensor([0, 3, 3])
     return lambda i, w: F.embedding_bag(i, w, offsets.to(w.device), mode=mode)
 

@@ -10,7 +10,8 @@ from op_rows import INTS, Maker, Row, bf16, f32, index, tensor, uniform
 EDGES = tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, -3.0, 1e-5, -2.5], f32)
 special = torch.special
 
-# Functions by the intervals that their arguments are drawn from; the ends of an interval are where forms change.
+# The functions, with the intervals from which their arguments are drawn. An implementation uses another formula on each
+# side of an interval's end.
 RANGES: dict[str, list[tuple[float, float]]] = {
     "airy_ai bessel_j0 bessel_j1 digamma gammaln i0e i1e": [(-9, 9), (-60, 60)],
     "i0 i1 modified_bessel_i0 modified_bessel_i1 sinc spherical_bessel_j0": [(-9, 9)],
@@ -26,7 +27,7 @@ KNOWN_DEGREE = "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l
 
 
 def _of_intervals(name: str, intervals: list[tuple[float, float]]) -> Row:
-    """On the intervals, and where the function may not be finite."""
+    """Arguments from the intervals, and some for which the function may not be finite."""
 
     def values(dtype: torch.dtype) -> torch.Tensor:
         return torch.cat([*(uniform(low, high, 40)(dtype) for low, high in intervals), EDGES(dtype)])
@@ -39,7 +40,7 @@ def _of_degree(name: str, degree: int) -> Row:
 
 
 def _pairs(values: list[float]) -> list[Maker]:
-    """Every value with every other."""
+    """Two inputs that pair every value with every other."""
     count = len(values)
     return [lambda _: torch.tensor(values).repeat_interleave(count), lambda _: torch.tensor(values).repeat(count)]
 

@@ -59,7 +59,7 @@ def test_inspect_as_json_gives_bytes_by_their_hash(tmp_path):
         assert file["programs"][0]["dylibs"][0]["raw_file"] == shown
 
 
-def test_sections_are_those_of_ttrt():
+def test_sections_have_the_form_that_ttrt_gives_them():
     section = {name: json.loads(invoke("inspect", BINARY, "--section", name).stdout) for name in SECTIONS}
     assert set(section["version"]) == {"version", "schema_hash", "tt-mlir git hash"}
     assert section["mesh_shape"][0] == {"main": [1, 1]}

@@ -1,4 +1,4 @@
-"""DeviceManager's registry, on stand-ins for devices."""
+"""DeviceManager keeps account of parent meshes and sub-meshes. The devices are stand-ins."""
 
 from __future__ import annotations
 

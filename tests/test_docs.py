@@ -1,6 +1,6 @@
 """The documentation: links lead somewhere, snippets marked `<!-- run -->` run, add_an_op.md adds the op it shows.
 
-That docs/controlling.md is current is tested in test_config.py.
+Whether docs/controlling.md is current is tested in test_config.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SNIPPET = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", WHOLE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", WHOLE)
 EDIT = re.compile(r"^<!-- edit (\S+) (after|before|replace) ([^\n]+) -->\n```python\n(.*?)^```$", WHOLE)
 
-# Runs pages' snippets in one process; each page is a program of its own.
+# Runs the snippets of all pages in one process. The snippets of one page are one program.
 RUN = """
 import sys, torch
 for page in sys.argv[1:]:
@@ -31,10 +31,10 @@ for page in sys.argv[1:]:
     exec(compile(open(page).read(), page, "exec"), {"__name__": page})
 """
 
-# An editable install finds the package in the repository; the copy in the current folder has to come first.
+# An editable install would find the package in the repository. The copy in the current folder has to come first.
 TEST_COPY = """
 import os, sys, pytest
-os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # it would import the installed package before the copy
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # otherwise torch imports the installed package before the copy
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
 sys.path.insert(0, "")
 import tt_torch
@@ -52,7 +52,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_paths_exist(page: Path) -> None:
-    """Paths of files in the repository, as far as they are written out."""
+    """Each path that a page writes out in full is a file or folder of the repository."""
     named = re.findall(r"`((?:tt_torch|tests|demos|examples|env)/[\w/.]+)`", page.read_text())
     made = {"env/venv", "env/setup.log"}
     assert [path for path in named if path not in made and not (ROOT / path).exists()] == []
@@ -113,7 +113,10 @@ def test_bring_up_as_written(tmp_path: Path) -> None:
 
 
 def run_copy(folder: Path, arguments: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess:
-    """Python on the copy of the package in `folder`, worker processes included: -S leaves out the editable install."""
+    """Runs Python on the copy of the package in `folder`, worker processes included.
+
+    The option -S leaves out the editable install.
+    """
     path = os.pathsep.join([str(folder), *(p for p in sys.path if p.endswith("site-packages"))])
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TT_TORCH_", "PYTEST_"))}
     done = subprocess.run(
@@ -146,15 +149,15 @@ def copy_package(folder: Path) -> None:
 
 def remove(file: Path, text: str) -> None:
     content = file.read_text()
-    assert content.count(text) == 1, f"{file.name} has {content.count(text)} times {text}"
+    assert content.count(text) == 1, f"{file.name} must contain this once, not {content.count(text)} times: {text}"
     file.write_text(content.replace(text, ""))
 
 
 def edit(file: Path, how: str, anchor: str, text: str) -> None:
-    """Puts lines after or before the one line that has the anchor, or text in its place."""
+    """Inserts `text` after or before the one line that contains the anchor, or puts it in the anchor's place."""
     content = file.read_text()
     if how == "replace":
-        assert content.count(anchor) == 1, f"{file.name} has {content.count(anchor)} times {anchor}"
+        assert content.count(anchor) == 1, f"{file.name} must contain this once: {anchor}"
         file.write_text(content.replace(anchor, text.strip()))
         return
     lines = content.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""`tt-torch doctor`: what is broken is found, and named with its remedy."""
+"""`tt-torch doctor` finds what is broken, and names it together with its remedy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_another_version_and_a_missing_package(monkeypatch: pytest.MonkeyPatch) 
     assert "torch==2.13.0" in found["torch"].remedy
 
 
-def test_a_library_without_what_it_is_linked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_lacks_one_it_is_linked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runtime").mkdir()
     shutil.copy(_runtime.__file__, tmp_path / "runtime")
     monkeypatch.setattr(doctor, "_package_folders", lambda: [tmp_path])
@@ -69,7 +69,7 @@ def test_a_trial_that_fails_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-def test_all_of_it() -> None:
+def test_the_whole_command() -> None:
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0, result.stdout
     assert "compile and run: agrees with eager PyTorch" in result.stdout

@@ -1,4 +1,4 @@
-"""Each row of exact_table.py: integers, NaN, infinities and the signs of zeros are those of eager PyTorch."""
+"""In each row of exact_table.py, integers, NaN, infinities and the signs of zeros are those of eager PyTorch."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ def test_row(family: str, row: Exact) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         got = run(*row.inputs)
-    kinds = [
-        {ExactnessWarning: "call on the host", HostFallbackWarning: "op on the host"}.get(w.category) for w in caught
-    ]
-    assert [kind for kind in kinds if kind] == ([] if row.runs == "device" else [row.runs])
+    kinds = [HOW[w.category] for w in caught if w.category in HOW]
+    assert kinds == ([] if row.runs == "device" else [row.runs])
     for value, golden in zip(tree_leaves(got), tree_leaves(expected), strict=True):
         same(value, golden)
 
@@ -45,7 +43,7 @@ def same(value: torch.Tensor, golden: torch.Tensor) -> None:
 
 
 def test_ops_of_the_user() -> None:
-    """Nothing is known of their values: neither from the name, nor from the dtype of their first result."""
+    """Nothing is assumed of the values of a user's op: neither from its name nor from the dtype of its first result."""
     with torch.library._scoped_library("tt_torch_exact", "DEF") as library:
         library.define("clone(Tensor x) -> Tensor")
         library.define("signs(Tensor x) -> (Tensor, Tensor)")
@@ -95,8 +93,8 @@ def test_resident_integers_are_checked_once_per_version(monkeypatch: pytest.Monk
             torch.testing.assert_close(run(x), model(x))
 
 
-def test_ahead_of_time_a_program_of_its_own_checks_what_the_device_sees() -> None:
-    """Values that become integers; what is compiled returns the results alone."""
+def test_ahead_of_time_a_second_program_checks_values_that_become_integers() -> None:
+    """The compiled program itself has only the results as outputs."""
     model = tt_torch.compile_model(lambda x: (x * 2).to(torch.int64), (torch.ones(3),))
     assert len(model.executor.executable.outputs) == 1
     x = torch.tensor([3e9, -1.5, torch.nan])

@@ -1,4 +1,4 @@
-"""The layers of docs/map.md: every import of the package points up in that list, and there is no circle."""
+"""The layers of docs/map.md: every import of the package points up in that list, and no imports form a circle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tt_torch"
 
 
 def layers() -> dict[str, int]:
-    """The number of its line for each package or module of the list."""
+    """Maps each package or module of the list to the number of its line."""
     page = (ROOT / "docs" / "map.md").read_text()
     (rows,) = re.findall(r"<!-- layers -->(.*)<!-- layers end -->", page, re.DOTALL)
     found = {}
@@ -30,11 +30,11 @@ def modules() -> dict[str, Path]:
 
 
 MODULES = modules()
-KNOWN = {*MODULES, "tt_torch.device._device", "tt_torch.runtime._runtime"}  # the last ones are C++
+KNOWN = {*MODULES, "tt_torch.device._device", "tt_torch.runtime._runtime"}  # the last two are C++
 
 
 def imported(source: str, package: str, known: set[str]) -> Iterator[tuple[str, int]]:
-    """The modules of ours that a file of `package` imports anywhere in it, in functions too, and the lines."""
+    """Yields each module of `known` that a file of `package` imports, at the top or in a function, with the line."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -51,7 +51,7 @@ def imported(source: str, package: str, known: set[str]) -> Iterator[tuple[str, 
 
 
 def wrong_arrows(name: str, source: str, known: set[str], order: dict[str, int]) -> list[str]:
-    """Imports of the module `name` that point down."""
+    """Describes each import of the module `name` that points down."""
     return [
         f"{name}, line {line}, imports {target}"
         for target, line in imported(source, name.rpartition(".")[0], known)
@@ -60,7 +60,7 @@ def wrong_arrows(name: str, source: str, known: set[str], order: dict[str, int])
 
 
 def layer(module: str, order: dict[str, int]) -> int:
-    """The line of the longest name in the list that the module begins with."""
+    """The line of the list for a module: that of its own name, or of the nearest package around it."""
     parts = module.split(".")
     for length in range(len(parts), 1, -1):
         if (name := ".".join(parts[:length])) in order:

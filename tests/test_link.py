@@ -1,4 +1,4 @@
-"""Host functions whose machine code tt-mlir has left out of a binary, compiled from the LLVM module in its text."""
+"""`tt-torch link` compiles host functions whose machine code a binary lacks, from the LLVM module in its text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tt_torch.wire.encode import encode
 
 DATA = Path(__file__).parent / "data" / "runtime"
 GATHER = (DATA / "gather.ttnn").read_bytes()
-# tt-mlir wrote it without a library: it cannot compile int64 constants of host functions.
+# tt-mlir wrote this file without a host library, because it cannot compile int64 constants of host functions.
 GROUP_NORM = gzip.decompress((DATA / "group_norm.ttnn.gz").read_bytes())
 
 
@@ -43,18 +43,18 @@ def test_a_linked_function_computes_what_tt_mlirs_own_does():
     assert torch.equal(run(link(bare), "gather")[0], run(GATHER, "gather")[0])
 
 
-def test_a_file_that_tt_mlir_could_not_finish(tmp_path):
+def test_a_file_that_tt_mlir_wrote_without_host_library(tmp_path):
     source, target = tmp_path / "source.ttnn", tmp_path / "linked.ttnn"
     source.write_bytes(GROUP_NORM)
     assert CliRunner().invoke(app, ["link", str(source), "-o", str(target)]).exit_code == 0
     got, want = run(target.read_bytes(), "group_norm")
-    torch.testing.assert_close(got, want, rtol=0, atol=2**-8 * want.abs().max().item())  # it goes through bf16
+    torch.testing.assert_close(got, want, rtol=0, atol=2**-8 * want.abs().max().item())  # values pass through bf16
 
 
-def test_a_whole_file_stays_as_it_is():
+def test_a_complete_file_stays_as_it_is():
     assert link(GATHER) is GATHER
 
 
-def test_a_file_without_the_module():
+def test_a_file_without_the_llvm_module_is_an_error():
     with pytest.raises(BinaryFormatError, match="lacks the machine code of its host functions, and their LLVM module"):
         link(without("mlir", without("dylibs", GATHER)))

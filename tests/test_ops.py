@@ -1,4 +1,4 @@
-"""Each row of op_table.py through torch.compile, against PyTorch eager: shape, dtype, value, changed inputs."""
+"""Each row of op_table.py is compiled and compared with eager PyTorch: shapes, dtypes, values and changed inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_op(case: tuple[str, Row, torch.dtype]) -> None:
 
 @pytest.mark.parametrize("row", UNSUPPORTED, ids=lambda row: row.name)
 def test_unsupported(row: Row) -> None:
-    """The op is named, or else runs in eager PyTorch."""
+    """With `fallback="error"`, the error names the op. By default, a warning names it and it runs in eager PyTorch."""
     inputs = [draw(i, torch.float32) if isinstance(i, tuple) else i(torch.float32) for i in row.inputs]
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
         torch.compile(row.fn, backend=tt_torch.backend, options=ON_DEVICE, dynamic=False)(*inputs)
@@ -49,7 +49,7 @@ def test_unsupported(row: Row) -> None:
 
 
 def check(got: Any, expected: Any, scale: float = 1.0) -> None:
-    """The same structure of tensors of the same shape, dtype and, within their dtype's tolerance, value."""
+    """Asserts the same structure, shapes and dtypes, and values that agree within the tolerance of their dtype."""
     (values, structure), (goldens, wanted) = tree_flatten(got), tree_flatten(expected)
     assert structure == wanted
     for value, golden in zip(values, goldens, strict=True):

@@ -1,4 +1,4 @@
-"""Private names of PyTorch are in `tt_torch/torch_private/` only, each with the version that it was read in."""
+"""Private names of PyTorch are used in `tt_torch/torch_private/` only, each with the version in which it was read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[1]
 DOOR = ROOT / "tt_torch" / "torch_private"
 FILES = sorted(p for p in (ROOT / "tt_torch").rglob("*.py") if DOOR not in p.parents)
 
-# Packages without an underscore that PyTorch does not promise to keep, and one whose names are data, not API.
+# Packages without an underscore that PyTorch does not promise to keep, and a package whose names are data, not API.
 UNSTABLE, DATA = ("torch.fx.experimental", "functorch"), ("torch.ops",)
-# Prefixes of what Dynamo and AOTAutograd read from functions.
+# Prefixes of attributes that Dynamo and AOTAutograd read from functions.
 MARKS = ("_torchdynamo", "_dynamo", "_boxed")
 
 
 def attributes() -> set[str]:
-    """Private attributes of the objects of PyTorch that a program meets."""
+    """The private attributes of PyTorch objects that a program commonly meets."""
     graph = torch.fx.symbolic_trace(torch.nn.ReLU())
     x, op = torch.ones(1), torch.ops.aten.add.Tensor
     objects = (torch, x, x.untyped_storage(), op, op.overloadpacket, torch.ops.higher_order.cond, graph, graph.graph)
@@ -31,7 +31,7 @@ def attributes() -> set[str]:
 
 
 def is_private(path: str) -> bool:
-    """PyTorch's rule: any part of the path that begins with an underscore, `__name__` and the like excepted."""
+    """By PyTorch's rule, a path is private if a part of it begins with one underscore; `__name__` is not private."""
     if path.startswith(UNSTABLE):
         return True
     return not path.startswith(DATA) and any(p.startswith("_") and not p.startswith("__") for p in path.split("."))
@@ -45,7 +45,7 @@ class Names:
         self.imported = dict(self._imports())
 
     def _imports(self) -> Iterator[tuple[str, str]]:
-        """The local name of what is imported from PyTorch, and its path."""
+        """Yields the local name of each import from PyTorch, with its path."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 roots = [(a.asname, a.name) if a.asname else (a.name.partition(".")[0],) * 2 for a in node.names]
@@ -58,14 +58,14 @@ class Names:
         return module.partition(".")[0] in ("torch", "functorch", "torchgen")
 
     def path(self, node: ast.AST) -> str:
-        """`torch.x.y` of an expression, "" of what is not known to be PyTorch's."""
+        """The path `torch.x.y` of an expression, or "" if it is not known to be PyTorch's."""
         if isinstance(node, ast.Name):
             return self.imported.get(node.id, "")
         inner = self.path(node.value) if isinstance(node, ast.Attribute) else ""
         return f"{inner}.{node.attr}" if inner else ""
 
     def found(self, known: set[str]) -> Iterator[tuple[int, str]]:
-        """The lines and what they use."""
+        """Yields each use of a private name: its line, and the name."""
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 module = getattr(node, "module", None)
@@ -85,7 +85,7 @@ class Names:
             yield node.lineno, f"{path} is altered"
         if path:
             root = next(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-            if is_private(path) and not is_private(self.imported[root]):  # that import is found itself
+            if is_private(path) and not is_private(self.imported[root]):  # a private import is reported at the import
                 yield node.lineno, path
         elif node.attr in known or node.attr.startswith(MARKS):
             owner = ast.unparse(node.value)
@@ -145,14 +145,14 @@ def test_a_private_name_is_found(line: str) -> None:
         "print(x.__dict__, torch.__version__)",
     ],
 )
-def test_a_public_name_is_not(line: str) -> None:
+def test_a_public_name_is_not_reported(line: str) -> None:
     assert not list(Names(line).found(KNOWN))
 
 
 def versions(source: str) -> Iterator[tuple[int, str]]:
-    """The lines of private names in a file of the door that have no comment like `# 2.13.0: without it ...`.
+    """Yields the private names in a file of `torch_private` that have no comment like `# 2.13.0: without it ...`.
 
-    It is at the end of the line, or above the statement of the file that the line is in.
+    The comment may stand at the end of the line, or above the top-level statement that the line belongs to.
     """
     names, lines = Names(source), source.splitlines()
     said = f"# {torch.__version__.partition('+')[0]}: "

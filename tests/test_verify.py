@@ -1,4 +1,4 @@
-"""PCC, largest difference, and the comparison of outputs and modules with them."""
+"""Pearson correlation (PCC), largest difference (ATOL), and comparisons of outputs and modules by these."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_familiar_names():
         ([1.0 + 2**-23, 2.0], [1.0, 2.0], torch.float32, 2**-23, 1.0),
         ([1.0, -2.0 - 2**-20], [1.0, -2.0], torch.float32, 2**-21, 4.0),
         ([1.0078125], [1.0], torch.bfloat16, 2**-7, 1.0),
-        ([2**-149, 3.0], [-(2**-149), 3.0], torch.float32, 2.0, 2.0),  # across zero
+        ([2**-149, 3.0], [-(2**-149), 3.0], torch.float32, 2.0, 2.0),  # the values have different signs
         ([1.0], [0.0], torch.float32, 0.0, 0x3F800000),  # zero has no relative error
         ([NAN, 1.0], [NAN, 1.0], torch.float32, 0.0, 0.0),
         ([NAN], [1.0], torch.float32, NAN, NAN),

@@ -1,7 +1,7 @@
-"""A program for a fresh process: it describes PyTorch's behaviour for other backends before and after ours compiled.
+"""A program for a fresh process. It describes PyTorch's behaviour for other backends, before and after ours was used.
 
-It prints a JSON object with `before` and `after`, which should be equal, and with `replaced`, the functions of PyTorch,
-public and private, that are other objects now.
+It prints a JSON object with `before` and `after`, which should be equal, and with `replaced`: the paths of PyTorch's
+functions, public and private, that have been replaced by other functions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def version_after_a_fused_step() -> int:
 
 
 def programs(backend: Any) -> dict[str, Any]:
-    """How many graphs Dynamo makes of some programs, of how many calls, and why it breaks them."""
+    """For some programs: the number of graphs that Dynamo makes, the number of calls in them, the graph breaks."""
     torch.manual_seed(0)
     sequence = torch.randn(3, 2, 4)
     cases = {
@@ -83,7 +83,7 @@ def state() -> dict[str, Any]:
 
 
 def functions() -> dict[str, Any]:
-    """All functions of PyTorch by their path, those of classes too."""
+    """All functions of PyTorch's modules and classes, by their path."""
     modules = {name: m for name, m in sys.modules.items() if name.partition(".")[0] in ("torch", "functorch")}
     modules = {name: m for name, m in modules.items() if not name.startswith(GENERATED)}
     found: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def functions() -> dict[str, Any]:
 
 
 def use(backend: Any) -> None:
-    """Every feature that is in Dynamo's way: recurrent layers, fused optimizers, operands on two devices, exports."""
+    """Uses the features for which we alter Dynamo: recurrent layers, fused optimizers, operands on two devices."""
     recurrent, sequence = nn.LSTM(4, 5), torch.randn(3, 2, 4)
     torch.compile(recurrent, backend=backend, fullgraph=True)(sequence)[0].sum().backward()
     torch.compile(recurrent, backend="tt")(torch.randn(2, 2, 4))
@@ -105,7 +105,7 @@ def use(backend: Any) -> None:
 
 
 def main() -> None:
-    programs("inductor")  # PyTorch's first compilation alters it, by validating no distribution any more
+    programs("inductor")  # PyTorch's first compilation has effects of its own, such as on the checks of distributions
     before, known = state(), functions()
     import tt_torch
 

@@ -1,4 +1,4 @@
-"""compile_model: calls of it are independent, and arguments keep the names that the model has for them."""
+"""compile_model: its calls are independent of each other, and arguments keep the names that the model gives them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_functions_whose_arguments_have_no_names(function: Any) -> None:
 
 
 def test_code_that_no_module_has() -> None:
-    """As in a program that runs by `exec`, for example a snippet of a page."""
+    """A program that runs by `exec`, such as a snippet of a page, has code like this."""
     defined: dict[str, Any] = {"__name__": "/no/module", "torch": torch, "shift": torch.ones(3)}
     exec("def function(x): return torch.relu(x) + shift", defined)
     exec("class Model(torch.nn.Module):\n  def forward(self, x): return function(x)", defined)
@@ -75,12 +75,12 @@ def test_code_that_no_module_has() -> None:
         assert torch.equal(tt_torch.compile_model(model, (torch.ones(3),))(torch.ones(3)), torch.full((3,), 2.0))
 
 
-def test_ops_have_no_line_of_ours() -> None:
+def test_locations_of_ops_name_no_file_of_ours() -> None:
     binary = tt_torch.compile_model(nn.Sequential(nn.ReLU()), (torch.ones(3),)).binary
     assert b"relu" in binary and b"aot.py" not in binary
 
 
-def test_messages_have_the_models_names(recwarn: pytest.WarningsRecorder) -> None:
+def test_messages_use_the_names_of_the_models_arguments(recwarn: pytest.WarningsRecorder) -> None:
     count = torch.tensor([3])
     program = tt_torch.compile_model(lambda how_many: how_many * 2, (count,))
     assert program(torch.tensor([2**40])) == 2**41

@@ -53,7 +53,7 @@ def test_below_execute_the_cpu_computes(depth: CompileDepth, monkeypatch: pytest
     assert torch.equal(compiled(compile_depth=depth), function(*INPUTS))
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_of_every_level_are_saved(tmp_path: Path) -> None:
     compiled(
         save_mlir=("STABLEHLO", "TTIR", "TTNN"),
         save_binary=True,
@@ -61,15 +61,15 @@ def test_files(tmp_path: Path) -> None:
         output_binary_dir=str(tmp_path),
         model_name="org/m",
     )
-    names = sorted(f.name.split("_", 3)[-1] for f in tmp_path.iterdir())
-    assert [f.suffix for f in sorted(tmp_path.iterdir())].count(".mlir") == 3
     (binary,) = tmp_path.glob("org_m_*.ttnn")
-    assert tt_torch.load(binary).inputs, names
-    for file in tmp_path.glob("*.mlir"):
+    assert tt_torch.load(binary).inputs
+    modules = sorted(tmp_path.glob("org_m_*.mlir"))
+    assert [file.stem.rpartition("_")[-1] for file in modules] == ["stablehlo", "ttir", "ttnn"]
+    for file in modules:
         assert "func.func @main" in file.read_text()
 
 
-def test_variables_win(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+def test_environment_variables_win_over_options(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
     monkeypatch.setenv("TT_TORCH_COMPILE_DEPTH", "STABLEHLO")
     monkeypatch.setenv("TT_TORCH_IR_LOG_LEVEL", "INFO")
     assert torch.equal(compiled(dtype="bf16"), function(*INPUTS))
@@ -97,8 +97,8 @@ def test_an_unsupported_op_is_named_with_its_line_and_leaves_all_usable() -> Non
     torch.testing.assert_close(compiled(), function(*INPUTS))
 
 
-def test_threads() -> None:
-    """Programs are compiled one after the other by PyTorch's own lock; they run at once."""
+def test_threads_may_call_one_program_at_once() -> None:
+    """PyTorch's own lock lets one thread compile at a time; calls of a compiled program need no lock."""
     run = torch.compile(function, backend=tt_torch.backend)
     run(*INPUTS)
     wrong = []
@@ -130,7 +130,7 @@ def test_graph_breaks_split_the_program() -> None:
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_are_captured(kind: type[nn.RNNBase]) -> None:
-    """Dynamo would leave them to eager PyTorch, and AOTAutograd would make an op of oneDNN of an LSTM."""
+    """By default, Dynamo leaves these layers to eager PyTorch, and AOTAutograd turns an LSTM into an op of oneDNN."""
     layer, x = kind(4, 6, bidirectional=True), torch.randn(3, 2, 4)
     compiled = torch.compile(layer, backend=tt_torch.backend, fullgraph=True, options={"compiler_config": STRICT})
     with torch.no_grad():

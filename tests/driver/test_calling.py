@@ -1,4 +1,4 @@
-"""What goes in and comes out: structures, aliases, mutation, types, memory formats."""
+"""Inputs and outputs of compiled functions: structures, aliases, mutation, types, memory formats."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_nested_structures_and_values_that_are_no_tensors() -> None:
     got, expected = compiled(nested)(inputs), nested(inputs)
     same(got["sum"], expected["sum"])
     same(got["rest"][0], expected["rest"][0])
-    assert got["rest"][1] == (inputs["a"], None) or got["rest"][1][0] is inputs["a"]
+    assert got["rest"][1][0] is inputs["a"] and got["rest"][1][1] is None
     assert (got["size"], got["name"]) == (3, "x")
 
 
@@ -123,7 +123,7 @@ def test_input_changed_in_place() -> None:
     expected.add_(y).mul_(2)
     result = compiled(lambda x, y: x.add_(y).mul_(2))(x, y)
     same(x, expected)
-    assert result is x or result.data_ptr() == x.data_ptr()
+    assert result.data_ptr() == x.data_ptr()
 
 
 def test_part_of_an_input_changed() -> None:
@@ -140,7 +140,7 @@ def test_part_of_an_input_changed() -> None:
 
 
 def test_static_cache() -> None:
-    """One program writes one place after the other: by index_copy_, and by assignment."""
+    """One program writes to a new place at each step: by index_copy_, or by assignment."""
 
     def by_index(cache: torch.Tensor, position: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
         cache.index_copy_(2, position, new)

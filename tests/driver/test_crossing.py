@@ -1,4 +1,4 @@
-"""What crosses between device subgraphs and the host is moved once, and what stays on the device is not moved."""
+"""A tensor that crosses between device subgraphs and the host is moved once; one that stays on the device, never."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def twice_from_the_host(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("function", "to_host", "to_device"),
     [
-        # Results on the host and copies of kept ones; arguments from the host. The input itself is one of those.
+        # To the host: results, and copies of tensors that stay. To the device: arguments, the input among them.
         (past_the_host, 2, 2),
         (past_the_host_as_a_view, 2, 2),
         (returned_too, 2, 2),
         (twice_from_the_host, 3, 3),
     ],
 )
-def test_moved_once(
+def test_each_tensor_is_moved_once(
     function: Callable[[torch.Tensor], object], to_host: int, to_device: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = {"host": 0, "device": 0}
@@ -95,7 +95,7 @@ print(compiled(lambda x: torch.linalg.eigvalsh((torch.linalg.eigvalsh(x) + 1).di
 """
 
 
-def test_the_eager_device_is_loaded_where_something_stays_there() -> None:
+def test_the_eager_device_is_loaded_only_if_a_tensor_stays_on_it() -> None:
     environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     run = [sys.executable, "-W", "ignore", "-c", NOT_LOADED]
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=120)

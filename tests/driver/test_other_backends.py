@@ -25,7 +25,10 @@ def test_all_is_as_before(report: dict[str, Any]) -> None:
 
 
 def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -> None:
-    """Without settings of ours Dynamo leaves recurrent layers and fused optimizers to eager PyTorch."""
+    """Without our settings, Dynamo leaves recurrent layers and fused optimizers to eager PyTorch.
+
+    If this changes in PyTorch, the test above compares nothing.
+    """
     for backend, programs in report["before"]["programs"].items():
         assert programs["lstm"] == [0, 0, ["Attempted to wrap RNN, GRU, or LSTM"]], backend
         assert "Skip calling `torch.compiler.disable()`d function" in programs["fused adam"][2], backend
@@ -33,7 +36,7 @@ def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -
 
 
 def test_one_function_of_pytorch_is_replaced(report: dict[str, Any]) -> None:
-    """`torch_private/dynamo.py` says why this one."""
+    """`torch_private/dynamo.py` gives the reason."""
     assert report["replaced"] == ["torch._dynamo.convert_frame.trace_frame"]
 
 

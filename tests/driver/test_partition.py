@@ -1,4 +1,4 @@
-"""The host partition: results, what is warned of, which subgraphs stay on the device."""
+"""Graphs with ops that run on the host: their results, the warnings, and the subgraphs that stay on the device."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def test_the_warning_names_op_line_reason_and_bytes() -> None:
     (op,) = warning.ops
     line = in_the_middle.__code__.co_firstlineno + 2
     assert (op.op, op.count, op.location) == ("aten._linalg_eigh.default", 1, f"{Path(__file__)}:{line}")
-    assert op.bytes == 4 * 4 * 4 + 4 * 4  # a matrix goes out, its eigenvalues come in
+    assert op.bytes == 4 * 4 * 4 + 4 * 4  # a matrix goes to the host, its eigenvalues come back
     assert str(op) in str(warning)
 
 
 def test_equal_ops_of_a_line_are_counted() -> None:
     _, (warning,) = run(lambda x: [torch.linalg.eigvalsh(x * i) for i in (1, 2, 3)][2], X)
-    assert [op.count for op in warning.ops] == [1]  # dead ones do not run
+    assert [op.count for op in warning.ops] == [1]  # the results of the other two are not used
     _, (warning,) = run(lambda x: torch.stack([torch.linalg.eigvalsh(x * i) for i in (1, 2, 3)]), X)
     assert [op.count for op in warning.ops] == [3]
 
 
-def test_device_subgraphs_are_as_large_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_subgraphs_are_as_large_as_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = []
     split = partition.split
     monkeypatch.setattr(partition, "split", lambda gm, host: pieces.append(split(gm, host)) or pieces[-1])
@@ -100,14 +100,14 @@ def test_device_subgraphs_are_as_large_as_can_be(monkeypatch: pytest.MonkeyPatch
     assert ops == [["aten.add.Tensor", "aten.mm.default", "aten.permute.default"], after]
 
 
-def test_errors_instead() -> None:
+def test_an_error_instead_of_the_host() -> None:
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
         run(in_the_middle, X, fallback="error")
     assert isinstance(caught.value.inner_exception, UnsupportedOpError)
     assert caught.value.inner_exception.op == "aten._linalg_eigh.default"
 
 
-def test_what_is_computed_from_constants_alone_is_no_host_op() -> None:
+def test_an_op_on_constants_is_computed_while_compiling() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return x + torch.linalg.eigvalsh(torch.eye(4))
 
@@ -134,7 +134,7 @@ def test_weights_stay_resident_in_a_subgraph() -> None:
         torch.testing.assert_close(compiled(X), model(X))
 
 
-def test_a_bug_of_ours_in_one_op_is_told_and_the_answer_is_right(
+def test_an_op_on_which_the_compiler_fails_runs_on_the_host_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from tt_torch.mlir import pipeline
@@ -151,18 +151,15 @@ def test_a_bug_of_ours_in_one_op_is_told_and_the_answer_is_right(
     assert "tt_torch.tools.opt --step broken" in warning.ops[0].reason
 
 
-def test_a_graph_that_cannot_be_captured_runs_in_eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch._dynamo.config.capture_dynamic_output_shape_ops, before = True, False
-    try:
-        got, (warning,) = run(lambda x: x[x > 0] * 2, X)
-    finally:
-        torch._dynamo.config.capture_dynamic_output_shape_ops = before
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_a_graph_that_cannot_be_captured_runs_in_eager() -> None:
+    got, (warning,) = run(lambda x: x[x > 0] * 2, X)
     assert torch.equal(got, X[X > 0] * 2)
     assert warning.ops[0].op == "the whole graph"
 
 
 def test_views_of_views_at_the_border() -> None:
-    """All of them are in the subgraph that reads the first and the last one, or none."""
+    """If a subgraph reads the first and the last view of a chain, all views of the chain are in it, or none."""
 
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first = x[:, :3]

@@ -1,4 +1,4 @@
-"""Parameters: inputs of the program, resident on the device, always current."""
+"""Parameters are inputs of the program; they stay on the device, and changes to them are seen at the next call."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_gradients_of_inputs() -> None:
 
 
 def test_statistics_that_eager_training_changed_are_used() -> None:
-    """Eager batch norm writes its running statistics without counting up their version."""
+    """Eager batch norm writes its running statistics without increasing their version counters."""
     norm = torch.nn.BatchNorm2d(4).eval()
     compiled = torch.compile(norm, backend=tt_torch.backend)
     x = torch.randn(2, 4, 5, 5)
@@ -126,7 +126,7 @@ def test_statistics_that_eager_training_changed_are_used() -> None:
 @pytest.mark.parametrize("backend", [None, "eager", "aot_eager", tt_torch.backend])
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad])
 def test_weights_that_a_fused_step_changed_are_used(kind: type[torch.optim.Optimizer], backend: object) -> None:
-    """The CPU's fused kernels write parameters without counting up their version."""
+    """The CPU's fused kernels write parameters without increasing their version counters."""
     model, x = mlp(), torch.randn(2, 4)
     run = torch.compile(model, backend=tt_torch.backend)
     step = kind(model.parameters(), lr=0.1, fused=True).step

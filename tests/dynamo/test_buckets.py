@@ -1,4 +1,7 @@
-"""Sizes padded up to buckets: few programs, results as without padding, refusal by name where that cannot be."""
+"""Sizes are padded up to buckets: there are few programs, and results are those without padding.
+
+An op for which this is impossible is refused by name.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ LINEAR = torch.nn.Linear(16, 5)
 
 
 def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, list[Executor]]:
-    """The compiled function, and the programs that are made for it."""
+    """Returns the compiled function, and the list of programs, which grows as they are made."""
     programs: list[Executor] = []
     options = BackendOptions(compiler_config=CompilerConfig(buckets=buckets, fallback="error"))
 
@@ -45,7 +48,7 @@ def attention_by_hand(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.transpose(1, 2)).masked_fill(hidden, -1e9).softmax(-1) @ x
 
 
-# Of x (batch, length, 16), whose length is padded.
+# Functions of x, with the shape (batch, length, 16), whose length is padded.
 RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
     "element-wise": lambda x: ((x * 2 + 1).relu(), torch.log(x), x / x.sum(-1, keepdim=True)),
     "reductions": lambda x: (x.sum(1), x.mean(1), x.amax(1), x.amin(), x.mean(), x.sum((0, 1)), x[:, :, :2].prod(1)),
@@ -94,7 +97,7 @@ def test_results_are_those_without_padding(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_mixes_in_padding_is_refused_by_name(name: str) -> None:
+def test_an_op_that_would_mix_in_padding_is_refused_by_name(name: str) -> None:
     run, _ = recording(REFUSED[name], {"x.1": (8, 16)})
     with pytest.raises(BackendCompilerFailed) as caught, torch.no_grad():
         run(torch.randn(2, 6, 16))
@@ -128,7 +131,7 @@ def test_a_hundred_lengths_make_four_programs() -> None:
 
 
 def test_a_transformers_model_with_a_mask() -> None:
-    """Its inputs pass through `**kwargs`, and have their own names all the same."""
+    """Its inputs pass through `**kwargs`, but the buckets name them as the caller does."""
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
     model = transformers.BertModel(transformers.BertConfig(vocab_size=50, **sizes)).eval()
@@ -141,13 +144,13 @@ def test_a_transformers_model_with_a_mask() -> None:
     assert len(programs) == 2
 
 
-def test_a_name_that_no_dimension_has_is_told() -> None:
+def test_a_bucket_for_an_unknown_name_is_warned_of() -> None:
     run, _ = recording(lambda x: x * 2, {"y.0": (8,)})
     with pytest.warns(UserWarning, match=r"no bucket of y\.0: the sizes that change here are x\.0, x\.1"):
         run(torch.randn(3, 4))
 
 
-def test_two_dimensions() -> None:
+def test_two_padded_dimensions() -> None:
     run, programs = recording(lambda x, y: (x @ y, x.sum(), y.mean(1)), {"x.0": [4], "y.1": [8]})
     for rows, columns in ((2, 3), (3, 7), (4, 8), (2, 8)):
         x, y = torch.randn(rows, 5), torch.randn(5, columns)
@@ -184,7 +187,7 @@ def test_training_at_many_lengths() -> None:
     assert len(programs) == 4
 
 
-def test_in_place() -> None:
+def test_padded_inputs_changed_in_place() -> None:
     run, _ = recording(lambda x: x.mul_(2).add_(1), {"x.0": (8,)})
     for length in (3, 8):
         x = torch.randn(length)

@@ -1,4 +1,4 @@
-"""Ops that raise on the host for some values run on the device, and raise what eager raises."""
+"""Ops that raise an error for some values, in eager PyTorch, run on the device and raise the same error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each composite's function is what the ATen op computes: it is the decomposition in the StableHLO we hand on."""
+"""Each composite's function computes the same as the ATen op. It is the op's decomposition inside the StableHLO."""
 
 from __future__ import annotations
 

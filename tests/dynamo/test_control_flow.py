@@ -1,4 +1,4 @@
-"""Ops that call graphs: written out where it is known how often, else on the host."""
+"""Ops that call graphs: they are unrolled if the number of calls is known and small; otherwise they run on the host."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WITH_GRADIENTS = {
 }
 FORWARD = {
     "flex_attention": lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s + 0.1 * (i - j)),
-    "of fewer heads": lambda q: flex_attention(q, q[:, :2], q[:, 2:], enable_gqa=True, block_mask=CAUSAL),
+    "fewer heads of keys": lambda q: flex_attention(q, q[:, :2], q[:, 2:], enable_gqa=True, block_mask=CAUSAL),
     "in a branch": lambda q: torch.cond(
         q.sum() < 1e9, lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q), lambda q: q * 2, (q,)
     ),
@@ -54,12 +54,12 @@ def compiled(function: Callable[..., Any], **config: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("name", WITH_GRADIENTS)
-def test_gradients_of_plain_ops(name: str) -> None:
+def test_results_and_gradients_of_unrolled_ops(name: str) -> None:
     theirs, ours = X.clone().requires_grad_(), X.clone().requires_grad_()
     expected = WITH_GRADIENTS[name](theirs)
     got = compiled(WITH_GRADIENTS[name], fallback="error")(ours)
     torch.testing.assert_close(got, expected)
-    if name != "a region twice":  # eager PyTorch has no gradient of regions
+    if name != "a region twice":  # eager PyTorch cannot compute the gradient of regions
         expected.square().sum().backward()
     else:
         theirs.grad = 8 * (2 * X.sin()).sin() * (2 * (2 * X.sin()).cos() * X.cos())
@@ -77,7 +77,7 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
     [
         ("while_loop", lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0] * 2),
         (
-            "cond",  # both branches would be computed, and what the loop does is not known
+            "cond",  # on the device, both branches would be computed, so neither may contain a loop
             lambda x: torch.cond(
                 x.sum() < 1e9,
                 lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0],
@@ -85,7 +85,7 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
                 (x,),
             ),
         ),
-        ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too long
+        ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too many steps
     ],
 )
 def test_the_rest_runs_on_the_host_by_name(op: str, function: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""The table of ATen facts: each fact holds for what eager PyTorch computes for OpInfo's samples of the op."""
+"""The table of ATen facts: each fact holds for the results of eager PyTorch on OpInfo's samples of the op."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tt_torch.dynamo.facts import VALUES, ByOp, Fact
 
 aten, prims = torch.ops.aten, torch.ops.prims
 SAMPLES = 2
-# Tagged as pointwise by PyTorch 2.13, but their results are not made place by place: one bool, random numbers.
+# PyTorch 2.13 tags these ops as pointwise, but their results are one bool, and random numbers.
 MISTAGGED = {aten.equal, aten.rrelu}
 
 
@@ -57,7 +57,7 @@ class Call:
 def keeps(call: Call) -> bool:
     known = facts.of(call.op)
     if call.given.get("accumulate") or call.given.get("reduce") or known & (Fact.CASTS | Fact.STRIDES):
-        return True  # adds or multiplies; converts; reads memory around the operand, too
+        return True  # such a call adds or multiplies, converts, or reads memory around the operand
     allowed = [*(v.reshape(-1).double() for v in call.values), torch.tensor(call.numbers, dtype=torch.float64)]
     if Fact.ZEROS in known:
         allowed.append(torch.zeros(1, dtype=torch.float64))
@@ -66,7 +66,7 @@ def keeps(call: Call) -> bool:
 
 
 def where_values_come_from(call: Call) -> bool:
-    """Other values arrive at the same places: f(g(x)) is g(f(x)), but for the numbers that f puts in."""
+    """An op f moves any values to the same places: f(g(x)) is g(f(x)), except for numbers that f itself inserts."""
     if call.given.get("accumulate") or call.given.get("reduce"):
         return True
     shift = 1000
@@ -119,7 +119,7 @@ def linear(call: Call) -> bool:
 def positions(call: Call) -> bool:
     most = max(v.numel() for v in tree_leaves(call.given) if isinstance(v, torch.Tensor))
     results = call.result[1:] if Fact.AND_POSITIONS in facts.of(call.op) else call.result
-    whole = [r for r in results if not r.is_floating_point()]  # `bincount` of weights sums them
+    whole = [r for r in results if not r.is_floating_point()]  # with weights, `bincount` returns sums of floats
     return all(not r.numel() or (r.min() >= -1 and r.max() <= most) for r in whole)
 
 
@@ -176,7 +176,7 @@ def reduces(call: Call) -> bool:
 
 
 def _finite(x: torch.Tensor) -> torch.Tensor:
-    """In float64, with numbers in the place of infinities and NaN, which can be compared."""
+    """Converts to float64, with finite numbers in place of infinities and NaN, so that they can be compared."""
     return x.double().nan_to_num(nan=-98765.0)
 
 
@@ -237,7 +237,7 @@ def _copied(x: Any) -> Any:
 
 
 def samples() -> Iterator[Callable[[], Any]]:
-    for info in (info for info in op_db if not info.name.startswith("jiterator")):  # for CUDA only
+    for info in (info for info in op_db if not info.name.startswith("jiterator")):  # jiterator is for CUDA only
         for dtype in (torch.float32, torch.int64):
             if info.supports_dtype(dtype, "cpu"):
                 for sample in itertools.islice(info.sample_inputs("cpu", dtype), SAMPLES):
@@ -245,7 +245,7 @@ def samples() -> Iterator[Callable[[], Any]]:
 
 
 X, PLACES = torch.randn(3, 4), torch.tensor([2, 0, 0])
-# What OpInfo's samples do not call, or not as such.
+# Ops that OpInfo's samples do not call, or call only through other ops.
 MORE: list[tuple[Any, tuple]] = [
     (aten._reshape_alias.default, (X, [4, 3], [3, 1])),
     (aten._unsafe_index.Tensor, (X, [PLACES, PLACES])),
@@ -279,7 +279,7 @@ def test_facts_hold_in_eager_pytorch() -> None:
 
 
 def test_no_row_repeats_what_pytorch_says() -> None:
-    """A row counts if it adds something to what the tags and the schema of one overload at least say."""
+    """Each row adds something to the tags and the schema of at least one overload."""
     for op, listed in facts._TABLE.items():
         overloads = [op] if isinstance(op, torch._ops.OpOverload) else [getattr(op, name) for name in op.overloads()]
         told = []
@@ -297,7 +297,7 @@ def test_an_op_has_one_row() -> None:
 
 
 def test_facts_of_an_op_of_another_namespace() -> None:
-    """An op of the user's that is called as one of ATen's has none of its facts."""
+    """A user's op that has the name of an ATen op has none of its facts."""
     with torch.library._scoped_library("tt_torch_facts", "DEF") as library:
         library.define("clone(Tensor x) -> Tensor")
         library.define("alias(Tensor(a) x) -> Tensor(a)")
@@ -315,14 +315,14 @@ def test_overloads_have_facts_of_their_own() -> None:
     assert Fact.KEEPS not in facts.of(aten.repeat_interleave.Tensor)
 
 
-def test_what_is_no_op_has_no_facts() -> None:
+def test_a_target_that_is_no_op_has_no_facts() -> None:
     for target in (operator.getitem, torch.relu, "relu", None, torch.ops.higher_order.cond):
         assert facts.of(target) == Fact(0)
     assert facts.named("linalg.det") == facts.named("no_such_op") == Fact(0)
 
 
 def test_the_op_that_a_node_calls() -> None:
-    """By method, function or op; a name alone is not enough."""
+    """It is found by method, function or op; the name alone is not enough."""
     graph = Graph()
     x = graph.placeholder("unfold")
 
@@ -339,7 +339,7 @@ def test_the_op_that_a_node_calls() -> None:
     assert facts.called(x) is None
 
 
-def test_the_nearest_rule_counts() -> None:
+def test_a_rule_for_an_op_wins_over_a_rule_for_a_fact() -> None:
     rules = ByOp[str]()
     rules(Fact.KEEPS)("keeps")
     rules(Fact.MOVES)("moves")
@@ -351,7 +351,7 @@ def test_the_nearest_rule_counts() -> None:
 
 
 def test_free_ops() -> None:
-    """Views of one result, and copies that a functional graph can leave out."""
+    """Free ops are views with one result, and copies that a functional graph can leave out."""
     free = [aten.view.default, aten.permute.default, aten.clone.default, aten._unsafe_view.default, aten.slice.Tensor]
     assert all(map(facts.is_free, free))
     others = [aten.split.Tensor, aten.flip.default, aten.view.dtype, aten.as_strided.default, aten.relu.default]

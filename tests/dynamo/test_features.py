@@ -1,4 +1,4 @@
-"""What users combine torch.compile with: each row is compiled and compared with eager, results and changed inputs."""
+"""Features of PyTorch together with torch.compile. Results and changed inputs are compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def same(got: Any, expected: Any, strides: bool = True) -> None:
 
 
 def check(function: Callable[..., Any], *inputs: Any, fullgraph: bool = True, strides: bool = True) -> None:
-    """Compiled and eager calls on copies of the same inputs, which they may change; nothing runs on the host."""
+    """Compares compiled and eager calls on copies of the same inputs, which they may change. No op runs on the host."""
     ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
     run = torch.compile(function, backend=tt_torch.backend, fullgraph=fullgraph)
     with warnings.catch_warnings():
@@ -337,7 +337,7 @@ LIBRARY.impl("shifted", lambda x: x.relu() + 1, "CompositeImplicitAutograd")
 
 
 def test_custom_ops() -> None:
-    """One with a decomposition is compiled; one that is opaque runs on the host, and is named."""
+    """An op with a decomposition is compiled. An opaque op runs on the host, and the warning names it."""
     check(lambda x: torch.ops.tt_torch_tests.shifted(x) * 2, X)
     with pytest.warns(HostFallbackWarning, match="tt_torch_tests.scaled"):
         got = torch.compile(lambda x: scaled(x + 1, 2.0) @ W, backend=tt_torch.backend)(X)
@@ -367,7 +367,7 @@ OUTPUTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "channels last": lambda x: (x.reshape(1, 3, 2, 2) + 1).to(memory_format=torch.channels_last),
     "numbers": lambda x: (x.shape, x.dtype, x.dim(), x + 1, None, "text"),
 }
-# Views that become copies: what is written to one element later is not seen in others.
+# These views become copies: a later write to one element is not seen in the elements that shared its memory.
 COPIED: dict[str, Callable[[torch.Tensor], Any]] = {
     "overlapping": lambda x: (x + 1).flatten().as_strided((3, 4), (1, 1)),
     "unfolded": lambda x: (x * 2).unfold(1, 2, 1),

@@ -22,7 +22,7 @@ def test_grouped_matmul_is_what_transformers_defines(ends: list[int]) -> None:
 
 
 def test_the_permutation_of_a_sort_is_inverted_on_the_device() -> None:
-    """As mixtures of experts do it: the indices of an empty tensor are written, then read."""
+    """Mixtures of experts write indices into an empty tensor, then read by them."""
 
     def inverse(x: torch.Tensor) -> torch.Tensor:
         permutation = x.argsort()

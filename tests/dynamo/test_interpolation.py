@@ -1,4 +1,4 @@
-"""Interpolation: our decompositions against eager, and that they are what runs."""
+"""Interpolation: our decompositions agree with eager PyTorch, and compiled programs use them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FACTORS = [0.3, 1 / 3, 0.5, 0.77, 1.0, 1.02, 1.04, 1.3, 1.7, 2.0, 2.02, 2.05, 3.
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, torch.Tensor, list[Any]]:
-    """The name of an op, its input, and the arguments behind it."""
+    """The name of an op, its input, and the other arguments."""
     name = draw(st.sampled_from([*interpolation.SMOOTH, *interpolation.NEAREST]))
     rank = int(name[name.index("d") - 1]) if "linear1d" in name or "nearest" in name else 3 if "3d" in name else 2
     old = draw(st.lists(st.sampled_from(SIZES), min_size=rank, max_size=rank))
     factors = [draw(st.sampled_from(FACTORS)) for _ in old]
     new = [int(size * factor) for size, factor in zip(old, factors, strict=True)]
-    known = draw(st.integers(0, rank))  # how many of the factors the op is given: the last ones may be left out
+    known = draw(st.integers(0, rank))  # the number of factors that are passed; the last ones may be left out
     if min(new) < 1 or draw(st.booleans()):
         new, known = draw(st.lists(st.sampled_from(SIZES), min_size=rank, max_size=rank)), 0
     align = [] if "nearest" in name else [draw(st.booleans())]
@@ -53,13 +53,13 @@ def strides(x: torch.Tensor) -> list[int]:
 
 @settings(max_examples=300, deadline=None)
 @given(calls())
-def test_decompositions_are_eagers(call: tuple[str, torch.Tensor, list[Any]]) -> None:
+def test_decompositions_agree_with_eager(call: tuple[str, torch.Tensor, list[Any]]) -> None:
     name, x, (new, *options) = call
     op, backward = (getattr(aten, f"{name}{suffix}").default for suffix in ("", "_backward"))
     left_out = [None] * (len(op._schema.arguments) - 2 - len(options))
     expected = op(x, new, *options, *left_out)
     found = DECOMPOSITIONS[op](x, new, *options)
-    if not ("_aa" in name and new[1] == 1):  # eager takes strides of such a result for those of channels last
+    if not ("_aa" in name and new[1] == 1):  # eager mistakes the strides of such a result for channels last
         torch.testing.assert_close(found, expected, rtol=0 if "nearest" in name else 1e-5, atol=1e-5)
         assert strides(found) == strides(expected)
     grad = torch.randn_like(expected)
@@ -99,8 +99,8 @@ CASES = [
     ],
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else None,
 )
-def test_nothing_is_looked_up_element_by_element(rank: int, options: dict[str, Any], how: Callable[[], Any]) -> None:
-    """Counts the device ops that interpolate, and those of the gradient."""
+def test_no_op_looks_up_elements_one_by_one(rank: int, options: dict[str, Any], how: Callable[[], Any]) -> None:
+    """Reads the ops of the captured graphs, forward and backward."""
     function, targets = resize(**options), Counter()
     x = torch.randn(2, 3, *(7, 8, 9)[:rank], requires_grad=how is torch.enable_grad)
 
@@ -120,7 +120,7 @@ def test_nothing_is_looked_up_element_by_element(rank: int, options: dict[str, A
 
 
 def test_a_large_image_takes_no_more_memory_than_its_elements() -> None:
-    """From 480 x 270 to 960 x 540. Element by element, its indices alone took 4 GB each."""
+    """From 480 x 270 to 960 x 540. In a lookup of single elements, each index tensor would take 4 GB."""
     x = torch.randn(1, 64, 270, 480)
     compiled = tt_torch.compile_model(resize(scale_factor=2, mode="bilinear"), (x,))
     torch.testing.assert_close(compiled(x), F.interpolate(x, scale_factor=2, mode="bilinear"))
@@ -132,7 +132,7 @@ def test_a_large_image_takes_no_more_memory_than_its_elements() -> None:
 
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_a_long_dimension_has_no_matrix(mode: str) -> None:
-    """A matrix for this one would take 2 GB."""
+    """For this length, a matrix of weights would take 2 GB."""
     x = torch.randn(1, 2, 16000, requires_grad=True)
     own = x.detach().clone().requires_grad_()
     function = resize(scale_factor=2.1, mode=mode)
@@ -146,7 +146,7 @@ def test_a_long_dimension_has_no_matrix(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_bytes_are_interpolated_as_eager_does(mode: str) -> None:
-    """That is in fixed-point arithmetic, which the host does; PyTorch's own decomposition is off by one."""
+    """Eager PyTorch uses fixed-point arithmetic, so the host computes it. PyTorch's decomposition is off by one."""
     x = torch.randint(0, 256, (2, 3, 8, 9), dtype=torch.uint8)
     function = resize(scale_factor=1.7, mode=mode)
     with pytest.warns(HostFallbackWarning, match=f"aten.upsample_{mode}2d"):
@@ -171,7 +171,7 @@ def graph_of_another_backend() -> str:
     return found[0]
 
 
-def test_other_backends_trace_as_ever() -> None:
+def test_other_backends_trace_as_before() -> None:
     before, graph = kernels(), graph_of_another_backend()
     assert "aten._unsafe_index" in graph or "aten.index" in graph
     torch._dynamo.reset()
@@ -184,7 +184,7 @@ def test_other_backends_trace_as_ever() -> None:
 
 
 def test_captures_in_several_threads() -> None:
-    """The second begins within the first one, and ends after it."""
+    """The capture of the main thread begins during that of the other thread, and ends after it."""
     before, steps = kernels(), [threading.Event() for _ in range(3)]
     seen = []
 

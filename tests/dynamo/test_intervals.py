@@ -1,4 +1,4 @@
-"""Interval rules as a property: what an op computes from values within the given intervals lies within its own."""
+"""A property of the interval rules: from operands within their intervals, an op computes a result within its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tt_torch.dynamo.exactness.interval import ANYTHING, Interval
 
 SHAPE = (3, 4)
 i64 = torch.int64
-PLACES = Interval(0, 2)  # of the third input, which is used as an index
+PLACES = Interval(0, 2)  # the interval of the third input, which is used as an index
 BINARY: dict[str, Callable[..., Any]] = {
     "add": lambda x, y, i: torch.add(x, y, alpha=3),
     "sub": lambda x, y, i: torch.sub(x, y, alpha=-2),
@@ -155,7 +155,7 @@ def test_results_lie_within(name: str) -> None:
 
 
 def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
-    """Values that reach both ends."""
+    """Random values within an interval; both of its ends are among them."""
     values = torch.randint(int(within.low), int(within.high) + 1, shape)
     values[0, 0], values[-1, -1] = within
     return values

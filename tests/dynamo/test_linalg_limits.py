@@ -1,4 +1,4 @@
-"""Which matrices are factorized on the device, and what that costs at most."""
+"""The largest matrices that are factorized on the device, and the number of device ops that this takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tt_torch.wire.facts import device_ops
 
 aten = torch.ops.aten
 MOST_OPS = 600
-# The ones with most device ops of each family.
+# Of each family of factorizations, the ops that need the most device ops.
 HEAVIEST = [aten.linalg_cholesky_ex.default, aten.cholesky_solve.default, aten._linalg_solve_ex.default]
 HEAVIEST += [aten.linalg_lu.default, aten.linalg_qr.default]
 
@@ -46,7 +46,7 @@ def test_larger_ones_are_left_to_the_host(op: Any) -> None:
 
 @pytest.mark.parametrize("name", ["cholesky", "inv", "qr"])
 def test_a_wide_batch_of_small_matrices_is_factorized_on_the_device(name: str) -> None:
-    """The smaller side counts, and a batch is one program."""
+    """The limit is on the smaller side of a matrix, and a batch is one program."""
     x = matrix(6).expand(40, 6, 6) + torch.rand(40, 1, 1)
     x = x[..., :5, :5] if name != "qr" else torch.cat([x] * 4, -1)
     function = getattr(torch.linalg, name)

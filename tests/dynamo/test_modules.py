@@ -1,4 +1,4 @@
-"""What users do to modules besides calling them: hooks, new weights, tied weights, copies, pickles, transforms."""
+"""Modules that users do more with than calling them: hooks, new weights, tied weights, copies, pickles, transforms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_forward_hooks() -> None:
 
 @torch._dynamo.config.patch(skip_nnmodule_hook_guards=False)
 def test_hooks_registered_after_compiling() -> None:
-    """Dynamo looks for them only when told to."""
+    """Dynamo notices later hooks only under this setting."""
     model = mlp()
     run = compiled(model)
     close(run(X), model(X))
@@ -88,7 +88,7 @@ def test_loaded_state_is_used_in_training_and_inference() -> None:
 
 @pytest.mark.parametrize("assign", [False, True])
 def test_state_of_the_compiled_module(assign: bool) -> None:
-    """torch.compile's module has the names of the original behind a prefix; both load into it."""
+    """The state of torch.compile's module has the names of the original's, behind a prefix."""
     model, other = mlp(), mlp()
     run = compiled(model)
     run(X)
@@ -140,7 +140,7 @@ def test_copy_of_a_compiled_models_original() -> None:
 
 
 def test_pickled_module_computes_the_same() -> None:
-    """The original module, after it was compiled: nothing of the compiler sticks to it."""
+    """Compilation leaves nothing in the original module that a pickle would contain."""
     model = mlp()
     run = compiled(model)
     expected = run(X)

@@ -1,4 +1,4 @@
-"""Optimizer steps on the device: the parameters after some steps are those of eager PyTorch, nothing is stale."""
+"""Optimizer steps on the device: after several steps, the parameters are those of eager PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compiled(function: Any) -> Any:
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The binaries that a test makes."""
+    """The list of programs that a test compiles, which grows as they are made."""
     made = []
     compile_graph = backend_module.compile_graph
 
@@ -36,7 +36,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def problem() -> tuple[nn.Module, nn.Module, Any]:
-    """Two equal models, and the gradients of a loss for either."""
+    """Returns two equal models, and a function that computes the gradients of a loss of either."""
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
     x, y = torch.randn(6, 4), torch.randn(6, 3)
     return model, copy.deepcopy(model), lambda run: (run(x) - y).square().mean().backward()
@@ -73,11 +73,11 @@ def test_steps(name: str, form: str, programs: list[Any]) -> None:
             gradients(model)
             step()
     check(ours, theirs)
-    assert 1 <= len(programs) <= 2  # momentum is not there yet at the first step
+    assert 1 <= len(programs) <= 2  # the first step may need a program of its own, because it has no momentum yet
 
 
 def test_model_and_optimizer_both_compiled(programs: list[Any]) -> None:
-    """The model's resident weights are those that the optimizer's program wrote."""
+    """The model reads the weights that the optimizer's program wrote."""
     ours, theirs, gradients = problem()
     optimizers = [torch.optim.AdamW(m.parameters(), lr=0.1) for m in (ours, theirs)]
     runs, steps = [compiled(ours), theirs], [compiled(optimizers[0].step), optimizers[1].step]
@@ -92,7 +92,7 @@ def test_model_and_optimizer_both_compiled(programs: list[Any]) -> None:
 
 @pytest.mark.parametrize("name", ["sgd_momentum", "adam", "adamw"])
 def test_learning_rate_schedule(name: str, programs: list[Any]) -> None:
-    """A number that differs from step to step makes one more program, not one for each value."""
+    """A number that changes from step to step leads to one more program, not to one for each value."""
     ours, theirs, gradients = problem()
     kind, options = CASES[name]
     optimizers = [kind(m.parameters(), **options) for m in (ours, theirs)]

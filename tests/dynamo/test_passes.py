@@ -24,7 +24,7 @@ def targets(gm) -> list[str]:
     return [str(n.target) for n in gm.graph.nodes if n.op == "call_function"]
 
 
-def test_constants_become_placeholders_behind_the_inputs():
+def test_constants_become_placeholders_after_the_inputs():
     gm = trace(lambda x: x + torch.arange(6) * 2, X)
     constants = constant_fold(gm, fold=True)
     assert [n.name for n in gm.graph.nodes if n.op == "placeholder"] == ["x_1", *constants]
@@ -34,7 +34,7 @@ def test_constants_become_placeholders_behind_the_inputs():
     torch.testing.assert_close(gm(X, *constants.values()), X + torch.arange(6) * 2)
 
 
-def test_only_what_others_read_is_kept():
+def test_only_constants_that_other_ops_read_are_kept():
     gm = trace(lambda x: x + (torch.arange(6) + 1).cos(), X)
     assert list(constant_fold(gm, fold=True)) == ["constant_0"]
 
@@ -55,7 +55,7 @@ def test_random_numbers_are_not_folded():
 def test_new_memory_has_zeros_in_every_compilation():
     gm = trace(lambda x: x + torch.empty(6), X)
     for _ in range(3):
-        torch.full((6,), 7.0)  # leaves memory that is not zero
+        torch.full((6,), 7.0)  # leaves values other than zero in memory that `empty` may get
         (folded,) = evaluate(gm, fold=True).values()
         assert not folded.any()
 
@@ -97,7 +97,7 @@ def test_gelu_keeps_its_approximation(approximate, name):
     [(True, True, True), (True, False, True), (False, False, True), (False, True, False)],
 )
 def test_layer_norm_with_a_bias_alone_is_no_composite(weight, bias, whole):
-    """A composite tells its operands apart by position: the bias would be taken for the weight."""
+    """A composite identifies its operands by position, so a bias without a weight would be taken for the weight."""
     vector = torch.ones(6)
     gm = trace(lambda x, w, b: norm(x, [6], w if weight else None, b if bias else None, 1e-5)[0], X, vector, vector)
     use_composites(gm.graph)

@@ -1,4 +1,4 @@
-"""Random numbers on the device: their distribution, and when they are the same."""
+"""Random numbers on the device: their distributions, and their repetition under a seed."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def check_continuous(got: np.ndarray, expected: Any) -> None:
 
 
 def check_discrete(got: np.ndarray, expected: Any) -> None:
-    """Values that are expected at least five times one by one, the rest together."""
+    """A chi-squared test: values that are expected at least five times count singly, all others together."""
     kinds = np.arange(got.min(), got.max() + 1)
-    assert set(np.unique(got)) <= set(kinds)
+    assert (expected.pmf(np.unique(got)) > 0).all(), "a value that the distribution does not have"
     frequent = kinds[expected.pmf(kinds) * got.size >= 5]
     observed, wanted = [np.sum(got == k) for k in frequent], list(expected.pmf(frequent) * got.size)
     if got.size - sum(wanted) > 1:
@@ -74,7 +74,7 @@ def check_discrete(got: np.ndarray, expected: Any) -> None:
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_distribution_and_seed(name: str) -> None:
-    """A seed repeats the numbers, and the captured graph on the CPU has the same: the generator is exact."""
+    """A seed repeats the numbers, and the captured graph computes the same numbers on the CPU."""
     function, expected = (CONTINUOUS | DISCRETE)[name]
     run = compiled(function)
     first, second, again = seeded(run), run(), seeded(run)
@@ -130,7 +130,7 @@ def test_empty_and_single() -> None:
 
 
 def test_bits_are_balanced_and_independent() -> None:
-    """Each bit is set half of the time; uniform numbers do not depend on their neighbours, whatever the seed."""
+    """Each bit is set half of the time, and uniform numbers do not depend on their neighbours, for many seeds."""
     bits = torch.stack([random._bits((1 << 14,)) for _ in range(32)])
     draws = bits.numel()
     for position in range(32):

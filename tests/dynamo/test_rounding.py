@@ -1,6 +1,6 @@
-"""Functions of narrow floats that are computed in float32 and rounded once: the result is the float32 one, rounded.
+"""Some functions of bfloat16 and float16 are computed in float32: the result is that of float32, rounded once.
 
-Where float32 adds up in another order, a few results that lie between two numbers are rounded the other way.
+Eager PyTorch may add up in another order, so a few results are rounded to the other neighbour.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tt_torch.config import CompilerConfig
 
 OPTIONS = {"compiler_config": CompilerConfig(fallback="error")}
 IMAGE, CHANNEL = (4, 6, 5, 3), (6,)
-# A function, and the shapes of its operands.
+# Functions, and the shapes of their operands.
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "batch_norm": (lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b), [IMAGE] + [CHANNEL] * 4),
     "group_norm": (lambda x, w, b: F.group_norm(x, 3, w, b), [IMAGE, CHANNEL, CHANNEL]),

@@ -1,4 +1,4 @@
-"""Sizes that change: right answers for each, one program per shape."""
+"""Sizes that change: the results are right for each, and each shape has one program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tt_torch.driver.observer import Observer
 
 
 def recording(function: Any, **options: Any) -> tuple[Any, list[Executor]]:
-    """The compiled function, and the programs that are made for it."""
+    """Returns the compiled function, and the list of programs, which grows as they are made."""
     programs: list[Executor] = []
 
     def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -30,7 +30,8 @@ def model(x: torch.Tensor) -> torch.Tensor:
     return (x.softmax(-1) + x.shape[0]).flatten(1)
 
 
-# By default PyTorch captures the first size, then any size in a graph of its own, which meets the first again.
+# By default, PyTorch captures a graph for the first size only, then one for any size. The second graph gets the first
+# size again, as the last of these calls, and compiles it once more.
 @pytest.mark.parametrize(("dynamic", "count"), [(True, 3), (False, 3), (None, 4)])
 def test_batch_sizes(dynamic: bool | None, count: int) -> None:
     run, programs = recording(model, dynamic=dynamic)
@@ -98,7 +99,7 @@ def test_a_marked_dimension_that_the_program_fixes_raises() -> None:
         run(x)
 
 
-def test_shapes_used_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_shape_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tt_torch.driver.backend.MOST_SHAPES", 2)
     run, programs = recording(lambda x: x * 2, dynamic=True)
     for size in (2, 3, 2):
@@ -106,12 +107,12 @@ def test_shapes_used_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
     with pytest.warns(UserWarning, match="buckets"):
         run(torch.ones(4))
     assert len(programs) == 3
-    run(torch.ones(2))  # used after 3 was
+    run(torch.ones(2))  # this size was used later than 3, so its program is still there
     assert len(programs) == 3
 
 
 def test_numbers_read_from_inputs_are_compiled_for_each_value() -> None:
-    """Dynamo leaves the tensors in the graph; each value is a program, up to a bound."""
+    """Dynamo leaves such tensors in the graph. Each of their values has a program, up to a limit."""
     padded = torch.compile(lambda x, n: torch.nn.functional.pad(x, (n, n)) * 2, backend=tt_torch.backend)
     x = torch.randn(2, 3)
     for n in (1, 2, 1):
@@ -119,7 +120,7 @@ def test_numbers_read_from_inputs_are_compiled_for_each_value() -> None:
 
 
 def test_floats_are_numbers_with_dynamic_sizes() -> None:
-    """Dynamo passes them as tensors, once sizes are dynamic: those of a layer, and one of the call."""
+    """Once sizes are dynamic, Dynamo passes floats as tensors: those of layers, and the one of the call."""
     layers = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.25), torch.nn.LeakyReLU(0.2)).eval()
     run, programs = recording(lambda x, y: layers(x) * y, dynamic=True)
     for batch, number in ((2, 0.5), (3, 0.25), (2, 0.5)):

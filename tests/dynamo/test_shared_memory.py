@@ -1,4 +1,4 @@
-"""Outputs that are views of one memory: a write to one is seen in the others exactly where eager PyTorch has it."""
+"""Outputs that share memory: a write to one of them is seen in the others as in eager PyTorch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_writes_are_seen_as_in_eager(name: str) -> None:
         torch.testing.assert_close(got, expected)
 
 
-def test_what_backward_needs_is_the_users_to_change() -> None:
-    """The saved activation is not the output's memory: the gradient is that of the values before the change."""
+def test_a_change_of_an_output_does_not_change_what_backward_saved() -> None:
+    """The saved activation has memory of its own, so the gradient is that of the values before the change."""
     w = torch.ones(4, requires_grad=True)
     whole, part = torch.compile(lambda w: ((y := w.exp()), y[:2]), backend=tt_torch.backend)(w)
     with torch.no_grad():

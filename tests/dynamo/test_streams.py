@@ -1,4 +1,4 @@
-"""Streams and events in compiled regions of our backend: the graph is whole, and they are done around it."""
+"""Streams and events in compiled regions of our backend: they do not break the graph, and they run around it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_events_lie_around_the_program() -> None:
         assert before.elapsed_time(after) > 0
 
 
-def test_what_is_taken_out() -> None:
+def test_calls_of_streams_are_taken_out_of_the_graph() -> None:
     found = {}
 
     def capture(gm: GraphModule, inputs: object) -> Callable[..., object]:

@@ -1,4 +1,4 @@
-"""For which backends Dynamo traces as for the device: those that are `tt_torch.backend` in some form, and no others."""
+"""Dynamo traces with our settings for every form of `tt_torch.backend`, and for no other backend."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_forms_of_the_backend(compiler: Callable[..., Any]) -> None:
         check_restored()
 
 
-def test_a_function_around_the_backend_is_another_one() -> None:
+def test_a_function_that_calls_the_backend_is_another_backend() -> None:
     with pytest.raises(Unsupported, match="LSTM"):
         torch.compile(LAYER, backend=another, fullgraph=True)(SEQUENCE)
 

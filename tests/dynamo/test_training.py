@@ -1,4 +1,4 @@
-"""Forward and backward on the device: attention, checkpointing, autocast, accumulation, what is read only there."""
+"""Forward and backward on the device: attention, checkpointing, autocast, accumulation, frozen parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compiled(function: Any) -> Any:
 
 
 def gradients(function: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The result, and gradients of a weighted sum of it, for the inputs that want them."""
+    """The result, and the gradients of a weighted sum of it for the inputs that require gradients."""
     result = function(*inputs)
     weights = torch.linspace(-1, 2, result.numel()).reshape(result.shape)
     wanted = [x for x in inputs if x.requires_grad]
@@ -81,7 +81,7 @@ def test_forward_of_training_keeps_the_attention_op(monkeypatch: pytest.MonkeyPa
 
 
 def test_attention_with_dropout() -> None:
-    """Of weights that are alike, what is left is scaled; a call without gradients drops nothing in eval mode."""
+    """All attention weights are equal here, so each result counts the weights that dropout has kept."""
     q = torch.zeros(1, 1, 4, 8, requires_grad=True)
     k, v = torch.randn(1, 1, 64, 8), torch.ones(1, 1, 64, 8)
     run = compiled(lambda q: F.scaled_dot_product_attention(q, k, v, dropout_p=0.5))
@@ -164,8 +164,8 @@ def test_frozen_and_unused_parameters() -> None:
     assert model["frozen"].weight.grad is None and model["unused"].weight.grad is None
 
 
-def test_gradient_that_is_not_asked_for() -> None:
-    """A program under no_grad and one with gradients live side by side."""
+def test_programs_with_and_without_gradients_side_by_side() -> None:
+    """A call under no_grad and one with gradients have programs of their own."""
     model = nn.Linear(4, 3)
     run, x = compiled(model), torch.randn(2, 4)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""torch.nn's transformer layers, which PyTorch runs as one fused op in inference."""
+"""torch.nn's transformer layers. In inference, eager PyTorch runs each of them as one fused op."""
 
 from __future__ import annotations
 
