@@ -1,9 +1,9 @@
-"""PyTorch's databases of ops and of modules on device tt: each sample's results and gradients against the CPU's.
+"""Compares the samples of PyTorch's databases of ops and of modules on device tt with the CPU: results and gradients.
 
     python tests/device/opinfo.py [-k NAME] [--forward | --gradients | --modules] [--json FILE]
 
-Not collected by pytest: 600 ops with their samples take minutes. It prints how many samples are right, and the
-ops that are not, by reason.
+Pytest does not collect this file, because 600 ops with their samples take minutes. It prints the number of samples that
+are right, and the ops that are wrong, by reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ wrong: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
 
 
 def move(value: Any, device: str) -> Any:
-    """A copy of a sample's value on a device: leaves that record gradients stay such leaves."""
+    """A copy of a sample's value on a device. The copy of a leaf that requires a gradient is such a leaf, too."""
     if not isinstance(value, torch.Tensor):
         return torch.device(device) if value in ("cpu", torch.device("cpu")) else value
     if value.layout != torch.strided:
@@ -46,7 +46,7 @@ def move(value: Any, device: str) -> Any:
 def call(op: Any, sample: Any, device: str) -> tuple[Any, list[torch.Tensor]]:
     inputs = pytree.tree_map(lambda value: move(value, device), (sample.input, sample.args, sample.kwargs))
     torch.manual_seed(0)
-    with torch.device(device):  # for ops that make tensors
+    with torch.device(device):  # for ops that create tensors
         result = op(inputs[0], *inputs[1], **inputs[2])
     return sample.output_process_fn_grad(result), [
         leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
@@ -71,7 +71,7 @@ def gradients(op: Any, sample: Any, device: str) -> Any:
 
 
 def module(info: Any, sample: tuple[Any, bool], device: str) -> list[Any]:
-    """Results and gradients of a module that is made on the CPU and moved, and its buffers afterwards."""
+    """Results, gradients and final buffers of a module that is created on the CPU and then moved to the device."""
     given, training = sample
     torch.manual_seed(0)
     made = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs).train(training).to(device)
@@ -90,7 +90,7 @@ def check(kind: str, compute: Callable[[Any, Any, str], Any], op: Any, sample: A
     try:
         expected = compute(op, sample, "cpu")
     except Exception:
-        return  # the CPU does not take it either
+        return  # the CPU does not take this sample either
     try:
         actual = compute(op, sample, device)
         for value in pytree.tree_leaves(actual):
@@ -145,12 +145,12 @@ def report(kinds: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-k", metavar="NAME", default="", help="only ops whose test's name has this in it")
+    parser.add_argument("-k", metavar="NAME", default="", help="run only tests whose names contain NAME")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--forward", action="store_const", dest="kind", const="forward")
     group.add_argument("--gradients", action="store_const", dest="kind", const="gradients")
     group.add_argument("--modules", action="store_const", dest="kind", const="modules")
-    parser.add_argument("--json", metavar="FILE", help="write the figures and the failures there")
+    parser.add_argument("--json", metavar="FILE", help="write the figures and the failures to FILE")
     options = parser.parse_args()
     kinds = [options.kind] if options.kind else list(KINDS)
     suites = [v for name, v in globals().items() if name.startswith(("TestOpInfo", "TestModules"))]

@@ -1,4 +1,4 @@
-"""Compiled programs and device tensors: what is on tt stays there, and both see each other's changes."""
+"""Compiled programs and tensors of device tt: tensors stay there, and programs and eager ops see the same values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_parameters_stay_where_they_are():
     with torch.no_grad():
         run(x)
         large = [name for name, size in live() if size >= weight.nbytes]
-    # The program reads the weight itself; what const-eval makes of it is a tensor of its own.
+    # The program reads the weight itself, without a resident copy. Const-eval's results are other tensors.
     assert large and not any(name.startswith("resident tensor") for name in large)
 
 
@@ -98,7 +98,7 @@ def test_inputs_of_the_cpu_are_copied():
     torch.testing.assert_close(on_tt[0].weight.grad.cpu(), model[0].weight.grad, rtol=1e-4, atol=1e-4)
 
 
-def test_what_pytorch_lets_mix_stays_as_it_is():
+def test_ops_that_take_tensors_of_two_devices_in_eager_take_them_compiled():
     host, on_tt = torch.arange(3.0), torch.ones(3, device="tt")
     results = compiled(lambda x, y: (x.to(y), y.to(x), y.type_as(x), x[y.long()], y.copy_(x)))(on_tt, host)
     assert [value.device.type for value in results] == ["cpu", "tt", "tt", "tt", "cpu"]
@@ -112,7 +112,7 @@ def test_mixed_calls_that_are_refused():
     assert host.tolist() == [0, 0, 0]
 
 
-def test_what_decompositions_and_passes_make_is_on_the_device():
+def test_tensors_that_decompositions_and_passes_create_are_on_the_device():
     def program(x):
         frequencies = torch.fft.fft(x).abs()
         small = nn.functional.avg_pool3d(x[None], 2).sum() + nn.functional.interpolate(x, 3, mode="bilinear").sum()
@@ -139,7 +139,7 @@ def test_random_tensors_are_where_eager_has_them_and_drawn_from_generators_there
     torch.tt.manual_seed(3)
     first = run(x)
     assert [value.device for value in first] == places
-    assert not torch.equal(torch.get_rng_state(), outside)  # the last two
+    assert not torch.equal(torch.get_rng_state(), outside)  # the last two are drawn from the CPU's generator
     torch.tt.manual_seed(3)
     assert [torch.equal(a, b) for a, b in zip(first, run(x), strict=True)] == on_tt
     torch.tt.manual_seed(3)
@@ -147,7 +147,7 @@ def test_random_tensors_are_where_eager_has_them_and_drawn_from_generators_there
     assert all(map(torch.equal, first, run(x)))
 
 
-def test_the_default_device_is_the_users():
+def test_compilation_keeps_the_users_default_device():
     def program(x):
         return (
             torch.rand_like(x),

@@ -1,4 +1,4 @@
-"""The functions of `torch.tt` in compiled regions: what Dynamo makes of those of `torch.cuda`, it makes of ours."""
+"""The functions of `torch.tt` in compiled regions: Dynamo treats them as it treats those of `torch.cuda`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tt_torch.device import compiled_regions
 
 tt = torch.tt
 
-# They are constants of the graph.
+# Dynamo evaluates these functions, and their results are constants of the graph.
 CONSTANT = {
     "DeviceProperties": lambda: tt.DeviceProperties("a chip", "blackhole", 2, 1).total_memory,
     "current_device": lambda: tt.current_device(),
@@ -54,7 +54,7 @@ def in_stream():
         return len([tt.current_stream(), tt.current_stream("tt"), tt.current_stream(device=0)])
 
 
-# They are ops of the graph, or context managers that Dynamo knows.
+# These functions become ops of the graph, or are context managers that Dynamo knows.
 IN_GRAPH = {
     "Event": in_event,
     "Stream": lambda: tt.Stream().synchronize() is None,
@@ -64,7 +64,7 @@ IN_GRAPH = {
     "synchronize": lambda: [tt.synchronize(), tt.synchronize(0), tt.synchronize(device="tt")].count(None),
 }
 STATES = tt.get_rng_state_all()
-# They change the state of the device, or read it. The graph ends before the call, and another begins after it.
+# These functions change or read the device's state. The graph ends before the call, and another begins after it.
 BREAK = {
     "clear_fallback_counts": lambda: tt.clear_fallback_counts() is None,
     "empty_cache": lambda: tt.empty_cache() is None,
@@ -153,8 +153,10 @@ def test_graph_breaks(name):
 
 
 def everything(x):
-    """Ops of the graph come first. In torch 2.13.0, inductor frees a CPU buffer too early if a stream op stands between
-    its readers."""
+    """Calls all functions that need no graph break, those that become ops first.
+
+    In torch 2.13.0, inductor frees a CPU buffer too early if a stream op stands between its readers.
+    """
     numbers = [call() % 7 for call in (*IN_GRAPH.values(), *CONSTANT.values())]
     return x + sum(numbers)
 

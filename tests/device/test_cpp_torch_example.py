@@ -1,4 +1,4 @@
-"""The device as a C++ library: the example is configured through find_package, built and run."""
+"""The device as a C++ library: CMake finds it by find_package, and the example is built and run."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""torch.ops.tt against what each is composed of, and by PyTorch's own checks of custom ops."""
+"""The ops of torch.ops.tt agree with their compositions of PyTorch's ops, and pass PyTorch's checks of custom ops."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_opcheck(name: str) -> None:
     op = getattr(torch.ops.tt, name).default
     for sample in SAMPLES[name]:
         torch.library.opcheck(op, sample, test_utils=CHECKS)
-    # PyTorch's fourth check, whether gradients are registered for every device, knows no other devices than CPU, CUDA
-    # and XPU: it looks the op up and, where that is enough, does not run it.
+    # PyTorch's fourth check asks whether gradients are registered. It knows the devices CPU, CUDA and XPU only, so it
+    # gets inputs on the CPU.
     on_host = [value.cpu().detach().requires_grad_() if isinstance(value, torch.Tensor) else value for value in sample]
     torch.library.opcheck(op, on_host, test_utils="test_autograd_registration")
 
@@ -51,7 +51,7 @@ def test_tiles() -> None:
         torch.ops.tt.untilize(tiles, 65, 3)
 
 
-def test_bfp8_is_the_grid_of_compiled_programs() -> None:
+def test_bfp8_rounds_as_compiled_programs_do() -> None:
     x = torch.randn(6, 48) * torch.logspace(-3, 3, 48)
     expected = torch.from_numpy(round_to_blocks(x.numpy(), "bfp8_b"))
     assert torch.equal(torch.ops.tt.to_bfp8(x.tt()).cpu(), expected)

@@ -1,4 +1,4 @@
-"""Ops on the device against the CPU: the rows of op_table.py, and what PyTorch asks accelerators for apart."""
+"""Ops on the device agree with the CPU: the rows of op_table.py, and ops that PyTorch has for accelerators only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compare(row: Row) -> None:
         inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]
         on_device = [move(value.clone(), "tt") if isinstance(value, torch.Tensor) else value for value in inputs]
         expected = row.fn(*inputs)
-        with torch.device("tt"):  # for the rows that make tensors
+        with torch.device("tt"):  # for the rows that create tensors
             actual = row.fn(*on_device)
         actual = pytree.tree_map(lambda value: move(value, "cpu"), (actual, on_device))
         torch.testing.assert_close(actual, (expected, inputs), equal_nan=True, check_stride=False)

@@ -1,4 +1,4 @@
-"""Ops without a kernel on the device: they run on the CPU, are counted, are logged once, or are forbidden."""
+"""Ops without a kernel on the device run on the CPU. They are counted, and on request logged once or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device memory: what is counted, what is cached, what is said when there is none left."""
+"""Device memory: allocated and cached bytes are counted, and running out of memory is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tensors_are_counted_while_they_live():
 def test_results_are_counted():
     before = torch.tt.memory_allocated()
     ones = torch.ones(MIB, device="tt")
-    result = ones * 2  # computed first, then counted
+    result = ones * 2  # the allocator gets this memory only after the kernel has written it
     assert torch.tt.memory_allocated() - before == 8 * MIB
     assert result.untyped_storage().nbytes() == 4 * MIB
 
@@ -51,7 +51,7 @@ def test_freed_memory_is_cached_and_used_again():
     assert torch.tt.memory_reserved() < reserved
 
 
-def test_it_is_the_memory_that_compiled_programs_use():
+def test_eager_tensors_are_in_the_memory_that_compiled_programs_use():
     dram = lambda: runtime.default_device().memory_stats()["dram"]["allocated"]  # noqa: E731
     before = dram()
     kept = torch.empty(8 * MIB, dtype=torch.uint8, device="tt")

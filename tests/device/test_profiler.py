@@ -1,4 +1,4 @@
-"""torch.profiler sees the device: an event for each op and copy, under the PyTorch op that it belongs to."""
+"""torch.profiler records the device: each op and each copy has an event, under the PyTorch op that it belongs to."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_memory():
     assert (memory["aten::empty"], memory["[memory]"]) == (3 * kept.nbytes, -2 * kept.nbytes)
 
 
-def test_only_what_is_asked_for():
+def test_only_the_chosen_activities_are_recorded():
     x = torch.ones(3, device="tt")
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         x + x
     assert on_device(profiler) == []
     with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
         (x + x).cpu()
-    assert on_device(profiler) == ["op", "copy"]  # nobody records what PyTorch called them
+    assert on_device(profiler) == ["op", "copy"]  # the names of PyTorch's ops are recorded only with the CPU

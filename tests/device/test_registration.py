@@ -1,4 +1,4 @@
-"""The name, the methods and the module that PyTorch users find the device by."""
+"""The device's name, methods and module, by which PyTorch users find it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_autoload_can_be_turned_off_and_done_by_hand():
     assert done.stdout.split() == ["False", "True"], done.stderr
 
 
-# What users of other accelerators look for.
+# Functions that users of other accelerators expect.
 MODULE = """Event Stream current_device current_stream device device_count empty_cache get_amp_supported_dtype
 get_device_name get_device_properties get_rng_state get_rng_state_all is_available is_bf16_supported manual_seed
 manual_seed_all max_memory_allocated max_memory_reserved memory_allocated memory_reserved memory_stats memory_summary
@@ -56,7 +56,7 @@ def test_accelerator():
     assert torch.accelerator.device_count() == torch.tt.device_count() == 1
 
 
-def test_device_count_that_is_none():
+def test_a_device_count_that_is_no_number():
     done = run("import torch; print(torch.tt.device_count()); torch.ones(1, device='tt')", TT_TORCH_DEVICE_COUNT="many")
     assert done.stdout.strip() == "0"
     assert 'TT_TORCH_DEVICE_COUNT is "many", accepted is a number of 1 to 8' in done.stderr

@@ -1,4 +1,4 @@
-"""Copies, views, resizing, saving, random numbers: what a tensor does before any op runs."""
+"""Tensors of the device, apart from arithmetic: copies, views, resizing, saving, random numbers."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_set_():
 def test_devices_do_not_mix():
     with pytest.raises(RuntimeError, match="same device, found cpu beside tt"):
         torch.ones(2, device="tt") + torch.ones(2)
-    assert (torch.ones(2, device="tt") * torch.tensor(3.0)).cpu().tolist() == [3, 3]  # numbers may come from the CPU
-    assert torch.arange(4, device="tt")[torch.tensor([1, 3])].cpu().tolist() == [1, 3]  # indices too
+    assert (torch.ones(2, device="tt") * torch.tensor(3.0)).cpu().tolist() == [3, 3]  # a scalar may be on the CPU
+    assert torch.arange(4, device="tt")[torch.tensor([1, 3])].cpu().tolist() == [1, 3]  # and so may indices
 
 
 def test_numpy_says_what_to_do():
@@ -110,7 +110,7 @@ def test_random_numbers_are_those_of_the_cpu():
 def test_generators():
     state = torch.tt.get_rng_state()
     first = torch.rand(3, device="tt")
-    torch.rand(3)  # of the CPU: another generator
+    torch.rand(3)  # draws from the CPU's generator, which is another one
     torch.tt.set_rng_state(state)
     assert torch.equal(torch.rand(3, device="tt"), first)
     own = torch.Generator("tt").manual_seed(5)

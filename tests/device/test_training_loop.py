@@ -1,4 +1,4 @@
-"""Eager training on the device as on the CPU: everything that a training loop is usually made of, at once."""
+"""Eager training on the device agrees with the CPU, in one loop with all the usual parts."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def train(model: nn.Module, data: TensorDataset, device: str) -> tuple[list[floa
     return losses, norms
 
 
-def test_a_loop_of_everything() -> None:
+def test_a_whole_training_loop() -> None:
     model, data = Model(), TensorDataset(torch.randn(32, 3, 6, 6), torch.randint(0, 5, (32,)))
     torch.tt.clear_fallback_counts()
     ours, theirs = train(copy.deepcopy(model), data, "tt"), train(model, data, "cpu")
-    torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=1e-2)  # the lists of what runs in bfloat16 differ
+    torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=1e-2)  # autocast has other lists of bfloat16 ops
     assert torch.tt.fallback_counts() == {}

@@ -1,4 +1,4 @@
-"""Whole programs of StableHLO as text, how they are run, and what they are compared with."""
+"""Whole programs of StableHLO as text: functions that compile and run them, and compare them with plain PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {torch.float32: "f32", torch.int32: "i32", torch.uint32: "ui32"}
 
 @dataclass(frozen=True)
 class Program:
-    """The body of `main`, which takes `%a, %b, ...` of the inputs' types; `results` are `values : types`."""
+    """The body of `main` takes `%a, %b, ...` of the inputs' types; `results` has the form `values : types`."""
 
     name: str
     body: str

@@ -1,6 +1,6 @@
-"""StableHLO's reference interpreter, which torch-mlir brings along: what a program computes, whoever compiles it.
+"""StableHLO's reference interpreter, which is part of torch-mlir, computes the expected results of a program.
 
-It ends the process at an op that it does not know, so that programs of such ops cannot be tried.
+It ends the process at an op that it does not know, so programs with such ops cannot be tested with it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def inputs_of(text: str) -> list[torch.Tensor]:
 
 
 def check(text: str, inputs: list[torch.Tensor] | None = None) -> None:
-    """Compiles a program and compares it with the interpreter, by value: types are those of the device."""
+    """Compiles a program and compares its values with the interpreter's. Dtypes may differ: ours are the device's."""
     inputs = inputs_of(text) if inputs is None else inputs
     for got, expected in zip(compiled(text, inputs), interpreted(text, inputs), strict=True):
         tolerance = 2e-2 if "bf16" in text else 1e-5

@@ -1,8 +1,9 @@
-"""How tt-mlir's compiler encodes an op and how ours does, field by field: `python reference_encoding.py FOLDER`.
+"""Compares how tt-mlir's compiler and ours encode an op, field by field: `python reference_encoding.py FOLDER`.
 
-FOLDER has `NAME.mlir` (StableHLO) and `NAME.ttnn` (what tt-mlir made of it). Each op of theirs is held against that of
-all our ops which differs least: of the same table and family member, and with tensors of the same shapes and data
-types. Where there is none, it is held against all of the same table and member, by which fields are set.
+FOLDER has pairs of `NAME.mlir` (StableHLO) and `NAME.ttnn` (tt-mlir's binary of it). Each op of theirs is compared with
+our ops of the same table and family member whose tensors have the same shapes and data types; the one with the fewest
+differences counts. If we have no such op, the comparison is with all of our ops of that table and member, and it
+reads only which fields are set.
 """
 
 from __future__ import annotations
@@ -24,38 +25,39 @@ from tt_torch.mlir.context import make_context
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
-# Differences that are meant: field -> why. `*` as in file names.
+# Intended differences: field -> reason. `*` has the meaning that it has in file names.
 INTENDED = {
-    "Conv2dOp.input.desc.*.tile_shape.*": "tiles are what the op before has made; the library takes either",
-    "Pool2dOp.*.desc.*.tile_shape.*": "tiles are what the op before has made; the library takes either",
+    "Conv2dOp.input.desc.*.tile_shape.*": "the layout that the op before made; the library takes both",
+    "Pool2dOp.*.desc.*.tile_shape.*": "the layout that the op before made; the library takes both",
     "ReductionArgMaxOp.in.desc.*.tile_shape.*": "the library takes argmax of tiles over the last dimension",
-    "TypecastOp.*.desc.*.tile_shape.*": "follows the op before and after",
-    "Pool2dOp.padding": "all four sides, of which theirs is the short form for equal ones",
+    "TypecastOp.*.desc.*.tile_shape.*": "the layout of the ops before and after it",
+    "Pool2dOp.padding": "all four sides; theirs is the short form for equal sides",
     "SoftmaxOp.dimension": "counted from the front; -1 is the same dimension",
-    "FullOp.fill_value.*": "another number of another formula, such as a scale applied once instead of twice",
+    "FullOp.fill_value.*": "a constant of another formula, such as a scale that is applied once instead of twice",
     "LoadCachedOp.program_hash": "it hashes the const-eval function's text, and each compiler writes its own",
     "LoadCachedOp.callee_name": "the order of const-eval functions is free",
     "LoadCachedOp.program_idx": "the order of const-eval functions is free",
-    "ToLayoutOp.dtype": "only where a type changes, which we leave to TypecastOp",
-    "ToLayoutOp.memcfg": "only for results in device memory; theirs is in host memory here",
-    "DeallocateOp.in.desc.*": "another intermediate",
-    "TypecastOp.memcfg": "only for results in device memory; theirs is in host memory here",
+    "ToLayoutOp.dtype": "set only if the type changes; for that we use TypecastOp",
+    "ToLayoutOp.memcfg": "set only for results in device memory; here theirs is in host memory",
+    "DeallocateOp.in.desc.*": "it frees another intermediate",
+    "TypecastOp.memcfg": "set only for results in device memory; here theirs is in host memory",
     "ConstantOp.*": "ours is in host memory, and a ToDeviceOp follows it",
-    "Conv3dOp.conv3d_config": "blocks of channels belong to weights prepared in blocks; ours are whole",
+    "Conv3dOp.conv3d_config": "blocks of channels are for weights that were prepared in blocks; ours are not",
 }
-# Ops of theirs that we do not emit for these programs: table and family member -> what we do instead, and why.
+# Ops of theirs that we do not emit for these programs: table and family member -> our replacement, and the reason.
 OTHERWISE = {
-    "Conv1dOp": "a Conv2dOp of height 1: the same kernel, and one op less to support",
-    "CpuOp": "constants are computed on the device: our files carry no machine code",
+    "Conv1dOp": "a Conv2dOp of height 1: the same kernel, and one op fewer to support",
+    "CpuOp": "constants are computed on the device; our files contain no machine code",
     "EltwiseBinaryCompositeScalarOp.PowScalar": "EltwiseBinaryCompositeOp.Pow with a constant exponent",
     "EltwiseUnaryOp.Relu6": "ClampScalar from 0 to 6, or Relu and Minimum",
     "NamedFullOp.Ones": "FullOp with 1",
     "NamedFullOp.Zeros": "FullOp with 0",
-    "PrepareConv3dWeightsOp": "reshapes and permutes in a const-eval function bring weights into the kernel's order",
+    "PrepareConv3dWeightsOp": "reshapes and permutes in a const-eval function, which give weights the kernel's order",
     "RepeatInterleaveOp": "RepeatOp and a reshape",
     "TransposeOp": "PermuteOp, which does the same",
 }
-# What torch-mlir's StableHLO of the files has lost, and PyTorch's functions or other StableHLO show of our compiler.
+# torch-mlir had replaced some ops of the binaries when it wrote the StableHLO files. These functions, and the StableHLO
+# below, make our compiler emit them.
 FUNCTIONS: list[tuple[Any, tuple[torch.Tensor, ...]]] = [
     (lambda x: F.avg_pool2d(x, 2), (torch.randn(1, 16, 20, 20, dtype=torch.bfloat16),)),
     (F.embedding, (torch.zeros(2, 9, dtype=torch.int64), torch.randn(100, 32, dtype=torch.bfloat16))),
@@ -72,7 +74,7 @@ Op = tuple[str, dict]
 
 
 def differences(theirs: dict, ours: dict[str, list[dict]]) -> Iterator[tuple[str, str, Any, Any]]:
-    """(kind of op, field, their value, our value) of each difference; field "" where we have no such op at all."""
+    """Yields (kind of op, field, their value, our value) per difference; the field is "" if we never emit the op."""
     for kind, op in ops(theirs):
         alike = [other for other in ours.get(kind, ()) if signature(other) == signature(op)]
         if alike:
@@ -88,7 +90,7 @@ def closest(theirs: dict, ours: list[dict]) -> list[tuple[str, Any, Any]]:
 
 
 def names(op: dict) -> dict[str, str]:
-    """The fields that are set, without their values."""
+    """The names of the fields that are set, each with one and the same value."""
     return dict.fromkeys(op, "set")
 
 
@@ -108,7 +110,7 @@ def compare(theirs: dict, ours: dict) -> Iterator[tuple[str, Any, Any]]:
 
 
 def fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(a.b.c, value) of all that is set; tensors by their descriptors, since their numbers are free."""
+    """Yields (a.b.c, value) of each field that is set, but no global ids of tensors, since these are arbitrary."""
     if isinstance(part, dict):
         for name, value in part.items():
             if name != "global_id":
@@ -127,7 +129,7 @@ def intended(kind: str, field: str) -> bool:
 
 
 def compile_all(programs: Iterable[str]) -> dict[str, list[dict]]:
-    """All ops, by kind, that our compiler makes of StableHLO programs, and of the functions beside them."""
+    """All ops, by kind, that our compiler emits for the StableHLO programs and for `FUNCTIONS` and `CONSTANT`."""
     made = [tt_torch.compile_model(f, inputs).executor.compiled.binary for f, inputs in FUNCTIONS]
     with make_context():
         made += [compile_stablehlo(ir.Module.parse(text), CompilerConfig()) for text in (*programs, CONSTANT)]
@@ -139,7 +141,7 @@ def compile_all(programs: Iterable[str]) -> dict[str, list[dict]]:
 
 
 def unmeant(folder: Path) -> list[str]:
-    """A line for each difference that is not among those meant."""
+    """A line for each difference that is not intended."""
     paths = sorted(folder.glob("*.mlir"))
     ours = compile_all(path.read_text() for path in paths)
     return [
@@ -151,7 +153,7 @@ def unmeant(folder: Path) -> list[str]:
 
 
 def table() -> str:
-    """What is meant, for docs/binary_format.md."""
+    """The table of intended differences in docs/binary_format.md."""
     rows = [(field, f"differs: {why}") for field, why in INTENDED.items()]
     rows += [(kind, f"not used: {what}") for kind, what in OTHERWISE.items()]
     return "\n".join(["| tt-mlir's | ours |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in rows)])
@@ -159,5 +161,5 @@ def table() -> str:
 
 if __name__ == "__main__":
     lines = unmeant(Path(sys.argv[1]))
-    print("\n".join([*lines, f"{len(lines)} differences that are not meant"]))
+    print("\n".join([*lines, f"{len(lines)} unintended differences"]))
     sys.exit(bool(lines))

@@ -1,4 +1,4 @@
-"""tt-xla's caches and attention, whole and of pages, run and compared with plain PyTorch."""
+"""tt-xla's calls for caches and attention, with and without pages: programs are run and compared with plain PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locations: the user's line and the FX node in what torch-mlir hands on."""
+"""The user's line and the FX node are found in locations that torch-mlir wrote."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_describe_names_the_users_line(text, line):
         ("loc(unknown)", "loc(unknown)"),
     ],
 )
-def test_a_brief_location_has_the_users_frame_alone(text, expected):
+def test_a_brief_location_has_only_the_users_frame(text, expected):
     with make_context():
         whole = location(text)
     assert str(brief(whole)) == expected

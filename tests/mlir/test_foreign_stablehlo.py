@@ -1,4 +1,4 @@
-"""Whole programs as JAX, XLA and tt-xla write them, run and compared with plain PyTorch."""
+"""Whole programs in the form that JAX, XLA and tt-xla write. They are run and compared with plain PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from foreign_programs import CALL, TT, Program, check, i32, randn
 
-# --- functions, composites that nobody here knows, branches
+# --- functions, composites that the compiler does not know, branches
 
 X, T = randn(3, 4), "tensor<3x4xf32>"
 CASE = f"""
@@ -43,7 +43,7 @@ PROGRAMS = [
     for i, expected in TAKEN.items()
 ]
 
-# --- one device among itself, and marks of XLA and tt-xla
+# --- collectives in a group of one device, and custom calls by which XLA and tt-xla mark values
 
 SUM = """({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
@@ -95,7 +95,7 @@ PROGRAMS += [
     ),
 ]
 
-# --- random bits; the runtime returns ui32 as int64: the words of states and numbers that JAX 0.10.2 gives on a CPU
+# --- random bits: the expected states and numbers are those of JAX 0.10.2 on a CPU; the runtime returns ui32 as int64
 
 STATE = torch.tensor([[1, 2], [0xFFFFFFFE, 4]], dtype=torch.uint32)
 BITS = """
@@ -121,7 +121,7 @@ for algorithm, numbers, counter in (("THREE_FRY", THREE_FRY, 7), ("DEFAULT", THR
             )
         ]
 
-# Of a constant all 64 bits count; of 64-bit results the device has the lower words.
+# All 64 bits of a constant are used. Of 64-bit results, the device has only the lower words.
 WIDE = """
 %s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>
 %n, %0 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)"""
@@ -195,7 +195,7 @@ ORDERED = """
 
 
 def indexed(x: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> Any:
-    """Windows to read are moved back, those to write are dropped."""
+    """A window out of range is moved back if it is read, and dropped if it is written."""
     added = x.clone()
     for row, update in zip(at.tolist(), updates, strict=True):
         if 0 <= row <= 3:
@@ -232,7 +232,7 @@ PROGRAMS += [
 ]
 
 
-# --- complex numbers; as an argument, a last dimension of two
+# --- complex numbers, which have a last dimension of two as arguments and results
 
 COMPLEX = f"""
 %p = stablehlo.reshape %b : ({T}) -> tensor<4x3xf32>

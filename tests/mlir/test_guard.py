@@ -1,4 +1,4 @@
-"""Native passes that crash, hang or fail leave this process as it was, and the op is named."""
+"""If a native pass crashes, hangs or fails, this process stays as it was, and the error names the op."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_result_is_that_of_the_passes() -> None:
 
 
 def test_a_crash_names_the_op_and_leaves_a_repro(tmp_path: Path) -> None:
-    """torch-mlir dies of a rank-0 nonzero; the FX passes keep it away, so the graph is imported without them."""
+    """torch-mlir crashes on a nonzero of rank 0. Our FX passes remove such an op, so they are not used here."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.ops.aten.nonzero(torch.ops.aten.relu(x))
@@ -63,7 +63,7 @@ def swell(module: ir.Module, *passes: str) -> None:
     ("does", "limit", "value", "cause"),
     [(hang, "SECONDS", 0.5, "more than 0.5 s"), (swell, "MEMORY", 64 << 20, "too much memory")],
 )
-def test_hanging_and_swelling(
+def test_a_pass_that_takes_too_long_or_too_much_memory(
     does: Callable[..., None], limit: str, value: float, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "run_native", does)

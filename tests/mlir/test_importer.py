@@ -1,4 +1,4 @@
-"""From the user's line to the binary: FX node names and source lines of every op."""
+"""The FX node's name and the user's source line reach the binary with every op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of StableHLO, compiled and run, give what StableHLO's own interpreter says."""
+"""Compiled StableHLO programs compute the same as StableHLO's own interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from interpreter import check
 
 FILES = (Path(__file__).parents[1] / "ir" / "ttir" / "from_stablehlo").glob("*.mlir")
-# What the interpreter does not know; or, last, what takes indices from PyTorch alone.
+# Ops that the interpreter does not know. The last one, index_put, takes its indices only from PyTorch.
 UNKNOWN = re.compile(
     "custom_call|composite|all_reduce|batch_norm|stablehlo.rng|stablehlo.dot |broadcast_compare|complex|f16|index_put"
 )
@@ -46,7 +46,7 @@ def window(kind: str, shape: str, combine: str, initial: str, attributes: str, r
 
 
 def extreme(direction: str, positions: str) -> str:
-    """A maximum or minimum along the rows with its position, which is counted as `positions` says."""
+    """A maximum or minimum of each row with its position. `positions` is the op `%n` that numbers the columns."""
     initial = "0xFF800000" if direction[0] == "G" else "0x7F800000"
     return f"""
   %low = stablehlo.constant dense<{initial}> : tensor<f32>
@@ -63,7 +63,7 @@ def extreme(direction: str, positions: str) -> str:
 
 
 def elementwise(kind: str, binary: str, unary: str) -> tuple[str, str, str]:
-    """Arguments, body and results of ops on `%a` and `%b`."""
+    """Arguments, body and results of a program that applies each op to `%a`, or to `%a` and `%b`."""
     own, bits = f"tensor<{kind}>", f"tensor<{kind.rsplit('x', 1)[0]}xi1>"
     lines = [f"stablehlo.{name} %a, %b : {own}" for name in binary.split()]
     lines += [f"stablehlo.{name} %a : {own}" for name in unary.split() if name != "is_finite"]
@@ -91,7 +91,7 @@ UNEVEN = (
 )
 SPREAD = "window_dimensions = array<i64: 1, 1, 2, 2>, window_dilations = array<i64: 1, 1, 2, 1>"
 LOW, HIGH = "0xFF800000", "0x7F800000"
-# Arguments, body, results.
+# Arguments, body and results of each program.
 PROGRAMS: dict[str, tuple[str, str, str]] = {
     **{
         f"reduce {combine} of {kind}": (

@@ -1,4 +1,4 @@
-"""Declaring ops and building them: what is derived from a row, and what a wrong call is told."""
+"""Ops are built from their declarations: attributes, operands, result types, and errors for wrong calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUES = {
 
 @pytest.fixture
 def block():
-    """A block with arguments x: 2x3, y: 2x3 and i: 2xi32, whose insertion point is current."""
+    """A block with the arguments x: 2x3xf32, y: 2x3xf32 and i: 2xi32. New ops are inserted at its begin."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(
             "func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %i: tensor<2xi32>) { return }"
@@ -67,7 +67,7 @@ def test_too_many_variadic_operands(block):
 @pytest.mark.parametrize("weight", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 def test_optional_operands_keep_their_names(block, weight, bias):
-    """A bias alone must not become the weight."""
+    """A bias without a weight must not become the weight."""
     x, y, _ = block.arguments
     op = Builder()("ttir.layer_norm", x, y if weight else None, y if bias else None, epsilon=1e-5).owner
     assert ods.operands_of(op) == {"input": x, "weight": y if weight else None, "bias": y if bias else None}

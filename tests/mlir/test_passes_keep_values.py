@@ -1,4 +1,4 @@
-"""Passes change how a program computes, not what: modules of the IR tests, run with and without their pass."""
+"""Passes do not change a program's results: the modules of the IR tests are run with and without their pass."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ TTIR = [f"ttir/{name}" for name in "apply_dtype canonicalize fuse_attention fuse
 TTIR += ["ttir/fuse_normalization", "ttir/sink_data_movement"]
 TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts place_in_l1 prepare_convolutions workarounds".split()]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
-# What only the pass makes right: TTNN has no batch normalization, and masks fewer queries than keys in another way.
+# Modules that are right only after the pass: TTNN has no batch normalization, and if there are fewer queries than keys,
+# it means another mask by `is_causal`.
 NEEDED = ("ttir.batch_norm_inference", "is_causal = true")
-# Steps that the compiler could do without, were it not for Tenstorrent's library, speed or memory.
+# Steps that are there for Tenstorrent's library, for speed or for memory. Results are right without them.
 OPTIONAL = ("workarounds", "prepare-convolutions", "const-eval", "place-in-l1", "legality", "deallocate")
 
 
 def modules(names: list[str]) -> list[object]:
-    """The text of each module, and the step of the pass that its file is for."""
+    """The text of each module, and the step that its file tests."""
     found = []
     for name in names:
         text = (TESTS / f"{name}.mlir").read_text()
@@ -39,7 +40,7 @@ def modules(names: list[str]) -> list[object]:
 
 
 def drawn(kind: ir.Type) -> torch.Tensor:
-    """Normal floats; integers that are indices, divisors and exponents as well."""
+    """Normal floats, or the integers 1 and 2, which are valid as indices, divisors and exponents, too."""
     dtype, shape = DTYPES[str(kind.element_type)], list(kind.shape)
     return torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.randint(1, 3, shape).to(dtype)
 

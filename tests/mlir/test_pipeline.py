@@ -1,4 +1,4 @@
-"""A failing step leaves what repeats it; an unsupported op is named as the user wrote it."""
+"""A failing step leaves files and a command that repeat it; the error for an unsupported op names the user's line."""
 
 from __future__ import annotations
 
@@ -109,4 +109,4 @@ def test_unsupported_ops_name_the_users_line(function, op, stage, tmp_path, monk
     line = inspect.getsourcelines(function)[1] + 1
     assert (error.op, error.stage) == (op, stage)
     assert error.location == f"{Path(__file__)}:{line}"
-    assert not any(tmp_path.iterdir())  # an unsupported program is no bug to be repeated
+    assert not any(tmp_path.iterdir())  # an unsupported program is not a bug of ours, so there are no repro files

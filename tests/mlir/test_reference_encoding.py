@@ -1,4 +1,4 @@
-"""Our encoding of each op is tt-mlir's, but for the differences that reference_encoding.py lists with their reasons."""
+"""We encode each op as tt-mlir does, except for the differences that reference_encoding.py lists with their reasons."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_a_changed_field_is_found(ours):
     assert {field for _, field, _, _ in differences(message, ours)} == {"compute_config.math_fidelity", "transpose_b"}
 
 
-def test_the_lists_name_what_there_is(found):
-    """A row whose difference has gone must go, too."""
+def test_the_list_of_replaced_ops_is_current(found):
+    """If we begin to emit an op, its row must go."""
     assert {kind for _, kind, field, _, _ in found if not field} == OTHERWISE.keys()
 
 

@@ -1,4 +1,4 @@
-"""StableHLO that torch-mlir does not write but others do, run and compared with plain PyTorch."""
+"""Forms of StableHLO that other tools write, but torch-mlir does not. They are run and compared with plain PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tt_torch.runtime import Binary, Executable
 
 @dataclass(frozen=True)
 class Form:
-    """A program's text without its frame: arguments `%a, %b, ...` of the inputs' types, the result `%0`."""
+    """The body of a program, with the arguments `%a, %b, ...` of the inputs' types and the result `%0`.
+
+    The body ends before the type of the result, which is added to it.
+    """
 
     name: str
     body: str
@@ -173,7 +176,7 @@ def run(form: Form) -> list[torch.Tensor]:
 
 
 def _named(body: str, name: str) -> str:
-    """The last line's op gives its results the name."""
+    """Names the results of the op in the last line."""
     *before, last = body.splitlines()
     return "\n".join([*before, f"{name} = {last}"])
 
@@ -186,7 +189,7 @@ def test_form(form: Form) -> None:
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
 
 
-# Four bytes of alignment, then the elements.
+# The resource has four bytes for the alignment, and then the elements.
 RESOURCE = """module {
   func.func @main(%a: tensor<3xi32>) -> tensor<3xi32> {
     %b = arith.constant dense_resource<numbers> : tensor<3xi32>
@@ -219,7 +222,7 @@ RNG = ", %n, distribution = {} : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> "
     ids=["uniform", "uniform between inputs", "normal"],
 )
 def test_random_numbers(body: str, mean: float, deviation: float) -> None:
-    """6,144 numbers: their mean and spread are within four standard errors, and other ones come at each run."""
+    """Mean and deviation of 6,144 numbers are within four standard errors, and each run draws other numbers."""
     form = Form("rng", body, "64x96xf32", (torch.tensor(2.0), torch.tensor(5.0)), torch.empty)
     (first,), (second,) = run(form), run(form)
     assert not torch.equal(first, second)
@@ -229,7 +232,7 @@ def test_random_numbers(body: str, mean: float, deviation: float) -> None:
 
 
 def test_random_integers() -> None:
-    """All of them and no others, about as often as each other."""
+    """Exactly the integers of the range are drawn, and all about equally often."""
     scalars = "%c = stablehlo.constant dense<-3> : tensor<i32>\n%d = stablehlo.constant dense<5> : tensor<i32>\n"
     kinds = "(tensor<i32>, tensor<i32>, tensor<2xi64>) -> "
     body = f"{scalars}{SIZES}stablehlo.rng %c, %d, %n, distribution = UNIFORM : {kinds}"

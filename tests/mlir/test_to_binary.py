@@ -1,8 +1,9 @@
-"""The binary of a TTNN module: program order, cached results, hashes."""
+"""The translation of a TTNN module to the message of a binary: order of programs, const-eval programs, hashes, text."""
 
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from torch_mlir import ir
@@ -18,7 +19,7 @@ KIND = 'tensor<2x3xf32> {ttcore.argument_type = "parameter"}'
 
 
 def programs(*weights: str) -> list[dict]:
-    """Programs of x * f(a) * g(b) * ..., `weights` being the text of f, g, ..., which const-eval hoists."""
+    """The programs of x * f(a) * g(b) * ... `weights` has the texts of f, g, ..., which const-eval hoists from main."""
     arguments = ", ".join(f"%w{i}: {KIND}" for i in range(len(weights)))
     tensor = "tensor<2x3xf32>"
     lines = [f"  %h{i} = {text.format(f'%w{i}')}" for i, text in enumerate(weights)]
@@ -67,12 +68,25 @@ def test_equal_hashes_mean_equal_functions():
     assert one == same != other
 
 
-def test_the_text_of_each_op_is_its_own():
-    main = programs(unary("exp"))[0]
-    for op in main["operations"]:
-        name = op["debug_info"].split('"ttnn.')[-1].split('"')[0]
-        if '"ttnn.' in op["debug_info"]:
-            assert name.replace("_", "") in next(iter(op["type"])).lower() or "Eltwise" in next(iter(op["type"]))
+def test_each_op_has_its_own_text():
+    main, constants = programs(unary("exp"))
+    shown = [
+        (next(iter(op["type"])), re.sub(r"^%\d+ = |\(.*", "", op["debug_info"]))
+        for program in (main, constants)
+        for op in program["operations"]
+    ]
+    assert shown == [
+        ("GetDeviceOp", ""),
+        ("LoadCachedOp", "call @main_const_eval_0"),
+        ("ToLayoutOp", '"ttnn.to_layout"'),
+        ("DeallocateOp", '"ttnn.deallocate"'),
+        ("EltwiseBinaryOp", '"ttnn.multiply"'),
+        ("DeallocateOp", '"ttnn.deallocate"'),
+        ("GetDeviceOp", ""),
+        ("ToDeviceOp", '"ttnn.to_device"'),
+        ("ToLayoutOp", '"ttnn.to_layout"'),
+        ("EltwiseUnaryOp", '"ttnn.exp"'),
+    ]
 
 
 LAYOUTS = [
@@ -87,7 +101,7 @@ LAYOUTS = [
 
 
 def all_layouts() -> ir.Module:
-    """A function with an argument of each layout, a constant of 17 elements and locations."""
+    """A function with one argument per layout, a constant of 17 elements, and locations."""
     arguments = ", ".join(f"%a{i}: tensor<2xbf16, {layout}>" for i, layout in enumerate(LAYOUTS))
     constant = f'"ttnn.constant"() {{input = dense<{list(range(17))}> : tensor<17xi32>}}'
     body = f'%0 = {constant} : () -> tensor<17xi32, {LAYOUTS[0]}> loc("n: aten.n"("a \\22b.py":1:2))\n    return'
@@ -102,7 +116,7 @@ def test_the_text_of_a_module_is_the_module():
         assert again.operation.get_asm(**shown) == module.operation.get_asm(**shown)
 
 
-def test_layouts_have_a_name_each_and_stand_in_full_once():
+def test_each_layout_is_written_in_full_once_and_then_named():
     with make_context():
         source = text.of_module(all_layouts())
     assert source.count("#ttnn.layout<") == len(LAYOUTS)

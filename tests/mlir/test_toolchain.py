@@ -1,6 +1,6 @@
-"""compiler="tt-mlir": what its tools are given, and what becomes of their binary.
+"""compiler="tt-mlir": the arguments and files that tt-mlir's tools get, and the use of the binary that they write.
 
-The tools are stand-ins, which check their arguments and return a binary of tt-mlir's that we have. A build of tt-mlir
+The tools are stand-ins. They check their arguments and return a binary that tt-mlir wrote earlier. A build of tt-mlir
 itself has never run here.
 """
 
@@ -25,7 +25,7 @@ from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import SYSTEM_DESC
 
 BINARY = Path(__file__).parents[1] / "data" / "wire" / "linear_relu.ttnn"
-# Appends its arguments and the file that it reads to calls.jsonl; then writes the next level, or fails.
+# A tool that appends its arguments and the text of its input to calls.jsonl. Then it writes its output, or fails.
 TOOL = """#!{python}
 import json, shutil, sys
 from pathlib import Path
@@ -58,7 +58,7 @@ def model(x, weight, bias):
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """Puts stand-ins on the PATH; calling it gives what they were called with."""
+    """A function that puts the stand-ins on the PATH. It returns a function that reads the calls they got."""
 
     def install(fail=""):
         words = {"python": sys.executable, "calls": str(tmp_path / "calls.jsonl"), "fail": fail, "binary": str(BINARY)}
@@ -117,18 +117,18 @@ def test_without_the_tools_the_error_says_what_to_install(monkeypatch, tmp_path)
         ({"arch": "blackhole"}, "mock-system-desc-arch=blackhole"),
     ],
 )
-def test_options_under_their_names(change, word):
+def test_options_are_passed_under_tt_mlirs_names(change, word):
     assert word in toolchain.options(CompilerConfig(**change)).split()
 
 
 @pytest.mark.parametrize("change", [{"dtype": "bf16"}, {"schema": "433d79f9"}])
-def test_options_that_the_tools_lack(tools, change):
+def test_options_that_the_tools_lack_are_refused(tools, change):
     tools()
     with pytest.raises(ConfigError, match="tt-mlir"):
         toolchain.check(CompilerConfig(compiler="tt-mlir", **change))
 
 
-def test_compiling_for_a_described_system(tmp_path):
+def test_compiling_for_the_system_of_a_descriptor_file(tmp_path):
     chip = dict(system_desc("blackhole")["chip_descs"][0], l1_size=1 << 20)
     desc = system_desc("blackhole", 2) | {"chip_descs": [chip], "chip_desc_indices": [0, 0]}
     file = tmp_path / "mine.ttsys"

@@ -1,4 +1,4 @@
-"""Small programs for tests, written as messages and encoded: `Maker` numbers tensors and collects ops."""
+"""Small programs for tests, built as messages and encoded. `Maker` numbers the tensors and collects the ops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tensor_desc(shape, dtype="Float32", buffer="DRAM", tile=True):
 
 
 class Maker:
-    """Builds one program after the other; `binary()` encodes them all."""
+    """Builds programs, one after the other; `binary()` encodes them all."""
 
     def __init__(self):
         self.programs, self.next_id = [], 1

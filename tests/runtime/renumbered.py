@@ -1,6 +1,6 @@
-"""A schema of our own: the default one with other numbers for the members of its enums and unions.
+"""Makes a schema that differs from the default one in the numbers of the members of its enums and unions.
 
-The encoder finds it in a folder of schemas, and the runtime gets its tables from a library that is compiled here.
+The encoder reads it from a folder of schemas. The runtime gets its tables from a library that is compiled here.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from tt_torch.wire import schema as schemas
 ROOT = Path(__file__).parents[2] / "tt_torch" / "runtime"
 EMBEDDER = ROOT / "tools" / "embed_schemas.py"
 LIBRARY = Path(_runtime.__file__).with_name("libtt_runtime.so")
-NOVEL = "Novel"  # a member of every enum here, for which nothing in the runtime is named
+NOVEL = "Novel"  # every enum of the new schema has this member, whose name the runtime does not know
 ADD = """
 #include "wire/schema.h"
 static const bool added = (tt::runtime::wire::add_schemas(tt::runtime::wire::embedded_schemas()), true);
@@ -25,9 +25,9 @@ static const bool added = (tt::runtime::wire::add_schemas(tt::runtime::wire::emb
 
 
 def renumbered(raw):
-    """The schema `raw` (as its JSON file has it) with every member's number moved on to the next member.
+    """The schema `raw` (the content of its JSON file), in which every member has the number of the next member.
 
-    What is absent in a file means the same as before: the defaults of fields get the new numbers, too.
+    The defaults of fields get the new numbers, too, so that an absent field means the same as before.
     """
     new = json.loads(json.dumps(raw))
     for enum in new["enums"].values():
@@ -44,7 +44,7 @@ def renumbered(raw):
 
 
 def moved_on(values, is_union):
-    """{"A": 0, "B": 3} as {"A": 3, "B": 4, "Novel": 0}; the member NONE of a union, 0 for all readers, stays."""
+    """{"A": 0, "B": 3} becomes {"A": 3, "B": 4, "Novel": 0}. In a union, NONE keeps the 0 that all readers expect."""
     names = [name for name in values if not is_union or name != "NONE"]
     numbers = [values[name] for name in names]
     if not is_union:
@@ -55,7 +55,10 @@ def moved_on(values, is_union):
 
 
 def add(folder):
-    """Make the renumbered schema known to this process's runtime and lay it into `folder`, beside the default one."""
+    """Adds the renumbered schema to this process's runtime, writes it to `folder`, and returns its hash.
+
+    The default schema is copied to `folder`, too.
+    """
     raw = json.loads(path_of(schemas.DEFAULT).read_text())
     new = renumbered(raw)
     file = folder / f"ttnn_{new['schema_hash'][:8]}.json"

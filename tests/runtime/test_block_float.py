@@ -1,4 +1,4 @@
-"""Block-float rounding and packing, as properties."""
+"""Properties of the rounding and packing of block floats."""
 
 from pathlib import Path
 
@@ -34,12 +34,12 @@ def test_error_is_bounded_by_the_largest_value_of_the_block(matrix, dtype):
         block = matrix[:, start : start + 16].astype(np.float64)
         largest = np.abs(block).max(axis=1, keepdims=True)
         unit = 2.0 ** (np.floor(np.log2(np.maximum(largest, 1e-37))) - BITS[dtype] + 1)
-        # Half a unit, or a whole one where the largest magnitude cannot round up.
+        # The error is at most half a unit, or a whole one if the largest magnitude cannot round up.
         assert (np.abs(rounded[:, start : start + 16] - block) <= unit).all()
 
 
 def position_of(row, column):
-    """Where tt-metal keeps an element: faces of 16x16 left to right, then down; row-major inside a face."""
+    """The position of an element in tt-metal's order: faces of 16x16, row by row, and row-major inside a face."""
     face = row // 16 * 2 + column // 16
     return face * 256 + row % 16 * 16 + column % 16
 
@@ -52,7 +52,7 @@ def test_order_of_a_tile(row, column, dtype):
     assert len(data) == {"bfp8_b": 1088, "bfp4_b": 576}[dtype]
     element = position_of(row, column)
     assert {i: data[i] for i in range(64) if data[i]} == {element // 16: 127}
-    # bfp4_b: two elements in a byte, the first in the low half
+    # bfp4_b has two elements in a byte, the first one in the low half.
     wanted = {64 + element: 0xC0} if dtype == "bfp8_b" else {64 + element // 2: 0xC << 4 * (element % 2)}
     assert {i: data[i] for i in range(64, len(data)) if data[i]} == wanted
 
@@ -69,7 +69,7 @@ anything = arrays(np.float32, (4, 16), elements=st.floats(width=32))
 
 
 @given(anything, dtypes)
-def test_any_values_at_all(block, dtype):
+def test_infinities_nan_denormals_and_signs(block, dtype):
     rounded = round_to_blocks(block, dtype)
     assert np.array_equal(round_to_blocks(rounded, dtype), rounded, equal_nan=True)
     assert np.array_equal(np.isinf(rounded)[np.isinf(block)], np.ones(np.isinf(block).sum(), bool))
@@ -80,18 +80,18 @@ def test_any_values_at_all(block, dtype):
 
 @pytest.mark.parametrize(("dtype", "bits"), [("bfp8_b", 0xFF820000), ("bfp4_b", 0x7FA00000)])
 def test_a_nan_keeps_the_bits_that_are_packed(dtype, bits):
-    """Also one that signals, which a conversion to another type of number would change."""
+    """The second one is a signalling NaN, which a conversion to another floating-point type would change."""
     tile = np.zeros((32, 32), np.float32)
     tile.view(np.uint32)[0, 0] = bits
     assert unpack_tile(pack_tile(tile, dtype), dtype).view(np.uint32)[0, 0] == bits
 
 
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
-SPECIAL = [  # in one block with what stands first
-    ([INF, 1.0, -3.4e38], [INF, 0.0, -INF]),  # an infinity takes the exponent: what is not huge vanishes
+SPECIAL = [  # the elements of one block, and their rounded values
+    ([INF, 1.0, -3.4e38], [INF, 0.0, -INF]),  # with the exponent of an infinity, numbers that are not huge become zero
     ([-INF, 2.0**127, 0.0], [-INF, 2.0**127, 0.0]),
     ([NAN, 1.0, INF], [NAN, 0.0, INF]),
-    ([1e-40, -1e-45, 0.0], [0.0, 0.0, 0.0]),  # denormals are zeros
+    ([1e-40, -1e-45, 0.0], [0.0, 0.0, 0.0]),  # denormals become zeros
     ([1.0, 1e-40, -0.0], [1.0, 0.0, 0.0]),  # zero has no sign
     ([2.0**-126, 2.0**-126, 1.5 * 2.0**-126], [2.0**-126, 2.0**-126, 1.5 * 2.0**-126]),
 ]
@@ -119,8 +119,11 @@ def test_ties_go_to_even_and_the_top_saturates(value, expected):
 
 @pytest.mark.parametrize("dtype", sorted(BITS))
 def test_packing_is_that_of_the_ttnn_library(dtype):
-    """Byte for byte, as ttnn 0.81.1 packs on the host: normal, huge, zero, denormal, infinite and NaN elements, ties
-    and random bits. tests/codegen/test_library_packing.py asks the library itself."""
+    """The stored tiles are compared byte for byte with the result of ttnn 0.81.1 on the host.
+
+    They have normal, huge, zero, denormal, infinite and NaN elements, ties, and random bits.
+    tests/codegen/test_library_packing.py calls the library itself.
+    """
     with np.load(Path(__file__).parents[1] / "data" / "runtime" / "block_float.npz") as stored:
         for tile, packed in zip(stored["tiles"], stored[dtype], strict=True):
             assert pack_tile(tile, dtype) == packed.tobytes()

@@ -1,4 +1,4 @@
-"""The C++ library by itself: the example is configured through find_package, built and run."""
+"""The C++ library by itself: CMake finds it by find_package, and the example is built and run."""
 
 import subprocess
 import sys
@@ -32,18 +32,18 @@ def program(tmp_path_factory):
 
 
 def counting(spec):
-    """What the example fills a float input with."""
+    """The values with which the example fills a float input."""
     count = torch.Size(spec.shape).numel()
     return (torch.arange(count, dtype=torch.float32) % 7 / 7).reshape(spec.shape)
 
 
 @pytest.mark.parametrize("name", ["conv_bn_relu", "linear_relu", "argmax"])
-def test_example_gives_what_python_gives(program, name):
+def test_example_computes_what_python_computes(program, name):
     path = BINARY.with_name(f"{name}.ttnn")
     done = subprocess.run([program, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     *lines, memory = done.stdout.splitlines()
-    executable = Executable(Binary.load(path), 0, Device())  # as empty as the example's
+    executable = Executable(Binary.load(path), 0, Device())  # a new device, for equal memory statistics
     results = executable([counting(spec) for spec in executable.inputs])
     for line, result, spec in zip(lines, results, executable.outputs, strict=True):
         text, _, numbers = line.partition(" sum ")
@@ -61,7 +61,7 @@ def test_example_reports_errors(program, tmp_path):
 
 
 def test_example_runs_resnet50(program, tmp_path):
-    """The binary of a whole model. The inputs are no weights: only the shape of the result means something."""
+    """The binary of a whole model. The example's inputs are no trained weights, so only the result's shape is read."""
     from transformers import ResNetConfig, ResNetForImageClassification
 
     import tt_torch

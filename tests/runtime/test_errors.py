@@ -1,4 +1,4 @@
-"""Every way to be wrong has its own exception, and process and device go on working afterwards."""
+"""Each kind of wrong use raises an exception of its own, and process and device go on working afterwards."""
 
 import itertools
 import struct
@@ -43,12 +43,12 @@ def test_flipped_offset():
 
 
 def test_overlapping_vectors():
-    """Many vectors that begin inside one another would each be walked: a small file could cost hours."""
+    """If vectors may begin inside one another, each of them is walked, and a small file can cost hours."""
     chips = [{"supported_data_types": ["Float32", "Float16"] * 40_000}, {"supported_data_types": ["Bool"]}]
     data = encode({**decode(DATA), "system_desc": {"chip_descs": chips}})
     assert Binary(data).programs
     numbers = struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
-    # "Float32", "Float16" are 0 and 1 in 16 bits, hence also 65536: the length of a vector inside the first one.
+    # "Float32", "Float16" are 0 and 1 in 16 bits. Read as one number of 32 bits, this is the length of a vector, 65536.
     inside = 4 * (numbers.index(80_000) + 1)
     second = next(i for i, (n, m) in enumerate(itertools.pairwise(numbers)) if n == 1 and m & 0xFFFF == 18)
     (field,) = (4 * i for i, n in enumerate(numbers) if i + n / 4 == second)
@@ -212,7 +212,7 @@ def test_calls_from_inside_a_callback(executable):
         with pytest.raises(errors.ExecutableBusyError, match="from inside its own callback"):
             executable([X, Y])
         seen.append(executable.memory_stats()["dram_peak"])
-        executable.set_callback(None)  # from the next call on
+        executable.set_callback(None)  # has an effect from the next call on
         assert torch.allclose(Executable(Binary(DATA))([X, Y])[0], X + 3 * Y)
 
     executable.set_callback(callback)
@@ -222,7 +222,7 @@ def test_calls_from_inside_a_callback(executable):
 
 
 def test_other_threads_ask_while_a_callback_runs(executable):
-    """Both wait for the run to end; waiting with the GIL, they would keep it from ending."""
+    """Both threads wait for the run to end. If they held the GIL while they wait, the run could not end."""
     threads = [
         threading.Thread(target=executable.memory_stats, daemon=True),
         threading.Thread(target=executable.set_callback, args=(None,), daemon=True),

@@ -1,4 +1,4 @@
-"""What running a program means: residents, constants, memory, callbacks, threads, conversions."""
+"""Execution of programs: resident tensors, constants, memory, callbacks, threads, conversions."""
 
 import gc
 import threading
@@ -35,14 +35,14 @@ def test_resident_memory_is_shared_and_released_with_the_tensor():
     x, w = torch.rand(8, 64), torch.rand(64, 32)
     one([x, w], {1}), two([x, w], {1})
     assert device.memory_stats()["dram"]["allocated"] == 12 * 4096  # two tiles: one page in each bank
-    assert torch.allclose(one([x, w])[0], x @ w, atol=1e-5)  # and without residency, beside it
+    assert torch.allclose(one([x, w])[0], x @ w, atol=1e-5)  # a call with the same tensor, not resident
     del w
     gc.collect()
     assert device.memory_stats()["dram"]["allocated"] == 0
 
 
 def constant_program():
-    """main(x, w): x @ const_eval(w), const_eval(w) = 2 * w."""
+    """main(x, w) is x @ const_eval(w), where const_eval(w) is 2 * w."""
     maker = Maker()
     x, w = maker.input((8, 64)), maker.input((64, 32), buffer="host", tile=False)
     prepared, out = maker.tensor((64, 32)), maker.tensor((8, 32))
@@ -66,7 +66,7 @@ def test_constants_are_evaluated_once_per_version():
     w.add_(1.0)
     assert torch.allclose(executable([x, w], {1})[0], x @ (2 * w), atol=1e-4)
     assert len(device.memory_stats()["dram"]["live"]) == 1  # the old constant is gone
-    assert torch.allclose(executable([x, w])[0], x @ (2 * w), atol=1e-4)  # nothing known about w: no caching
+    assert torch.allclose(executable([x, w])[0], x @ (2 * w), atol=1e-4)  # if w is not resident, nothing is cached
 
 
 def test_memory_statistics():
@@ -75,7 +75,7 @@ def test_memory_statistics():
     executable([torch.rand(64, 64)] * 2)
     stats = device.memory_stats()["dram"]
     assert stats["allocated"] == 0 and stats["banks"] == 12
-    # Two inputs, a value and its successor, each of four tiles in as many banks.
+    # Two inputs, a value and its successor. Each has four tiles in as many banks.
     assert stats["peak"] == 4 * 12 * 4096 == executable.memory_stats()["dram_peak"]
     assert executable.memory_stats()["l1_peak"] == 0
 
@@ -84,7 +84,10 @@ HELD = ["Float32", "BFloat16", "Int32", "UInt32", "UInt16", "UInt8", *facts.BLOC
 
 
 def resident(dtype, shape, tile):
-    """A program's input as its binary describes it; its buffer (label, bytes), and all memory that it reserves."""
+    """For an input of a program: its description in the binary, its buffer (label, bytes), and all memory it reserves.
+
+    The input is made resident.
+    """
     maker, device = Maker(), Device()
     x = maker.input(shape, dtype, tile=tile)
     executable = Executable(Binary(maker.binary(x)), device=device)
@@ -99,7 +102,7 @@ def resident(dtype, shape, tile):
     ("dtype", "tile"), [*((d, True) for d in HELD), *((d, False) for d in HELD if d not in facts.BLOCK_BITS)]
 )
 def test_physical_size(dtype, tile, shape):
-    """The compiler and the tools count the bytes that the runtime allocates; rows of these shapes are aligned."""
+    """The compiler and the tools count as many bytes as the runtime allocates. Rows of these shapes are aligned."""
     tensor, (_, size), _ = resident(dtype, shape, tile)
     assert size == tensor.bytes
 
@@ -112,7 +115,7 @@ def test_pages_are_spread_over_banks_and_aligned():
 
 
 @pytest.mark.parametrize("dtype", sorted({*facts.ELEMENT_BYTES, *facts.BLOCK_BITS} - {*HELD}))
-def test_what_a_device_cannot_hold(dtype):
+def test_data_types_that_a_device_cannot_hold(dtype):
     with pytest.raises(UnsupportedBinaryError, match=f"cannot hold values of type {dtype}"):
         resident(dtype, (32, 32), True)
 
@@ -231,7 +234,7 @@ def convolution(batch):
 
 
 def test_batch_sizes_share_a_weight():
-    """Each wants the weight packed in its own way, and they are called in turn."""
+    """Each program packs the weight in its own way, and they are called in turn."""
     device, w = Device(), torch.randn(16, 16, 3, 3)
     programs = {batch: Executable(Binary(convolution(batch)), device=device) for batch in (1, 2, 3, 4, 5, 6)}
     for batch, executable in [*programs.items()] * 2:

@@ -1,4 +1,4 @@
-"""Op sequences that run as one kernel give what the single ops give."""
+"""Sequences of ops that run as one kernel compute the same as the single ops."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def linear(tail, dtype):
     y = maker.op("LinearOp", a=x, b=w, bias=b, transpose_b=True, out=maker.tensor((8, 32), dtype))
     if tail == "Add":
         y = maker.binary_op("Add", r, y, maker.tensor((8, 32), dtype))
-    elif tail == "kept":  # the product has a second reader, so it must exist
+    elif tail == "kept":  # the product has a second reader, so it must be kept
         y = maker.binary_op("Add", y, unary(maker, "Relu", y, dtype), maker.tensor((8, 32), dtype))
     else:
         y = unary(maker, tail, y, dtype)

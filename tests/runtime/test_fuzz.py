@@ -1,4 +1,4 @@
-"""Damaged binaries end in one of our errors, or load and run; they never crash the process."""
+"""Damaged binaries raise one of our errors, or load and run. They never crash the process."""
 
 import random
 import time
@@ -14,7 +14,7 @@ from tt_torch.wire.encode import encode
 
 DATA = Path(__file__).parents[1] / "data" / "runtime"
 MUTATIONS = 10_000
-SMALL = 1 << 16  # bytes per memory bank: a damaged shape must not cost gigabytes
+SMALL = 1 << 16  # bytes per memory bank, so that a damaged shape cannot allocate gigabytes
 
 
 def flip_bits(rng, data, other):
@@ -29,7 +29,7 @@ def set_word(rng, data, other):
 
 def truncate(rng, data, other):
     del data[rng.randrange(len(data)) :]
-    if rng.random() < 0.5:  # with a length prefix that agrees, so that the damage is found further in
+    if rng.random() < 0.5:  # with a length prefix that agrees, so that later checks find the damage
         data[:4] = max(len(data) - 4, 0).to_bytes(4, "little")
 
 
@@ -41,7 +41,7 @@ def splice(rng, data, other):
 
 
 def without_text(path):
-    """The binary without IR text and device description, so that mutations hit what the runtime reads."""
+    """The binary without IR text and device description, so that mutations hit parts that the runtime reads."""
     message = decode(path.read_bytes())
     slim = {key: message[key] for key in ("version", "schema_hash", "programs")}
     for program in slim["programs"]:
@@ -53,7 +53,7 @@ def without_text(path):
 
 def try_to_run(data, device):
     executable = Executable(Binary(bytes(data)), 0, device)
-    # Expanded scalars: inputs of any shape for no memory.
+    # Expanded scalars are inputs of any shape that take no memory.
     types = [torch.float32 if "Float" in spec.dtype.name else torch.int32 for spec in executable.inputs]
     shapes = [spec.shape for spec in executable.inputs]
     executable([torch.ones((), dtype=t).expand(shape) for t, shape in zip(types, shapes, strict=True)])
@@ -76,7 +76,7 @@ def test_mutated_binaries_never_crash():
         slowest = max(slowest, time.perf_counter() - start)
     assert min(outcomes.values()) > MUTATIONS // 20, outcomes
     assert device.memory_stats()["dram"]["allocated"] == 0
-    assert slowest < 5.0  # of seconds; what is refused is refused before it is computed
+    assert slowest < 5.0  # seconds; a program is refused before anything large is computed
 
 
 @pytest.mark.parametrize("keep", [0, 3, 4, 11, 12, 40])

@@ -1,4 +1,4 @@
-"""The installed libraries find each other wherever they are put, and carry nothing of the machine that built them."""
+"""The installed libraries find each other in any folder, and contain no path of the machine that built them."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ each_library = pytest.mark.parametrize("library", RPATHS, ids=lambda path: path.
 def test_nothing_is_unresolved(library):
     done = subprocess.run(["ldd", "-r", library], capture_output=True, text=True, check=True)
     missing = re.findall(r".*not found.*|undefined symbol: \S+", done.stdout + done.stderr)
-    # A Python module takes those of the interpreter from the process that loads it.
+    # A Python module gets the interpreter's symbols from the process that loads it.
     assert not [line for line in missing if not re.match(r"undefined symbol: _?Py", line)]
 
 
@@ -31,7 +31,7 @@ def test_nothing_is_unresolved(library):
 def test_rpath(library):
     data = library.read_bytes()
     assert b"\0" + RPATHS[library] + b"\0" in data
-    # Strings of the dynamic section and of checks in headers: no absolute path of sources, builds or packages.
+    # The strings of the dynamic section, and those of checks in headers, have no absolute path.
     assert not re.findall(rb"/\w[\x21-\x7e]*/(?:site-packages|tt_torch|build)/", data)
 
 

@@ -1,4 +1,4 @@
-"""One row per op whose kernel no other test reaches: a program of that op against plain PyTorch."""
+"""One row per op whose kernel no other test reaches: a program with that op is compared with plain PyTorch."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ WIRE_TYPES = {
     torch.int64: "UInt32",
 }
 
-# Operands that the wire format keeps inside a table of parameters.
+# Operands that the wire format has inside a table of parameters.
 NESTED = {
     "SliceOp": {"SliceDynamicOpParams": lambda refs: {"begins": refs["begins"], "ends": refs["ends"]}},
     "EltwiseQuantizationOp": {
@@ -62,16 +62,16 @@ def run(row, dtype, schema=DEFAULT):
     operands = [t.to(dtype) if t.is_floating_point() else t for t in row.operands.values()]
     executable = Executable(Binary(program(row, dtype, schema)))
     assert executable.binary.schema_hash == schema
-    # What PyTorch gives for the operands as the device holds them, in float32.
+    # The expected result is PyTorch's, in float32, for the operands as the device holds them.
     expected = row.expected(*(t.float() if t.is_floating_point() else t for t in operands))
     expected = [expected] if isinstance(expected, torch.Tensor) else list(expected)
     tolerance = row.tolerance if dtype == torch.float32 else 1e-2
-    for _ in range(2):  # the second call finds the plan proven
+    for _ in range(2):  # the second call skips checks that the plan passed in the first
         for got, want in zip(executable(operands), expected, strict=True):
             check(got, want, tolerance)
 
 
-EXACT_IN_BFLOAT16 = [row for row in ROWS if row.op != "EltwiseQuantizationOp"]  # steps are not
+EXACT_IN_BFLOAT16 = [row for row in ROWS if row.op != "EltwiseQuantizationOp"]  # quantization steps are not exact
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

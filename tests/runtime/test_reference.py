@@ -1,7 +1,7 @@
-"""Binaries written by tt-mlir's own compiler, with PyTorch's float32 results as the expectation.
+"""Binaries that tt-mlir's own compiler wrote. PyTorch's float32 results are expected.
 
-Tolerances are relative to the largest magnitude of the expected result. Programs that the reference
-compiler sends through bf16 on the way (its workaround for some ops) cannot be closer than bf16 is.
+Tolerances are relative to the largest magnitude of the expected result. For some ops, the reference compiler has a
+workaround that converts to bf16 and back, so the results of those programs are only as exact as bf16.
 """
 
 from pathlib import Path

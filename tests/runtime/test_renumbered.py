@@ -1,8 +1,8 @@
-"""Numbers of enums mean nothing without the schema: a binary of a schema that renumbers them computes the same.
+"""Enums are read by name: a binary of a schema with other numbers for their members computes the same.
 
 Each program here is encoded twice, for the default schema and for one in which every member of every enum and union
-has the number of another (`renumbered.py`). Both must give the same bits, describe their tensors alike, and take the
-same device memory.
+has the number of another (`renumbered.py`). Both binaries must give the same bits, describe their tensors alike, and
+take the same device memory.
 """
 
 import json
@@ -72,14 +72,14 @@ COUNTS = ((4, 8), "Int32")
 
 
 def program(op, operands, result, schema=schemas.DEFAULT, **attributes):
-    """The binary of one op. `operands` gives (shape, data type) by the op's field, `result` those of its result."""
+    """The binary of one op. `operands` maps the op's fields to (shape, data type); `result` is such a pair."""
     maker = Maker()
     refs = {field: maker.input(*given) for field, given in operands.items()}
     return maker.binary(maker.op(op, **refs, out=maker.tensor(*result), **attributes), schema=schema)
 
 
 def values(spec, seed=1):
-    """Different numbers inside the domain of every function, or counts from 1 to 9."""
+    """Random numbers inside the domain of every function, or integers from 1 to 9."""
     numbers = torch.rand(spec[0], generator=torch.Generator().manual_seed(seed)) * 0.8 + 0.1
     return (numbers * 10).int() if spec[1] == "Int32" else numbers
 
@@ -102,7 +102,7 @@ ON_INTEGERS = [row for row in FUNCTIONS if row[1] != "Atan2"]
 def test_binary(op, function, spec, other):
     data = program(op, {"lhs": spec, "rhs": spec}, spec, type=function)
     inputs = [values(spec), values(spec, seed=2)]
-    if re.search("Equal|Than|And|Or", function):  # functions that are told apart by equal numbers and by zeros
+    if re.search("Equal|Than|And|Or", function):  # only equal numbers and zeros show which function it was
         inputs = [(tensor > tensor.float().mean()).to(tensor.dtype) for tensor in inputs]
     same_in_both(data, inputs, other)
 
@@ -268,7 +268,7 @@ def test_storage_types(other):
     same_in_both(maker.binary(z), [values(MATRIX)], other)
 
 
-# Where an op says a member, or a text, that nothing in the runtime is named after.
+# Each row is an op, a field that has the unknown member (or text), and the op's operands.
 NOVELTIES = [
     ("EltwiseUnaryOp", "type", ["in"]),
     ("EltwiseUnaryCompositeOp", "type", ["in"]),
@@ -290,7 +290,7 @@ NOVELTIES = [
 
 
 def refused(what, maker, *outputs, other):
-    """Planning the program ends in an error that names its last op, that op's line, and `what` it says."""
+    """Planning the program raises an error that names its last op, the line of that op, and the field `what`."""
     data = maker.binary(*outputs, schema=other)
     operation = maker.program["operations"][-1]
     (op,), line = operation["type"], len(maker.program["operations"])
@@ -314,7 +314,7 @@ def test_an_activation_without_kernel(other):
 
 
 @pytest.mark.parametrize("field", ["data_type", "storage_type", "tensor_memory_layout", "buffer_type"])
-def test_a_description_that_means_nothing(field, other):
+def test_a_description_with_an_unknown_member(field, other):
     maker = Maker()
     x, y = maker.input(*MATRIX), maker.tensor(*MATRIX)
     memory = y["desc"]["layout"]["memory_desc"]
@@ -325,7 +325,10 @@ def test_a_description_that_means_nothing(field, other):
 
 
 def with_number(message, edit, first, second, number):
-    """A file that says the member `first` where `edit` enters it, with `number` in place of the member's."""
+    """A file in which the field that `edit` sets has `number`, instead of the number of the member `first`.
+
+    Its place is found by comparison with a file that has the member `second`.
+    """
     edit(message, first)
     data = bytearray(encode(message))
     edit(message, second)
@@ -372,7 +375,7 @@ def test_a_number_that_no_member_has(edit, first, second, field, enum):
 
 
 def test_a_default_that_no_member_has(tmp_path):
-    """The generator refuses a schema whose enum default has no name: an absent field would have none."""
+    """The generator refuses a schema in which the default of an enum's field is no member of the enum."""
     raw = json.loads(renumbered.path_of(schemas.DEFAULT).read_text())
     function = raw["tables"]["tt.target.ttnn.EltwiseUnaryOp"]["fields"][0]
     assert function["name"] == "type"

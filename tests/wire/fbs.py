@@ -1,6 +1,6 @@
-"""FlatBuffers IDL from a schema, so that flatc can judge our files.
+"""Writes a schema as FlatBuffers IDL, so that flatc can check our files.
 
-The namespaces are dropped: the last part of each name is unique.
+Namespaces are dropped, since the last part of each name is unique.
 """
 
 
@@ -9,10 +9,10 @@ def short(name):
 
 
 def idl(schema, raw):
-    """Text of a `.fbs` file. `raw` is the schema's data file; flatc keeps its order of declarations."""
+    """The text of a `.fbs` file. `raw` is the schema's data file; flatc keeps its order of declarations."""
     parts = [_enum(name, enum) for name, enum in raw["enums"].items() if not enum["is_union"]]
     parts += [_struct(name, raw) for name in _by_use(raw["structs"])]
-    # Before the tables: a field of a union has two slots, and flatc must know that when it meets one.
+    # Unions come before the tables: a field of a union has two slots, and flatc must know this when it reads the field.
     parts += [_union(name, enum) for name, enum in raw["enums"].items() if enum["is_union"]]
     parts += [_table(schema, name) for name in raw["tables"]]
     parts += [f"root_type {short(schema.root)};", f'file_identifier "{schema.file_ident}";']
@@ -31,7 +31,7 @@ def _union(name, enum):
 
 
 def _by_use(structs):
-    """Structs after those that they contain, as flatc wants them."""
+    """Sorts structs after those that they contain, as flatc requires."""
     return sorted(structs, key=lambda name: any(field["type"] == "obj" for field in structs[name]["fields"]))
 
 

@@ -1,6 +1,7 @@
-"""Messages to bytes by the Python builder of the flatbuffers library, a field at a time.
+"""Encodes messages by the Python builder of the flatbuffers library, a field at a time.
 
-It shares no code with `encode`, is slow, and shares nothing but equal vtables in what it writes.
+This encoder is slow and has no code in common with `encode`. It stores equal tables and texts again each time; only
+equal vtables are stored once.
 """
 
 import struct
@@ -28,7 +29,7 @@ class Writer:
 
     def table(self, name, message):
         fields = {field.name: field for field in self.schema.fields(name)}
-        slots = {}  # slot -> what puts the field there
+        slots = {}  # slot -> function that writes the field
         for key, value in message.items():
             field = fields[key]
             if "union" in (field.type, field.element):
@@ -58,7 +59,7 @@ class Writer:
         return self.builder.CreateString(value) if kind == "string" else self.table(field.ref, value)
 
     def inline(self, field, kind, value):
-        """A number or a struct, which the builder takes from its end to its beginning."""
+        """Writes a number or a struct. The builder gets a struct from its end to its beginning."""
         if kind in FORMATS:
             number = self.schema.enum(field.ref).values[value] if field.ref else value
             PREPEND[FORMATS[kind]](self.builder, number)

@@ -1,4 +1,4 @@
-"""Random messages made from a schema, what decoding should give for them, and the reference binaries."""
+"""Random messages of a schema, the messages that decoding should give for them, and the reference binaries."""
 
 import random
 import struct
@@ -12,7 +12,7 @@ TEXTS = ("", "a", "ttnn.matmul", "Tensor → Gerät", "x" * 300)
 
 
 class Maker:
-    """Makes messages of a schema. `density` is the chance of each field to be there."""
+    """Makes messages of a schema. `density` is the probability that a field is present."""
 
     def __init__(self, schema, rng, density=0.6):
         self.schema, self.rng, self.density = schema, rng, density
@@ -58,7 +58,7 @@ class Maker:
 
 
 def random_binary(schema_hash, seed, density=0.6):
-    """A whole random message; sizes vary with the density."""
+    """A whole random message. It is larger for a larger density."""
     schema = load(schema_hash)
     message = Maker(schema, random.Random(seed), density).table(schema.root)
     return message | {"schema_hash": schema.hash}
@@ -77,7 +77,7 @@ def op_members(schema_hash):
 
 
 def normalised(schema, table, message):
-    """A message as decoding gives it: in the schema's order, with plain scalars filled in."""
+    """The message that decoding should give: fields in the schema's order, absent plain scalars with their defaults."""
     out = {}
     for field in schema.fields(table):
         value = message.get(field.name)

@@ -1,4 +1,4 @@
-"""Headers and device descriptors, against the reference compiler's own."""
+"""Headers and device descriptors agree with those of the reference compiler, tt-mlir."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def reference(name):
 
 
 def test_header_is_that_of_the_reference_compiler():
-    """But for the version: the reference was built without git tags and calls itself 0.0.0."""
+    """Only the version differs: the reference was built without git tags, so its version is 0.0.0."""
     theirs = reference("softmax")
     assert header() | {"version": theirs["version"]} == {key: theirs[key] for key in header()}
 

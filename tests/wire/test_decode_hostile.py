@@ -1,4 +1,4 @@
-"""`decode` of bytes that are not a sound file: always a BinaryFormatError, soon, in bounded memory."""
+"""`decode` of bytes that are no valid file raises BinaryFormatError, within short time and bounded memory."""
 
 import random
 import struct
@@ -18,7 +18,7 @@ DESCRIPTOR = encode(random_binary("92f6a8a8", 3, 1.0))
 
 
 def survives(data):
-    """Decodes, or says why not. Any other exception fails the test."""
+    """True if the data can be decoded, False if BinaryFormatError says why not. Other exceptions fail the test."""
     try:
         decode(data)
     except BinaryFormatError as error:
@@ -42,7 +42,7 @@ def test_flipped_bytes(path):
 
 
 def mutated(data, rng):
-    """The file with one to four bytes or words changed; words tempt with numbers near the limits."""
+    """The file with one to four bytes or words changed. Most of the new words are numbers near limits."""
     data = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data) - 4)
@@ -99,7 +99,7 @@ def test_an_unknown_op_tag_is_named():
 
 
 def test_overlapping_vectors_do_not_multiply():
-    """3,000 vectors that all reach to the end of the file would be 20 million numbers."""
+    """3,000 vectors that all reach to the end of the file would have 20 million numbers together."""
     marker = 0x5EAD5EAD
     tensors = [{"global_id": i, "desc": {"shape": [marker, i]}} for i in range(3000)]
     data = bytearray(encode({"programs": [{"inputs": tensors}]}))

@@ -1,4 +1,4 @@
-"""Tests of `encode`: its errors, its bytes and its time."""
+"""`encode`: its errors, the bytes that it writes, and its time."""
 
 import json
 import mmap
@@ -74,7 +74,7 @@ def test_errors_name_field_and_value_and_what_is_accepted(message, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
-def test_errors_tell_the_way_to_the_field():
+def test_errors_name_the_path_to_the_field():
     with pytest.raises(EncodeError) as error:
         encode(program(inputs=[{"desc": {"shape": "1x2"}}]))
     assert error.value.__notes__ == ["in TensorRef.desc", "in Program.inputs", "in TTNNBinary.programs"]
@@ -102,7 +102,7 @@ STRANGE += (np.zeros((2, 2)), np.array(["a"]), np.array([None]), memoryview(b"ab
 
 
 def spoiled(part, rng):
-    """A copy of a message, struct, list or value in which something is replaced, added or removed."""
+    """A copy of a message, struct, list or value, in which one value is replaced or one key is renamed."""
     if not isinstance(part, dict | list) or not part or rng.random() < 0.2:
         return rng.choice(STRANGE)
     items = list(part.items() if isinstance(part, dict) else enumerate(part))
@@ -130,7 +130,7 @@ def test_a_spoiled_message_is_an_error_or_a_sound_file(seed):
             assert encode(decode(data)) == data
 
 
-def test_errors_of_the_values_own_code_are_passed_on():
+def test_an_exception_in_a_values_own_code_is_passed_on():
     class Breaks:
         def __index__(self):
             raise ZeroDivisionError
@@ -139,8 +139,8 @@ def test_errors_of_the_values_own_code_are_passed_on():
         encode(program(inputs=[{"global_id": Breaks()}]))
 
 
-def test_a_message_that_changes_meanwhile():
-    """A value may remove elements from its own list while it is read; the encoder does not read these."""
+def test_a_message_that_changes_while_it_is_encoded():
+    """A value may remove elements from its own list while it is read. The encoder does not read them any more."""
 
     class Empties:
         def __index__(self):
@@ -177,8 +177,8 @@ def test_a_message_is_not_written_under_another_schema():
         encode({"schema_hash": DEFAULT}, schema="433d79f9")
 
 
-def test_the_schema_decides_the_numbers():
-    """The same message under two schemas: other tags, and each reads back under its own hash."""
+def test_the_schema_determines_the_tags():
+    """The same message has other tags under another schema, and each file is decoded by its own schema."""
     message = op("MatmulOp", transpose_a=True)
     ours, other = encode(message), encode(message, schema="433d79f9")
     assert ours != other
@@ -201,7 +201,7 @@ def test_wrong_hashes(wrong):
 
 @pytest.mark.parametrize("length", range(9))
 def test_eight_byte_scalars_are_aligned_from_the_first_byte(length):
-    """Whatever stands before it, and with the size prefix counted."""
+    """They are aligned whatever comes before them. The size prefix counts, too."""
     core = {"x": 0x1122334455667788, "y": 1}
     spec = {"core_range_set": {"core_ranges": [{"start_coord": core, "end_coord": core}]}}
     memory = {"memory_config": {"shard_spec": spec}}
@@ -213,14 +213,14 @@ def test_eight_byte_scalars_are_aligned_from_the_first_byte(length):
 
 @pytest.mark.parametrize("length", range(9))
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_elements_of_vectors_are_aligned_even_where_there_are_none(length, count):
-    """The runtime refuses a file where they are not."""
+def test_the_runtime_accepts_the_alignment_of_vectors_and_empty_vectors(length, count):
+    """The runtime refuses a file in which elements are not aligned."""
     activation = {"op_type": "Relu", "params": [1.5] * count}
     operations = [{"type": {"Conv2dOp": {"conv2d_config": {"activation": activation}}}, "loc_info": "l" * length}]
     Binary(encode(program(operations=operations, name="n" * length)))
 
 
-def test_container():
+def test_size_prefix_and_file_identifier():
     data = encode({})
     assert struct.unpack_from("<I", data) == (len(data) - 4,)
     assert data[8:12] == b"TTNN"
@@ -228,7 +228,7 @@ def test_container():
 
 
 def large_message(ops=300):
-    """As many operations, each with tensors of its own, as a compiled BERT-base has."""
+    """By default, as many operations as a compiled BERT-base has. Each has tensors of its own."""
 
     def tensor(number):
         shape = [1, number, 768]
@@ -245,7 +245,7 @@ def large_message(ops=300):
 
 
 def test_speed():
-    """300 operations with 900 tensors; measured 0.0015 s."""
+    """300 operations with 900 tensors take 0.0015 s, as measured."""
     message = large_message()
     times = []
     for _ in range(5):
@@ -256,7 +256,7 @@ def test_speed():
 
 
 def test_the_bytes_are_the_same_in_every_process():
-    """Python seeds the hashes of its strings anew for each."""
+    """Python's hashes of strings have another seed in each process."""
     code = (
         "import hashlib; from wire.test_encode import *; print(hashlib.sha256(encode(large_message(20))).hexdigest())"
     )

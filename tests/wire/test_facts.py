@@ -1,4 +1,4 @@
-"""Sizes, operands, results and costs that are read from messages, against the reference compiler's own."""
+"""Sizes, operands, results and costs that are read from messages, some of them of the reference compiler, tt-mlir."""
 
 import gzip
 import re
@@ -42,8 +42,8 @@ def ref(number, shape=(32, 32), dtype="Float32", buffer="DRAM", tile=32):
     return {"global_id": number, "desc": {"shape": list(shape), "layout": {"memory_desc": memory}}}
 
 
-def test_cost_counts_what_a_call_does():
-    """linear_relu: const-eval, load_cached, get_device and deallocate are left out."""
+def test_cost_counts_the_ops_of_a_call():
+    """In linear_relu, const-eval, load_cached, get_device and deallocate are not counted."""
     message = reference("linear_relu")
     assert op_histogram(message) == {
         "ToLayoutOp": 3, "PermuteOp": 1, "MatmulOp": 1, "EltwiseBinaryOp.Multiply": 2, "ReshapeOp": 1,
@@ -64,7 +64,7 @@ def test_cost_counts_what_a_call_does():
     ],
 )
 def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
-    """Its binaries with texts, private programs and deallocations taken out, and the published figures."""
+    """The files are its binaries without texts, private programs and deallocations. The figures are published ones."""
     counted = cost(decode(gzip.decompress((DATA / f"{model}.ttnn.gz").read_bytes())))
     assert (counted.device_ops, counted.data_movement) == (ops, moves)
     assert round(counted.bytes_moved / 1e6) == megabytes
@@ -82,7 +82,7 @@ def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
     ],
 )
 def test_physical_bytes(dtype, tile, size):
-    """tests/runtime/test_execution.py compares them with what the runtime allocates."""
+    """tests/runtime/test_execution.py compares such sizes with the runtime's allocations."""
     assert tensor(ref(1, (3, 33, 40), dtype, tile=tile)).bytes == size
 
 
@@ -97,7 +97,7 @@ def test_every_data_type_has_a_size(name):
     assert set(types) == {*ELEMENT_BYTES, *BLOCK_BITS}
 
 
-def test_a_tensor_is_found_wherever_it_is():
+def test_tensors_are_found_in_nested_fields():
     one = ref(1)
     part = {"a": one, "b": [one, {"c": one}], "d": 1, "device": {"global_id": 1}}
     assert [field for field, _ in named_tensors(part)] == ["a", "b", "c"]
@@ -105,8 +105,8 @@ def test_a_tensor_is_found_wherever_it_is():
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_results_are_the_fields_that_are_called_so(name):
-    """A tensor that no earlier op has named is a result. The names of the fields agree with this."""
+def test_results_are_the_fields_with_names_of_results(name):
+    """A tensor that no earlier op has named counts as a result. The names of the fields agree with this."""
     for program in reference(name)["programs"]:
         for op in ops(program):
             by_name = {True: [], False: []}
@@ -140,7 +140,7 @@ def test_the_peak_of_a_program_without_ops():
     assert peak_bytes({"name": "main", "private": False, "inputs": inputs}) == {"DRAM": 4096}
 
 
-# Types of messages that have the name of a table or struct, as which they must have fields of the schema.
+# Types of messages. Each has the name of a table or struct, and all of its fields must be in the schema.
 DECLARED = {name: kind for name, kind in vars(messages).items() if typing.is_typeddict(kind)}
 NAMES = {"File": "TTNNBinary"}
 
@@ -159,7 +159,7 @@ def test_types_of_messages_have_fields_of_the_schema(name, declared):
 
 
 def conforms(value, kind):
-    """Asserts that a part of a message has the declared type, and all required fields where that is a table."""
+    """Asserts that a part of a message has the declared type and, if it is a table, all required fields."""
     if typing.is_typeddict(kind):
         assert kind.__required_keys__ <= set(value)
         for field, of in typing.get_type_hints(kind).items():

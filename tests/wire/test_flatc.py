@@ -1,4 +1,4 @@
-"""flatc, the reference tool of the format, reads our files as we do, and prints the JSON that we print."""
+"""flatc, the reference tool of the FlatBuffers format, prints the same JSON of our files as we do."""
 
 import json
 import re
@@ -21,7 +21,7 @@ FOLDER = Path(schemas.__file__).with_name("schemas")
 
 
 def flatc_reads(tmp_path, schema_hash, data_files):
-    """What flatc makes of files of one schema, as decoded JSON."""
+    """The JSON that flatc prints of files of one schema, decoded."""
     schema = load(schema_hash)
     (raw,) = (json.loads(p.read_text()) for p in FOLDER.glob(f"*_{schema.hash[:8]}.json"))
     (tmp_path / "schema.fbs").write_text(idl(schema, raw))
@@ -29,7 +29,7 @@ def flatc_reads(tmp_path, schema_hash, data_files):
         (tmp_path / f"{i}.bin").write_bytes(data)
     options = ["--json", "--strict-json", "--defaults-json", "--size-prefixed", "--raw-binary"]
     files = [f"{i}.bin" for i in range(len(data_files))]
-    # By way of a compiled schema, because flatc refuses vectors of unions when it reads IDL to print JSON.
+    # The schema is compiled first, because flatc refuses vectors of unions if it reads IDL to print JSON.
     flatc(tmp_path, "--binary", "--schema", "schema.fbs")
     flatc(tmp_path, *options, "schema.bfbs", "--", *files)
     texts = [(tmp_path / f"{i}.json").read_text() for i in range(len(data_files))]
@@ -43,7 +43,7 @@ def flatc(folder, *arguments):
 
 
 def rounded(value):
-    """flatc prints few digits."""
+    """The value, in which floats equal any number near them, because flatc prints few digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):

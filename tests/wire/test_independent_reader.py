@@ -1,4 +1,4 @@
-"""A reader that knows nothing but the wire description agrees with us on every file, and so does the runtime's."""
+"""A second reader, which only knows the wire description, decodes every file as we do, and the runtime accepts it."""
 
 import numpy as np
 import pytest
@@ -33,14 +33,14 @@ def test_random_binaries(seed, density):
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(op_members(DEFAULT)), st.floats(0.5, 1.0))
 def test_the_runtime_finds_no_damage(seed, member, density):
-    """It may miss what an op needs; it names a bad offset, text, vector or alignment."""
+    """It may refuse an op that lacks a field, but must not complain of a bad offset, text, vector or alignment."""
     try:
         Binary(encode(with_op(DEFAULT, member, seed, density)))
     except BinaryFormatError as error:
         assert " bad " not in str(error)
 
 
-def test_it_notices_damage():
+def test_the_second_reader_notices_damage():
     data = encode({"programs": [{"operations": [{"type": {"CopyOp": {}}, "loc_info": "here"}]}]})
     for damaged in (data[:-4], data.replace(b"here\0", b"here1"), data.replace(bytes([131]), bytes([132]))):
         with pytest.raises((AssertionError, ValueError)):
@@ -49,16 +49,19 @@ def test_it_notices_damage():
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_empty_vector_needs_no_alignment(place):
-    """tt-mlir may write such files, with flatbuffers' C++ builder. Here a file gets zeros at its end, and the offset of
-    an empty vector of eight-byte elements leads there, to a multiple of eight and to the word after it."""
+    """tt-mlir may write such files, with the C++ builder of flatbuffers.
+
+    Here, zeros are added to the end of a file, and the offset of an empty vector of eight-byte elements is changed to
+    point to them: to a multiple of eight bytes, or to the word after it.
+    """
     activation = {"op_type": "Relu", "params": []}
     data = encode(
         {"programs": [{"operations": [{"type": {"Conv2dOp": {"conv2d_config": {"activation": activation}}}}]}]}
     )
     words = np.append(np.frombuffer(data, "<u4"), [0, 0]).astype("<u4")
-    words[0] += 8  # the size of what follows
+    words[0] += 8  # the size prefix
     target = len(words) - 2 + place
-    vector = 45  # where the encoder has put it
+    vector = 45  # the word at which the encoder has put the vector
     assert words[vector - 1 : vector + 1].tolist() == [4, 0]
     words[vector - 1] = 4 * (target - (vector - 1))
     Binary(words.tobytes())

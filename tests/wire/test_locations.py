@@ -1,4 +1,4 @@
-"""What is read from the text of locations."""
+"""Nodes and lines are read from the text of locations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The data file of the default schema is what the tool makes of the wire description."""
+"""The tool makes the data file of the default schema from the wire description."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""decode(encode(m)) is m, encode(decode(x)) is x: for random messages and for real binaries."""
+"""decode(encode(m)) is m, and encode(decode(x)) is x, for random messages."""
 
 import random
 
@@ -46,7 +46,7 @@ def test_random_system_descriptors(seed):
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from([DEFAULT, PINNED_BY_TT_XLA, SYSTEM_DESC]), seeds, st.floats(0.3, 0.8))
 def test_the_flatbuffers_library_writes_the_same(schema_hash, seed, density):
-    """Decoded; the bytes differ, since the library's builder for Python shares nothing."""
+    """The decoded messages agree. The bytes differ, since the library's builder does not share equal parts."""
     schema = load(schema_hash)
     message = random_binary(schema.hash, seed, density)
     assert decode(encode(message)) == decode(library_encoder.encode(schema, message))
@@ -59,8 +59,8 @@ def test_every_op_with_every_density(schema_hash):
             assert_round_trip(with_op(schema_hash, member, seed=1, density=density), schema_hash)
 
 
-def test_bytes_depend_on_content_alone():
-    """One dict in many places, equal dicts in many places, another order of keys: the same bytes."""
+def test_bytes_depend_only_on_the_content():
+    """One dict in two places gives the same bytes as two equal dicts, and the order of keys has no influence."""
     tensor = Maker(load(), random.Random(3), 1.0).table("TensorRef")
     copy = decode(encode(of_tensors(tensor)))["programs"][0]["inputs"][0]
     backwards = dict(reversed(copy.items()))
@@ -98,7 +98,7 @@ def test_forms_of_a_byte_vector(form):
 
 
 def test_scalars_that_equal_their_default():
-    """Left out if plain; if absence means "not given", written even when 0."""
+    """A plain scalar with the value of its default is left out. If absence means "not given", it is written."""
     softmax = {"type": {"SoftmaxOp": {"dimension": 0}}}
     plain, absent = ({"programs": [{"operations": [op]}]} for op in (softmax, {"type": {"SoftmaxOp": {}}}))
     assert encode(plain) == encode(absent)

@@ -1,4 +1,4 @@
-"""What the bytes of a file are spent on."""
+"""`bytes_by_part` counts every byte of a file for the part that it belongs to."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,8 +1,8 @@
-"""A second reader of `.ttnn` files that shares no code with the product's.
+"""A second reader of `.ttnn` files, which has no code in common with that of the package.
 
-It knows the container from FORMAT.md's description and everything else from the wire description of
-tt-mlir 19c86fca alone (tests/data/wire/ttnn_wire.json). `check` walks every object of a file; an
-AssertionError tells what is wrong. Its result has the form of `tt_torch.wire.decode.decode`.
+It follows the FlatBuffers format and the wire description of tt-mlir 19c86fca (tests/data/wire/ttnn_wire.json), and
+nothing else. `check` walks every object of a file and raises AssertionError if anything is wrong. Its result has the
+form of that of `tt_torch.wire.decode.decode`.
 """
 
 import json
@@ -26,7 +26,7 @@ def wire():
 
 
 def check(data):
-    """The message of a whole file, every byte range, alignment, tag and enum value checked on the way."""
+    """Returns the message of a whole file, and checks every byte range, alignment, tag and enum value."""
     description, objects, _ = wire()
     size, root = struct.unpack_from("<II", data)
     assert size == len(data) - 4, "size prefix"
@@ -58,7 +58,7 @@ class Walk:
     def read_table(self, layout, at):
         vtable = at - self.number("int", at)
         slots = self.number("ushort", vtable)
-        assert slots <= 4 + 2 * len(layout["fields"]), f"{layout['name']}: slots that the schema has not"
+        assert slots <= 4 + 2 * len(layout["fields"]), f"{layout['name']}: more slots than in the schema"
         places = {}
         for field in layout["fields"]:
             inside = self.number("ushort", vtable + field["offset"]) if field["offset"] < slots else 0
@@ -96,7 +96,7 @@ class Walk:
         if "type" not in field:
             return number
         values = {v["value"]: v["name"] for v in wire()[2][field["type"]]["values"]}
-        # The one set of bits among the enums; no bit set has no name.
+        # ChipCapability is the only enum that is a set of bits. Its empty set has no name.
         assert number in values or field["type"].endswith("ChipCapability"), f"{field}: {number}"
         return values.get(number, number)
 

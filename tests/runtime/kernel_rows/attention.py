@@ -1,4 +1,4 @@
-"""Attention, its heads and its caches."""
+"""Rows for attention, the splitting and joining of heads, rotary embeddings, and caches."""
 
 import torch
 import torch.nn.functional as F

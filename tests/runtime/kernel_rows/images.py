@@ -1,11 +1,11 @@
-"""Transposed convolution, pooling and the norms of channels."""
+"""Rows for transposed convolution, batch and group normalization, pooling and upsampling."""
 
 import torch.nn.functional as F
 from kernel_rows.row import Row, randn
 
 
 def image(flat, height, width):
-    """(1, 1, N*H*W, C) as N, C, H, W."""
+    """Reshapes (1, 1, N*H*W, C) to (N, C, H, W)."""
     return flat.reshape(-1, height, width, flat.shape[-1]).permute(0, 3, 1, 2)
 
 

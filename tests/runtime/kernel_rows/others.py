@@ -1,4 +1,4 @@
-"""Gradients of embeddings and of gelu, slices and quantization."""
+"""Rows for the gradients of embedding and gelu, slices and quantization."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""What a row of the kernel tests says, and where its operands come from."""
+"""The type of a row of the kernel tests, and functions that make its operands."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ import torch
 @dataclass
 class Row:
     op: str
-    operands: dict  # name: tensor
-    results: dict  # name: shape, or (shape, wire type)
-    expected: object  # operands -> the results in order
+    operands: dict  # field of the op -> tensor
+    results: dict  # field of the op -> shape, or (shape, wire type)
+    expected: object  # a function from the operands to the results, in this order
     attributes: dict = field(default_factory=dict)
     label: str = ""
-    in_place: tuple = ()  # operands that are results, too
+    in_place: tuple = ()  # fields of operands that the op changes; they follow the results
     tolerance: float = 1e-5
 
     def __str__(self):
