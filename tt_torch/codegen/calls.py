@@ -54,7 +54,7 @@ POOLED = (
 )
 PRODUCT = (
     "transpose_a=transpose_a, transpose_b=transpose_b, memory_config=out.memory_config, dtype=out.dtype, "
-    f"activation=activation, {COMPUTE}"
+    f"activation=text(activation), {COMPUTE}"
 )
 CREATED = "dtype, layout, device, memcfg"
 
@@ -118,7 +118,7 @@ ROWS = {
         "memory_config=memory_config)"
     ),
     "PrepareConv2dWeightsOp": (
-        f"ttnn.prepare_conv_weights(weight_tensor=weight_tensor, {FUTURE}, weights_format=weights_format, "
+        f"ttnn.prepare_conv_weights(weight_tensor=weight_tensor, {FUTURE}, weights_format=text(weights_format), "
         f"has_bias=has_bias, {SLIDING}, {FUTURE_TYPES}, {CONFIGURED})"
     ),
     "PrepareConv2dBiasOp": (
@@ -126,7 +126,7 @@ ROWS = {
     ),
     "PrepareConvTranspose2dWeightsOp": (
         f"ttnn.prepare_conv_transpose2d_weights(weight_tensor=weight_tensor, {FUTURE}, "
-        f"weights_format=weights_format, has_bias=has_bias, {SLIDING}, {FUTURE_TYPES}, "
+        f"weights_format=text(weights_format), has_bias=has_bias, {SLIDING}, {FUTURE_TYPES}, "
         "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config), "
         "mirror_kernel=mirror_kernel)"
     ),
@@ -146,11 +146,11 @@ ROWS = {
     "Conv3dOp": (
         "ttnn.experimental.conv3d(input_tensor=input, weight_tensor=weight, bias_tensor=bias, device=device, "
         "dtype=output_dtype, output_channels=out_channels, kernel_size=kernel_size, stride=stride, padding=padding, "
-        "padding_mode=padding_mode, groups=groups, memory_config=memory_config, "
+        "padding_mode=text(padding_mode), groups=groups, memory_config=memory_config, "
         "compute_kernel_config=compute(compute_config))"
     ),
     "GlobalAvgPool2dOp": "ttnn.global_avg_pool2d(in, memory_config=memory_config, dtype=dtype)",
-    "UpsampleOp": "ttnn.upsample(in, scale(scale_factor), mode=mode, memory_config=memory_config)",
+    "UpsampleOp": "ttnn.upsample(in, scale(scale_factor), mode=text(mode), memory_config=memory_config)",
     # data movement
     "ReshapeOp": "ttnn.reshape(in, shape, memory_config=memory_config)",
     "PermuteOp": "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)",

@@ -6,15 +6,17 @@ The generated source, its execution and the conformance check are made from this
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import numpy as np
 
-from tt_torch.codegen import calls
+from tt_torch.codegen import calls, quoting
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
 from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
-from tt_torch.errors import UnsupportedBinaryError
+from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.wire import facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
@@ -22,8 +24,9 @@ from tt_torch.wire.messages import Program as Described
 # These ops do not become calls of ttnn: the device is an argument, a constant is a weight, and a cached function is
 # called by `cached`.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
-# Names that have another meaning in a generated function.
-RESERVED = {"inputs", "weights", "device", "ttnn", "np", "cached", "main"}
+# Names that generated functions use, and those that the module around them defines.
+LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "main"})
+GLOBAL = frozenset(re.findall(r"\w+", files("tt_torch.codegen").joinpath("template.py.txt").read_text()))
 
 
 @dataclass
@@ -73,7 +76,7 @@ class Statement:
 
 @dataclass
 class Function:
-    name: str
+    name: str  # an identifier
     private: bool
     inputs: list[Tensor]
     outputs: list[str]
@@ -121,7 +124,7 @@ def from_message(message: File) -> Program:
 
 def node_name(location: str) -> str:
     """The name of an op's FX node as a Python identifier; empty if the op does not come from exactly one node."""
-    return re.sub(r"\W", "_", locations.only_node(location)[0]).removesuffix("_default")
+    return quoting.identifier(locations.only_node(location)[0]).removesuffix("_default")
 
 
 class _Reader:
@@ -129,7 +132,9 @@ class _Reader:
         self.programs = programs
         self.tensors: dict[int, Tensor] = {}  # by their ids, which are unique in the binary
         self.constants: dict[str, tuple[Tensor, bytes]] = {}
-        self.taken = set(RESERVED)
+        self.functions = _function_names(programs)
+        self.reserved = LOCAL.union(self.functions.values())
+        self.taken = set(self.reserved)
         self.weight_names = _weight_names(programs)
 
     def read(self) -> Program:
@@ -138,15 +143,15 @@ class _Reader:
 
     def _function(self, program: Described) -> Function:
         self.tensors = {}
-        self.taken = set(RESERVED)
+        self.taken = set(self.reserved)
         inputs = [self._input(i, tensor) for i, tensor in enumerate(facts.inputs(program))]
-        made = Function(program["name"], bool(program.get("private")), inputs, [])
+        made = Function(self.functions[program["name"]], bool(program.get("private")), inputs, [])
         ops = list(facts.ops(program))
         last = {node_name(op.location): i for i, op in enumerate(ops)}
         for i, op in enumerate(ops):
             if op.name != "GetDeviceOp":
                 made.statements.append(self._statement(op, last[node_name(op.location)] == i))
-        made.outputs = [self.tensors[tensor.id].name for tensor in facts.outputs(program)]
+        made.outputs = [self._known(tensor.id) for tensor in facts.outputs(program)]
         return made
 
     def _input(self, index: int, tensor: facts.Tensor) -> Tensor:
@@ -167,9 +172,12 @@ class _Reader:
         return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)
 
     def _load_cached(self, op: facts.Op) -> Statement:
-        callee = op.record["callee_name"]
-        arguments = [self.tensors[tensor.id].name for tensor in op.operands]
-        results = self._results(op, callee.removeprefix("main_"))
+        name = op.record["callee_name"]
+        if name not in self.functions:
+            raise BinaryFormatError(f"no program is called {name!r}, which an op calls")
+        callee = self.functions[name]
+        arguments = [self._known(tensor.id) for tensor in op.operands]
+        results = self._results(op, quoting.identifier(callee.removeprefix("main_")) or "value")
         positional = (callee, names(arguments), "weights", "device")
         value = Call("cached", tuple(("", p) for p in positional))
         needs_host = any(tensor.on_device for tensor in op.operands)  # an input that is no weight is new in each call
@@ -180,9 +188,9 @@ class _Reader:
         key = f"constant_{len(self.constants)}"
         self.constants[key] = (result, bytes(op.record["input"]))
         if op.record.get("device"):
-            value: Call | Text = Call("ttnn.to_device", (("", f'weights["{key}"]'), ("", "device")))
+            value: Call | Text = Call("ttnn.to_device", (("", f"weights[{quoting.literal(key)}]"), ("", "device")))
         else:
-            value = Text(f'weights["{key}"]')
+            value = Text(f"weights[{quoting.literal(key)}]")
         return Statement(op.key, op.location, [result], value, needs_host=True)
 
     def _arguments(self, row: calls.Row, record: Record) -> Iterator[tuple[str, str | Call]]:
@@ -204,18 +212,22 @@ class _Reader:
     def _named(self, value: object) -> object:
         """Replaces tensors by their names and the device by `device`, also inside of lists."""
         if facts.is_tensor(value):
-            return Text(self.tensors[value["global_id"]].name)
+            return Text(self._known(value["global_id"]))
         if isinstance(value, dict) and "global_id" in value:
             return Text("device")
         return [self._named(v) for v in value] if isinstance(value, list) else value
+
+    def _known(self, number: int) -> str:
+        """The name of a tensor that an op reads."""
+        if number not in self.tensors:
+            raise BinaryFormatError(f"an op reads tensor {number}, which nothing before it has made")
+        return self.tensors[number].name
 
     def _results(self, op: facts.Op, name: str) -> list[Tensor]:
         return [self._new(tensor, name) for tensor in op.results]
 
     def _new(self, described: facts.Tensor, name: str) -> Tensor:
-        unique, count = name, 1
-        while unique in self.taken:
-            unique, count = f"{name}_v{count}", count + 1
+        unique = quoting.unique(name, self.taken)
         self.taken.add(unique)
         tensor = Tensor(unique, **_placement(described))
         self.tensors[described.id] = tensor
@@ -241,14 +253,26 @@ def _member(value: Record, name: str) -> Value:
     return value.get(name)
 
 
+def _function_names(programs: list[Described]) -> dict[str, str]:
+    """What each program's function is called. The public program is `forward` in the text, whatever its name."""
+    found: dict[str, str] = {}
+    for program in sorted(programs, key=lambda p: bool(p.get("private"))):
+        name = program["name"]
+        if name in found:
+            raise BinaryFormatError(f"two programs are called {name!r}")
+        taken = GLOBAL.union(found.values()) if program.get("private") else found.values()
+        found[name] = quoting.unique(quoting.identifier(name) or "function", taken)
+    return found
+
+
 def _weight_names(programs: list[Described]) -> dict[int, str]:
     """Names of the inputs that stay on the host, by id: the FX node that first reads one, and the field's role.
 
     Example: the field `weight_tensor` of a convolution from the node `conv1` gives `conv1_weight`.
     """
     found: dict[int, str] = {}
+    callers = _callers(programs)
     for program in programs:
-        callers = _callers(programs, program["name"])
         hosts = {tensor.id: i for i, tensor in enumerate(facts.inputs(program)) if not tensor.on_device}
         for op in facts.ops(program):
             for field_name, tensor in facts.named_tensors(op.record) if op.name not in STRUCTURE else ():
@@ -256,11 +280,14 @@ def _weight_names(programs: list[Described]) -> dict[int, str]:
                     kind = field_name if "weight" in field_name or "bias" in field_name else "weight"
                     name = f"{node_name(op.location) or 'model'}_{kind.removesuffix('_tensor')}"
                     found.setdefault(tensor.id, name)
-                    for caller in callers:
+                    for caller in callers[program["name"]]:
                         found.setdefault(caller.operands[hosts[tensor.id]].id, name)
     return found
 
 
-def _callers(programs: list[Described], name: str) -> list[facts.Op]:
-    loads = (op for p in programs for op in facts.ops(p) if op.name == "LoadCachedOp")
-    return [op for op in loads if op.record["callee_name"] == name]
+def _callers(programs: list[Described]) -> dict[str, list[facts.Op]]:
+    """The ops that call each program, by its name."""
+    found = defaultdict(list)
+    for op in (op for p in programs for op in facts.ops(p) if op.name == "LoadCachedOp"):
+        found[op.record["callee_name"]].append(op)
+    return found

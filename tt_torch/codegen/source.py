@@ -10,11 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tt_torch.codegen import quoting
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.files import write
 from tt_torch.wire import bfloat16, locations
 from tt_torch.wire.decode import decode
+
+TITLE = "{}, written by `tt-torch codegen`. It needs the ttnn and safetensors packages, and the weights beside it."
 
 
 def to_python(binary: bytes, name: str = "model") -> str:
@@ -29,10 +32,11 @@ def to_python(binary: bytes, name: str = "model") -> str:
 def to_source(program: Program, name: str) -> str:
     template = files("tt_torch.codegen").joinpath("template.py.txt").read_text()
     weights = [*((t.name, t) for t in program.weights), *((k, t) for k, (t, _) in program.constants.items())]
+    specifications = [(quoting.literal(key), render(t.dtype), render(t.layout)) for key, t in weights]
     parts = {
-        "NAME": name,
+        "TITLE": quoting.docstring(TITLE.format(name)),
         "INPUTS": _block("[]", [_specification(t) for t in program.inputs]),
-        "WEIGHTS": _block("{}", [f'    "{key}": ({render(t.dtype)}, {render(t.layout)}),' for key, t in weights]),
+        "WEIGHTS": _block("{}", [f"    {key}: ({dtype}, {layout})," for key, dtype, layout in specifications]),
         "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
     }
     return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: parts[m[1]] + "\n" if m[1] else parts[m[2]], template)
@@ -65,7 +69,7 @@ def _unpack(program: Program, function: Function) -> Iterator[str]:
     if inputs:
         yield from names([t.name for t in inputs]).lines(4, after=" = inputs")
     for tensor in program.weights if function is program.main else ():
-        yield f'    {tensor.name} = weights["{tensor.name}"]'
+        yield f"    {tensor.name} = weights[{quoting.literal(tensor.name)}]"
 
 
 def source_line(location: str) -> str:
@@ -77,8 +81,8 @@ def source_line(location: str) -> str:
     if not found:
         return ""
     file, number = found[0]
-    text = linecache.getline(file, number).strip()
-    return f"{Path(file).name}:{number}{': ' if text else ''}{text}"[:110]
+    text = linecache.getline(file, number).strip() if file.isprintable() else ""
+    return quoting.comment(f"{Path(file).name}:{number}{': ' if text else ''}{text}")
 
 
 def place(location: str) -> str:

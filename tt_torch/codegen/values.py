@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from tt_torch.codegen import quoting
+from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.wire.messages import CoreRangeSet, Dim2d, MemoryConfig, Record, ShardSpec, Value
 
 WIDTH = 120
@@ -26,7 +28,7 @@ NAMES = {
 
 
 class Text(str):
-    """Python text that is written as it is. A plain `str` is a string of the binary and gets quotes."""
+    """Python text that is written as it is. A plain `str` names a member of an enum. Neither is text of a file."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,17 @@ def names(values: Sequence[str]) -> Call:
 
 
 def render(value: object) -> str | Call:
-    """A value as Python text: a literal, an enum member or a memory config.
+    """A value as Python text: a number, an enum's member by its name on the wire, or a memory config.
 
-    Raises TypeError for a value of any other kind.
+    Texts of a file come as `Text`, from `text`. Raises UnsupportedBinaryError for a member that ttnn has no name for,
+    and TypeError for a value of any other kind.
     """
     if isinstance(value, Call | Text):
         return value
     if isinstance(value, str):
-        return NAMES.get(value) or f'"{value}"'
+        if value not in NAMES:
+            raise UnsupportedBinaryError(f"the ttnn package has no name that is known here for {value}")
+        return NAMES[value]
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f'float("{value}")'
     if isinstance(value, dict) and "buffer_type" in value:
@@ -127,6 +132,11 @@ def core_ranges(value: CoreRangeSet) -> Call:
     return call("ttnn.CoreRangeSet", f"[{', '.join(ranges)}]")
 
 
+def text(value: str) -> Text:
+    """A text of the file, as a literal."""
+    return Text(quoting.literal(value))
+
+
 def number(value: Record) -> int | float:
     """The number in a NumberType union: `{"FP": {"value": 0.5}}` gives 0.5."""
     ((_, record),) = value.items()
@@ -144,12 +154,16 @@ def pool_padding(value: Sequence[int]) -> list[int]:
 
     Two values, (height, width), are the same in both.
     """
+    if len(value) not in (2, 4):
+        raise BinaryFormatError(f"a pooling op has {len(value)} values of padding, accepted are 2 and 4")
     return list(value) if len(value) == 2 else [value[0], value[2], value[1], value[3]]
 
 
 def pairs(value: Sequence[int]) -> Text:
     """Groups a flat padding by dimension: `[1, 2, 0, 0]` becomes `[(1, 2), (0, 0)]`."""
-    return Text([(low, high) for low, high in zip(value[::2], value[1::2], strict=True)])
+    if len(value) % 2:
+        raise BinaryFormatError(f"padding has {len(value)} values, which are no pairs")
+    return Text(list(zip(value[::2], value[1::2], strict=True)))
 
 
 def reduce(value: str) -> str | None:
@@ -159,7 +173,7 @@ def reduce(value: str) -> str | None:
 
 def scale(value: Record) -> Value:
     ((_, record),) = value.items()
-    return record.get("scale") or record["scale_factor"]
+    return record["scale"] if "scale" in record else record["scale_factor"]
 
 
 def compute(value: Record) -> Call:
@@ -188,5 +202,5 @@ def slice_config(value: Record) -> Call:
 
 
 VALUES: dict[str, Callable[[Value], object]] = {
-    f.__name__: f for f in (number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config)
+    f.__name__: f for f in (text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config)
 }
