@@ -1,4 +1,5 @@
-"""How each op of the binary is called in the `ttnn` package: one row per wire table, or per member of a family.
+"""How each op of the binary is called in the `ttnn` package. Most calls follow from the declaration of the op in our
+TTNN dialect, or from the member of an element-wise family; the others have a row, per wire table.
 
 A row is a call whose arguments are fields of the table:
 
@@ -17,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from tt_torch.mlir import ods
+from tt_torch.mlir.ttnn import dialect
 from tt_torch.wire import schema
 
 
@@ -82,8 +85,6 @@ ROWS = {
     ),
     # element-wise; the plain families are below
     "EltwiseUnaryOp.LeakyRelu": "ttnn.leaky_relu(in, params.parameter, memory_config=memory_config)",
-    "EltwiseUnaryCompositeOp.Cbrt": "ttnn.cbrt(in, memory_config=memory_config)",
-    "EltwiseUnaryCompositeOp.Log1p": "ttnn.log1p(in, memory_config=memory_config)",
     "EltwiseUnaryCompositeOp.ClampScalar": (
         "ttnn.clamp(in, min=number(params.min), max=number(params.max), memory_config=memory_config)"
     ),
@@ -91,18 +92,11 @@ ROWS = {
         "ttnn.clamp(in, min=params.min, max=params.max, memory_config=memory_config)"
     ),
     "EltwiseBinaryCompositeScalarOp.PowScalar": "ttnn.pow(lhs, number(rhs), memory_config=memory_config)",
-    "EltwiseTernaryWhereOp": "ttnn.where(first, second, third, memory_config=memory_config)",
-    # reductions and scans
+    # reductions
     "ReductionOp.Sum": f"ttnn.sum(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
     "ReductionOp.Mean": f"ttnn.mean(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
     "ReductionOp.Max": f"ttnn.max(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
     "ReductionOp.Min": f"ttnn.min(in, dim_arg, keep_dim, {PLACED}, {COMPUTE})",
-    "ReductionProdOp": "ttnn.prod(in, dim_arg, keep_dim, memory_config=memcfg)",
-    "ReductionArgMaxOp": "ttnn.argmax(in, dim, keep_dim, memory_config=memcfg)",
-    "CumSumOp": "ttnn.cumsum(in, dim, dtype=dtype, memory_config=memcfg)",
-    "CumProdOp": "ttnn.cumprod(in, dim, dtype=dtype, memory_config=memcfg)",
-    "SortOp": "ttnn.sort(in, dim, descending, stable, memory_config=memcfg)",
-    "TopKOp": "ttnn.topk(input_tensor, k, dim, largest, sorted, memory_config=memcfg)",
     # matrix products
     "MatmulOp": f"ttnn.matmul(a, b, {PRODUCT})",
     "LinearOp": f"ttnn.linear(a, b, bias=bias, {PRODUCT})",
@@ -152,14 +146,10 @@ ROWS = {
     "GlobalAvgPool2dOp": "ttnn.global_avg_pool2d(in, memory_config=memory_config, dtype=dtype)",
     "UpsampleOp": "ttnn.upsample(in, scale(scale_factor), mode=text(mode), memory_config=memory_config)",
     # data movement
-    "ReshapeOp": "ttnn.reshape(in, shape, memory_config=memory_config)",
     "PermuteOp": "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)",
-    "TransposeOp": f"ttnn.transpose(in, dim0, dim1, {PLACED})",
-    "ConcatOp": "ttnn.concat(inputs, dim, memory_config=memory_config)",
     "SliceOp.SliceStaticOp": f"ttnn.slice(in, params.begins, params.ends, step, {PLACED})",
     "SliceOp.SliceDynamicOp": f"ttnn.slice(in, params.begins, params.ends, step, {PLACED})",
     "PadOp": "ttnn.pad(in, pairs(padding), value, use_multicore=use_multicore, memory_config=memcfg)",
-    "RepeatOp": "ttnn.repeat(in, repeat_dims, memory_config=memcfg)",
     "RepeatInterleaveOp": "ttnn.repeat_interleave(input, repeats, dim, memory_config=memory_config)",
     "GatherOp": "ttnn.gather(input, dim, index, memory_config=memory_config)",
     "ScatterOp": (
@@ -213,10 +203,24 @@ def _family_rows() -> Iterator[tuple[str, str]]:
             yield f"{table}.{member}", text.format(RENAMED.get(member, snake(member)))
 
 
+def _declared_rows() -> Iterator[tuple[str, str]]:
+    """The usual call of an op of our dialect. The function of its name takes the operands and attributes in their
+    order, then the data type, if it is one of the fields that follow from the result, and the placement."""
+    for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
+        table, member = op.facts["table"], op.facts["fixed"].get("type")
+        fields = dialect.wire_fields(table)
+        arguments = [operand.name for operand in op.operands] + list(op.attrs)
+        arguments += ["dtype=dtype"] if "dtype" in op.facts.get("derived", ()) else []
+        placement = next((name for name in ("memory_config", "memcfg") if name in fields), "out.memory_config")
+        text = f"{op.name}({', '.join(arguments)}, memory_config={placement})"
+        yield (f"{table}.{member}" if member else table), text
+
+
 @cache
 def rows() -> dict[str, Row]:
     """All rows, by the key of the op (`facts.key_of`)."""
-    return {key: _parse(text) for key, text in {**dict(_family_rows()), **ROWS}.items()}
+    texts = {**dict(_declared_rows()), **dict(_family_rows()), **ROWS}
+    return {key: _parse(text) for key, text in texts.items()}
 
 
 def _parse(text: str) -> Row:

@@ -346,9 +346,9 @@ func.func @main(%x: tensor<2x3xui8, #rows>) -> tensor<2x3xui8, #tiles> {
 
 // -----
 
-// What no rule is known for is refused: here an op that no conversion has met.
+// An op that no conversion has met is refused.
 // CHECK: error: ttir.abs is not supported in stage legality
-// CHECK: ttir.abs, and ttnn {{.*}} does not take an op without a rule
+// CHECK: ttir.abs, and ttnn {{.*}} does not take an op of another dialect
 #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles> {
   %0 = "ttir.abs"(%x) : (tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles>

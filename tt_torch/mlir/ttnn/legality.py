@@ -1,4 +1,4 @@
-"""What Tenstorrent's library takes: one rule per op, which workarounds ask and the verifier checks.
+"""What Tenstorrent's library takes: a rule per op or family, which workarounds ask and the verifier checks.
 
 A rule says which data types and page layouts the values may have (not indices and positions, which have a rule of
 their own), what the op makes of them, and, as a function, what else the library wants. Found by asking the library
@@ -302,7 +302,6 @@ RULES: dict[str, Rule] = {
     **_rule(["mean"], FLOATS, makes=_reduced),
     **_rule(["prod"], FLOATS, TILES),
     **_rule(["argmax"], EXACT - {"UInt8"}, makes=lambda op: [Layout("UInt32", tiled=False)], more=_searched),
-    **_rule(["cumsum", "cumprod"], EVERY, TILES),
     **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered, stays=_moved_to_sort),
     **_rule(["topk"], FLOATS, TILES, _ordered, stays=_off_last),
     **_rule(["matmul"], FLOATS, TILES, as_declared),
@@ -332,6 +331,10 @@ RULES: dict[str, Rule] = {
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
 }
 
+# The rule of an op of TTNN that has no row above: all data types, in tiles. Whether the library agrees is asked for
+# every row of the op table by the tests marked "conformance", and for random programs by `benchmarks legality`.
+OTHERS = Rule(EVERY, TILES)
+
 # What needs no rule. The first ones keep, copy or free memory, whatever is in it: asked for all data types, pages and
 # buffers. Calls and returns are the program's own, which the library never sees.
 ANY_FORM = {"ttnn.constant", "ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "func.call", "func.return"}
@@ -344,18 +347,22 @@ def without_bytes() -> list[str]:
     return [n for n, r in RULES.items() if n not in free and ("UInt8" not in r.dtypes or r.more in refusing)]
 
 
+def rule_of(name: str) -> Rule:
+    return RULES.get(name, OTHERS)
+
+
 def takes(op: Any, value: Any) -> bool:
     """Whether the library has the op for the data type of a value."""
-    return layout_of(value).dtype in RULES[op.operation.name].dtypes
+    return layout_of(value).dtype in rule_of(op.operation.name).dtypes
 
 
 def refusal(op: ir.Operation) -> str:
     """Why the library does not take an op, or makes something else of it; empty when it is legal."""
     if op.name in ANY_FORM:
         return ""
-    rule = RULES.get(op.name)
-    if rule is None:
-        return "an op without a rule (in mlir/ttnn/legality.py)"
+    if not op.name.startswith("ttnn."):
+        return "an op of another dialect"
+    rule = rule_of(op.name)
     for operand in list(op.operands)[: rule.values]:
         layout = layout_of(operand)
         if not layout.on_device and not rule.host:
