@@ -1,4 +1,4 @@
-"""The op-by-op depths: the model's result, what each record says, ops that fail, crash or hang."""
+"""Op-by-op runs: the model's result, the record of each op, and ops that fail, crash or hang."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_each_unique_op_is_executed_on_golden_inputs(tmp_path: Path) -> None:
     assert ops["aten.mm.default"]["location"].endswith(f":{model.__code__.co_firstlineno + 1}")
 
 
-def test_an_unsupported_op_says_how_far_it_came(tmp_path: Path) -> None:
+def test_the_record_of_an_unsupported_op_names_the_last_stage(tmp_path: Path) -> None:
     record = run(tmp_path)["aten._linalg_eigh.default"]
     assert record["verdict"] == "unsupported" and "torch-mlir does not know it" in record["message"]
     assert record["compilation_status"] == OpCompilationStatus.CONVERTED_TO_TORCH_IR
     assert "torch.operator" in record["torch_ir_graph"] and record["pcc"] is None
 
 
-def test_all_ops_must_execute_if_asked(tmp_path: Path) -> None:
+def test_check_all_ops_execute_raises_for_an_unsupported_op(tmp_path: Path) -> None:
     with pytest.raises(OpByOpError, match=r"aten\._linalg_eigh\.default: unsupported"):
         run(tmp_path, check_all_ops_execute=True)
 
@@ -84,7 +84,7 @@ def test_compile_only(tmp_path: Path) -> None:
 
 
 def unlucky(file: str, **arguments: Any) -> dict[str, Any]:
-    """As run_op; one op crashes after it is compiled, another hangs."""
+    """Like run_op, but one op crashes after it was compiled, and another one hangs."""
     target = torch.load(file, weights_only=False)["op"].target
     record = worker.run_op(file, **arguments)
     if target == "aten.relu.default":
@@ -95,13 +95,13 @@ def unlucky(file: str, **arguments: Any) -> dict[str, Any]:
     return record
 
 
-def test_a_crash_and_a_hang_cost_their_own_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_and_a_hang_affect_only_their_own_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(op_by_op, "_WORKER", f"{__name__}:unlucky")
-    ops = run(tmp_path, single_op_timeout=15)  # enough for the others, on a busy machine too
+    ops = run(tmp_path, single_op_timeout=15)  # enough for the other ops, even on a busy machine
     assert ops["aten.mm.default"]["verdict"] == "timeout"
     assert ops["aten.relu.default"]["verdict"] == "crash" and ops["aten.relu.default"]["error"] == "SIGABRT"
     assert "last words" in ops["aten.relu.default"]["runtime_stack_dump"]
-    assert ops["aten.relu.default"]["ttnn_graph"], "what it had reached is kept"
+    assert ops["aten.relu.default"]["ttnn_graph"], "the graph that it had reached must be kept"
     assert ops["aten._softmax.default"]["verdict"] == "executed"
 
 
@@ -131,7 +131,7 @@ def test_results_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
 
 
 def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
-    """Positions of equal values, new memory, and integers that no device has and the model leaves out."""
+    """Positions of equal values, new memory, and integers beyond the device's that the model does not use."""
 
     def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
         positions = (x > 0).to(torch.int32).flatten().sort().indices
@@ -149,13 +149,13 @@ def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
     ("ranges", "grid"),
     [
         ([(0, 0, 7, 5)], [6, 8]),
-        ([(0, 0, 7, 3), (0, 4, 3, 4)], [5, 8]),  # tt-mlir's own for BERT's width-sharded tensors
+        ([(0, 0, 7, 3), (0, 4, 3, 4)], [5, 8]),  # tt-mlir uses this for width-sharded tensors of BERT
         ([(2, 1, 2, 1)], [1, 1]),
         ([(4, 6, 5, 6), (1, 2, 1, 3)], [5, 5]),
     ],
 )
 def test_the_grid_of_a_sharded_tensor(field: str, ranges: list[tuple[int, int, int, int]], grid: list[int]) -> None:
-    """Ranges are x and y of the first core and of the last one; a grid counts rows first."""
+    """A range has x and y of the first core, then of the last one. A grid has the number of rows first."""
     cores = [{"start_coord": {"x": a, "y": b}, "end_coord": {"x": c, "y": d}} for a, b, c, d in ranges]
     spec = {"core_range_set": {"core_ranges": cores}, "shape": [32, 64], "orientation": "RowMajor"}
     config = {"tensor_memory_layout": "BlockSharded", "buffer_type": "L1", field: spec}

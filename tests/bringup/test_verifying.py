@@ -1,4 +1,4 @@
-"""Intermediate verification and bisection. What departs here: weights of 8 bits, when five nines are asked for."""
+"""Intermediate verification and bisection. Eight-bit weights depart from eager if a PCC of five nines is required."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(folder: Path, model: type[torch.nn.Module] = Model, shape: tuple[int, ..
     with torch.no_grad():
         for got, expected in zip(compiled(x), model(x), strict=True):
             torch.testing.assert_close(got, expected, rtol=0.05, atol=0.05)
-        compiled(x)  # only the first call is compared
+        compiled(x)  # a second call, which is not compared
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -87,7 +87,7 @@ def test_bisect_writes_a_program_that_fails(tmp_path: Path, capsys: pytest.Captu
     assert f"{script} (it fails too)" in capsys.readouterr().err
     text = script.read_text()
     assert "aten.addmm" in text and "sigmoid" not in text and "exp" not in text.replace("expected", "")
-    script.write_text(text.replace("bfp8_b", "none").replace("'none'", "None"))  # with the bug mended it passes
+    script.write_text(text.replace("bfp8_b", "none").replace("'none'", "None"))  # without eight-bit weights it passes
     subprocess.run([sys.executable, script], check=True, timeout=120, capture_output=True)
 
 
@@ -102,7 +102,7 @@ def chain(x: torch.Tensor) -> torch.Tensor:
 
 
 def breaks_on(*names: str, error: Exception | None = None) -> Callable[..., Any]:
-    """A compiler whose programs are wrong, or which raises, where all of these ops are in one graph."""
+    """A compiler whose programs are wrong, or which raises, if all of the named ops are in one graph."""
 
     def compile_piece(gm: GraphModule, roles: Sequence[str]) -> Callable[..., Any]:
         text = str(gm.graph)
@@ -118,7 +118,7 @@ def breaks_on(*names: str, error: Exception | None = None) -> Callable[..., Any]
     ("broken", "smallest"),
     [
         (["add"], ["add"]),
-        (["exp", "sin"], ["exp", "add", "sin"]),  # what lies between cannot be left out
+        (["exp", "sin"], ["exp", "add", "sin"]),  # an op between them cannot be left out
         (["sin", "log"], ["sin", "abs", "log"]),
     ],
 )

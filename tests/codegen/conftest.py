@@ -1,4 +1,4 @@
-"""Tests on Tenstorrent's own library run where it was set up, with `tt-torch check --setup`."""
+"""Fixtures of tests on Tenstorrent's own library, which `tt-torch check --setup` installs. Without it, they skip."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tt_torch.runtime import result_forms
 
 @pytest.fixture(scope="session")
 def checkers():
-    """Gives the checker of a mock device, which stays open for all tests of this process."""
+    """A function that returns the checker of a mock device. The device stays open for all tests of this process."""
     if not environment.is_ready():
         pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
     opened: dict[str, Checker] = {}
@@ -35,9 +35,9 @@ def checkers():
 
 @pytest.fixture(scope="session")
 def dispatched():
-    """Runs a binary with zeros on a mock device, which stays open for all tests of this process.
+    """A function that runs a binary with zeros on a mock device, which stays open for all tests of this process.
 
-    Unlike the checkers' this is the way of device="ttnn": ops are dispatched, and tensors need the memory they take.
+    The checkers only record ops. Here ops are dispatched as with device="ttnn", and tensors take memory.
     """
     opened: dict[str, TtnnDevice] = {}
 
@@ -57,7 +57,7 @@ def dispatched():
 
 @pytest.fixture(scope="module")
 def compiled():
-    """What a model was compiled to, arguments of its program, and what it computes."""
+    """The binary of a model, arguments of its program, and the model's result for them."""
     model, x = network(), torch.randn(3, 16)
     made = tt_torch.compile_model(model, (x,))
     return made.binary, made.arguments(x), model(x).detach()
@@ -65,7 +65,7 @@ def compiled():
 
 @pytest.fixture
 def importable(monkeypatch):
-    """The stand-in for the package can be imported in this process."""
+    """Lets this process import the stand-in for the package."""
     monkeypatch.syspath_prepend(STAND_IN)
     yield
     for name in [n for n in sys.modules if n == "ttnn" or n.startswith("tt_torch.codegen.ttnn_worker.")]:

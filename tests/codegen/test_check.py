@@ -1,4 +1,4 @@
-"""The conformance check itself: what it finds, on which device, and how it fails."""
+"""The conformance check itself: its findings on each device, and its errors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_interrupted_setup_starts_again(tmp_path, monkeypatch):
     assert not environment.is_ready(tmp_path)
     monkeypatch.setattr(environment, "_install", made.append)
     environment.set_up(tmp_path)
-    environment.set_up(tmp_path)  # does nothing any more
+    environment.set_up(tmp_path)  # does nothing, because the setup is complete
     assert environment.is_ready(tmp_path)
     assert made == [tmp_path, tmp_path]
 

@@ -1,6 +1,6 @@
-"""Every program of the op table and of small models is one that Tenstorrent's library takes, checked and then run.
+"""Tenstorrent's library takes every program of the op table and of small models: each is checked and then run.
 
-Minutes on two cores, hence a marker of its own: `pytest -m conformance`.
+This takes minutes on two cores, so it has a marker of its own: `pytest -m conformance`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARCHS = environment.DEVICES
 
 
 def cases() -> Iterator[Any]:
-    """Each row in each of its types, on the devices in turn. CI leaves all types of a row but one out."""
+    """Each row in each of its types, on the devices in turn. CI runs only one type of each row."""
     rows = [row for family in FAMILIES.values() for row in family]
     for i, row in enumerate(rows):
         for k, dtype in enumerate(row.dtypes):
@@ -39,7 +39,7 @@ def cases() -> Iterator[Any]:
 
 
 def recorded(function: Any, device: str, made: list[Any], fullgraph: bool = True) -> Any:
-    """The function compiled for a device; what its programs are run by goes to `made`."""
+    """The function compiled for a device. The executors of its programs are appended to `made`."""
     options = BackendOptions(compiler_config=CompilerConfig(arch=ARCHS[device]))
 
     def backend(gm, arguments):
@@ -57,7 +57,7 @@ def programs(row: Row, dtype: torch.dtype, device: str) -> list[bytes]:
 
 @pytest.fixture
 def failures(checkers, dispatched):
-    """Checks binaries on a device and then runs them there: what the check found; raises what the run does."""
+    """A function that checks binaries on a device and returns the failures. If there are none, it runs the binaries."""
 
     def check(device: str, binaries: Iterable[bytes]) -> list[tuple[str, ...]]:
         found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
@@ -98,7 +98,7 @@ def test_layers(name, options, device, failures):
 @pytest.mark.parametrize("device", environment.DEVICES)
 @pytest.mark.parametrize("dtype", [None, "bf16"])
 def test_models(dtype, device, failures):
-    """The demos' models: a residual network and an encoder, with all kinds of their layers."""
+    """The demos' models, a residual network and an encoder, with one or two of each kind of layer."""
     transformers = pytest.importorskip("transformers")
     config = CompilerConfig(dtype=dtype, arch=ARCHS[device])
     residual = transformers.ResNetForImageClassification(transformers.ResNetConfig(depths=[1, 1, 1, 1])).eval()

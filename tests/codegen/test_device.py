@@ -1,5 +1,7 @@
-"""device="ttnn" in a worker and in this process, on a stand-in for Tenstorrent's library that computes: values,
-transport, errors, closing."""
+"""device="ttnn" in a worker and in this process: values, transport, errors, closing.
+
+A stand-in for Tenstorrent's library computes here, because the library's mock devices give zeros.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ from tt_torch.tools.device_manager import DeviceManager
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """Makes devices whose workers run the stand-in."""
+    """A function that opens devices whose workers run the stand-in."""
     monkeypatch.setenv("PYTHONPATH", STAND_IN)
     opened = []
 
@@ -50,7 +52,7 @@ def stand_in(monkeypatch):
         device.close()
 
 
-WEIGHTS = (0, 1, 3, 4)  # among these arguments
+WEIGHTS = (0, 1, 3, 4)  # the positions of the weights among the arguments of `compiled`
 
 
 def pid(device: TtnnDevice) -> int:
@@ -104,17 +106,18 @@ def worker(monkeypatch):
 
 
 def test_arrays_pass_byte_by_byte(worker):
-    noise = np.random.default_rng(0).integers(0, 256, 1 << 20, np.uint8)  # NaNs of all kinds among the floats
+    noise = np.random.default_rng(0).integers(0, 256, 1 << 20, np.uint8)  # as floats, many different NaNs
     arrays = [noise.view(kind) for kind in ("f4", "f8", "i8", "u2", "?", "u1")]
     arrays += [noise.reshape(16, -1)[::3, ::-5], np.zeros((0, 3), "f4"), np.array(7, "i4"), np.zeros((), "f4")]
     for _ in range(2):
         echoed = worker.ask("echo", {"value": {"arrays": arrays[::-1], "text": "x" * 500_000}})["arrays"][::-1]
         for array, back in zip(arrays, echoed, strict=True):
             assert (back.shape, back.dtype, back.tobytes()) == (array.shape, array.dtype, array.tobytes())
-        arrays = [np.concatenate([array] * 3) if array.ndim else array for array in arrays]  # the memory has to grow
+        # Three times the size needs more shared memory.
+        arrays = [np.concatenate([array] * 3) if array.ndim else array for array in arrays]
 
 
-def test_memory_has_no_name_and_goes_with_the_worker(worker):
+def test_shared_memory_has_no_name_and_ends_with_the_worker(worker):
     worker.ask("echo", {"value": np.zeros(1000)})
     mapped = Path(f"/proc/{worker.pid}/maps").read_text()
     assert "/memfd:tt_torch_questions (deleted)" in mapped
@@ -124,7 +127,7 @@ def test_memory_has_no_name_and_goes_with_the_worker(worker):
     assert not is_alive(worker.pid) and not folder.exists()
 
 
-def test_a_killed_worker_is_an_error_and_then_another_one(stand_in, compiled):
+def test_a_killed_worker_is_an_error_and_is_replaced(stand_in, compiled):
     binary, arguments, expected = compiled
     device = stand_in()
     run = device.load(binary)
@@ -137,7 +140,7 @@ def test_a_killed_worker_is_an_error_and_then_another_one(stand_in, compiled):
     assert pid(device) != first and device.statistics()["kept"] == 4
 
 
-def test_a_silent_device_is_an_error_and_then_another_one(stand_in, compiled):
+def test_a_silent_device_is_an_error_and_its_worker_is_replaced(stand_in, compiled):
     binary, arguments, expected = compiled
     device = stand_in()
     run = device.load(binary)
@@ -155,7 +158,7 @@ def test_a_hang_that_the_library_notices_ends_the_worker(stand_in, compiled):
     device = stand_in()
     run, first = device.load(binary), pid(device)
     with pytest.raises(WorkerError, match=r"^the device hangs; tt-smi .*\n.* device timeout.*\n  in forward: "):
-        run([torch.full_like(a, torch.nan) for a in arguments])  # the stand-in's sign
+        run([torch.full_like(a, torch.nan) for a in arguments])  # at a NaN, the stand-in reports a hang
     assert not is_alive(first)
     torch.testing.assert_close(run(arguments)[0], expected)
 
@@ -205,7 +208,7 @@ def test_wrong_inputs_are_refused(stand_in, compiled):
 
 
 def test_kept_inputs_survive_the_program(stand_in, compiled):
-    """Programs deallocate their inputs on the device."""
+    """A program deallocates its inputs on the device, so it must get copies of kept ones."""
     binary, arguments, expected = compiled
     run = stand_in().load(binary)
     for _ in range(2):
@@ -235,7 +238,7 @@ def test_a_device_of_another_kind_is_refused(stand_in, compiled):
 
 
 @pytest.mark.usefixtures("importable")
-def test_in_this_process_where_the_package_is(compiled):
+def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
     binary, arguments, expected = compiled
     with TtnnDevice() as device:
         (result,) = device.load(binary)(arguments, WEIGHTS)
@@ -249,7 +252,7 @@ def test_in_this_process_where_the_package_is(compiled):
     torch.testing.assert_close(result, expected)
 
 
-def test_what_is_missing_is_said(monkeypatch, tmp_path):
+def test_errors_name_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv(ttnn_device.MOCK, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(EnvironmentMissingError, match=r"TT_TORCH_TTNN_PYTHON .* tt-torch check --setup"):
@@ -285,14 +288,14 @@ def test_the_variable_chooses_for_loading_and_the_device_manager(compiled, tmp_p
     assert not mesh.is_open
 
 
-def test_what_watches_single_ops_needs_the_emulated_device():
+def test_options_that_observe_single_ops_need_the_emulated_device():
     with pytest.raises(ConfigError, match="emulated"):
         CompilerConfig(device="ttnn", profile="folder")
 
 
 def test_devices_are_closed_at_exit(stand_in):
     process = pid(device := stand_in())
-    ttnn_device._close_devices()  # registered with atexit
+    ttnn_device._close_devices()  # the function that is registered with atexit
     assert not is_alive(process) and not device.is_open
 
 

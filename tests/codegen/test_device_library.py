@@ -1,4 +1,4 @@
-"""device="ttnn" on mock devices of the real package: what it takes, and what it is asked."""
+"""device="ttnn" on mock devices of the real package: it takes the programs, and gets the expected commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tt_torch.errors import WorkerError
 
 pytestmark = pytest.mark.needs_ttnn
 
-# Two chips with the same row of cores switched off.
+# A cluster descriptor with two chips. The same row of cores is switched off in both.
 TWO_CHIPS = """
 arch: {0: wormhole_b0, 1: wormhole_b0}
 chips: {0: [0, 0, 0, 0], 1: [1, 0, 0, 0]}
@@ -36,7 +36,7 @@ boards: [[board_id: 72058994491072686, board_type: n300, chips: [0, 1]]]
 
 @pytest.fixture
 def mock(monkeypatch, tmp_path):
-    """Makes devices of the real package, as the environment's variables for mock devices describe them."""
+    """A function that opens mock devices of the real package, of the kind that the environment variable describes."""
     if not environment.is_ready():
         pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
     opened = []
@@ -56,8 +56,8 @@ def mock(monkeypatch, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*mock device")
-def test_the_package_takes_a_whole_program(mock, monkeypatch):
-    filters = nn.Conv2d(2048, 2048, 1, bias=False)  # in tiles they would take 8 GB, twice
+def test_the_package_takes_a_whole_program(mock):
+    filters = nn.Conv2d(2048, 2048, 1, bias=False)  # two copies of 8 GB if 1x1 filters were stored in tiles
     layers = [nn.Conv2d(3, 2048, 3), nn.ReLU(), nn.MaxPool2d(2), filters, nn.BatchNorm2d(2048)]
     network = nn.Sequential(*layers).bfloat16().eval()
 
@@ -84,7 +84,7 @@ def test_the_package_keeps_weights_and_warns_of_mock_devices(mock, compiled, mon
         run = device.load(binary)
     commands = asked(device, monkeypatch)
     for _ in range(2):
-        (result,) = run(arguments, range(5))  # the last one on the device, where the program deallocates it
+        (result,) = run(arguments, range(5))  # the last input is on the device, where the program deallocates it
     assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
     assert commands == ["keep"] * 5 + ["run"] * 2
 
@@ -94,7 +94,7 @@ def test_options_of_opening_reach_the_package(mock, compiled):
     binary, arguments, expected = compiled
     device = mock("two chips", mesh_shape=(1, 2), num_hw_cqs=2, enable_program_cache=False)
     for place in (device, device.submesh((1, 1), (0, 1))):
-        (result,) = place.load(binary)(arguments)  # every chip has the same
+        (result,) = place.load(binary)(arguments)  # every chip has the same values
         assert result.shape == expected.shape
     assert device.statistics()["cached"] == 0
     with pytest.raises(WorkerError, match=r"Requested mesh shape .* requires 4 devices"):
@@ -117,7 +117,7 @@ def test_a_written_program_runs_by_itself(compiled, tmp_path):
 
 
 def test_the_package_takes_the_calls_of_a_trace(tmp_path):
-    """All but running one and waiting for another queue, at which the library crashes on mock devices."""
+    """Two calls are left out, since the library crashes at them on mock devices: running a trace, awaiting a queue."""
     if not environment.is_ready():
         pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
     folder = environment.default_folder()

@@ -1,4 +1,4 @@
-"""The verifier's rules against Tenstorrent's library: random programs of one op, judged by both."""
+"""The verifier's legality rules agree with Tenstorrent's library on random programs of one op."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tt_torch.wire.decode import decode
 
 @pytest.mark.conformance
 @pytest.mark.needs_ttnn
-def test_what_is_legal_is_taken(checkers):
-    """`python -m benchmarks legality` draws 2,000, and lists what we refuse although the library takes it."""
+def test_the_library_takes_every_legal_program(checkers):
+    """`python -m benchmarks legality` draws 2,000 programs, and lists those that only we refuse."""
     judged = list(drawn(150, checkers(), start=1))
     assert [(theirs[0].differences, text) for _, ours, theirs, text in judged if theirs and not ours] == []
     assert sum(bool(ours) == bool(theirs) for _, ours, theirs, _ in judged) >= 0.9 * len(judged)
@@ -59,8 +59,8 @@ def test_an_illegal_op_is_named():
     assert caught.value.op == "aten.add.Tensor"
 
 
-def test_what_the_library_refuses_in_l1_stays_in_dram():
-    """A bias after transposed weights: what the first and the last layer make or read, but not the square one."""
+def test_operands_that_the_library_refuses_in_l1_stay_in_dram():
+    """For linear ops with transposed weights and a bias, the library refuses L1, except if the weights are square."""
     layers = nn.Linear(64, 32), nn.Softmax(-1), nn.Linear(32, 32), nn.Softmax(-1), nn.Linear(32, 8), nn.Softmax(-1)
     config = CompilerConfig(dtype="bf16", enable_optimizer=True)
     binary = tt_torch.compile_model(nn.Sequential(*layers).eval(), (torch.randn(4, 64),), config).binary

@@ -1,4 +1,4 @@
-"""Tenstorrent's library as the oracle of our block floats."""
+"""Our packing of block floats agrees with that of Tenstorrent's library, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binaries as Python programs: every op has a call, the text is formatted, the weights are all there."""
+"""Binaries as Python programs: every op has a call, the text is formatted, and no weight is missing."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def test_weights_lie_beside_the_program(binary, tmp_path):
 
 
 def test_page_of_workarounds_is_current():
-    """`python -m tt_torch.tools.workaround_docs` writes it."""
+    """`python -m tt_torch.tools.workaround_docs` writes the page."""
     assert (Path(__file__).parents[2] / "docs" / "workarounds.md").read_text() == workaround_docs.page()
-    assert all('"' in (w.rule.__doc__ or "") for w in ALL), "a workaround quotes the library"
+    assert all('"' in (w.rule.__doc__ or "") for w in ALL), "the docstring of a workaround must quote the library"

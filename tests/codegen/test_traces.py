@@ -1,4 +1,4 @@
-"""enable_trace: what the library is asked and in which order, on a stand-in whose traces compute when they are run."""
+"""enable_trace: the order of calls to the library. The traces of the stand-in compute their results when they run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import default_device
 from tt_torch.errors import DeviceError, WorkerError
 
-WEIGHTS = (0, 1, 3, 4)  # among the arguments of `compiled`
+WEIGHTS = (0, 1, 3, 4)  # the positions of the weights among the arguments of `compiled`
 ONE_QUEUE = [("copy", 0), ("execute", 0), "from_device"]
 TWO_QUEUES = [
-    *(("wait", 1, 0), ("copy", 1), ("record", 1)),  # written when the replay before has read, and seen
+    # Queue 1 writes the inputs after the replay before has read them. Queue 0 waits for this before it replays.
+    *(("wait", 1, 0), ("copy", 1), ("record", 1)),
     *(("wait", 0, 1), ("execute", 0), ("record", 0), "from_device"),
 ]
 
 
 @pytest.fixture
 def log(importable):
-    """What the stand-in was asked since it was looked at last."""
+    """A function that returns the calls to the stand-in since it was last called."""
     package = importlib.import_module("ttnn")
 
     def since():
@@ -59,8 +60,8 @@ def test_the_second_call_records_and_later_ones_replay(log, queues, replay):
     assert log() == ["release", "close"]
 
 
-def test_what_stays_on_the_device_changes_and_traces_are_made_anew(traced, log, compiled):
-    """Memory that a trace writes to is free when it has been recorded: a weight sent later might lie there."""
+def test_traces_are_recorded_again_when_resident_tensors_change(traced, log, compiled):
+    """Memory that a trace writes to is free after the recording, so a weight that is sent later might lie there."""
     binary, arguments, expected = compiled
     run = traced.load(binary)
     for _ in range(2):
@@ -88,7 +89,7 @@ def test_weights_are_prepared_in_the_first_call_only(traced, log, compiled):
     for _ in range(3):
         torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
         with_weights.append(log().count("to_device"))
-    for _ in range(3):  # weights that each call brings anew cannot be recorded
+    for _ in range(3):  # a program that gets its weights with each call cannot be recorded
         torch.testing.assert_close(run(arguments)[0], expected)
         without.append(log())
     assert with_weights == [5, 0, 0]
@@ -133,7 +134,7 @@ def test_options_reach_the_package(importable, monkeypatch):
         assert device.enable_trace and default_device(config) is device
 
 
-def test_where_there_are_no_traces(monkeypatch):
+def test_devices_without_traces_refuse_the_option(monkeypatch):
     with pytest.raises(DeviceError, match="needs enable_program_cache"):
         TtnnDevice(enable_trace=True, enable_program_cache=False)
     monkeypatch.setenv(ttnn_device.MOCK, "n150.yaml")

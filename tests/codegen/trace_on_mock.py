@@ -1,5 +1,8 @@
-"""Run by a Python that has the `ttnn` package: a trace on a mock device with two command queues, without the two calls
-that crash there. Ops are recorded in the library's no-dispatch mode, where a mock device takes them."""
+"""Records a trace on a mock device with two command queues, without the two calls that crash there.
+
+A Python that has the `ttnn` package runs it. Ops are recorded in the library's no-dispatch mode, in which a mock device
+takes them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 import numpy as np
 import ttnn
 
-sys.path.append(sys.argv[1])  # of the package ttnn_worker
+sys.path.append(sys.argv[1])  # the folder that contains the package ttnn_worker
 from ttnn_worker.execution import Execution
 
 SOURCE = """

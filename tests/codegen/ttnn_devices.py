@@ -1,4 +1,4 @@
-"""What the tests of device="ttnn" share."""
+"""Functions that the tests of device="ttnn" share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def on(device: TtnnDevice, function):
 
 
 def asked(device: TtnnDevice, monkeypatch) -> list[str]:
-    """The commands that a device's worker gets from now on."""
+    """The list of commands that a device's worker gets from now on, which grows as they are sent."""
     commands = []
     with device.session() as session:
         ask = session.ask

@@ -1,4 +1,4 @@
-"""The demos as a user runs them: from another folder, without network, and what they say must hold."""
+"""The demos as a user runs them, from another folder and without network. What they print must be true."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tt_torch.wire.encode import encode
 DEMOS = Path(__file__).parents[2] / "demos"
 RESNET = "resnet/resnet50_demo.py"
 
-# Runs a demo and keeps the first call of its program: what went in, weights included, and what came out.
+# Runs a demo and saves the inputs (weights included) and the outputs of the first call of its program.
 RECORD = """
 import runpy, sys, torch
 from tt_torch.driver.executor import Executor
@@ -39,7 +39,7 @@ sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
-# Runs demos with bad options one after the other; each is a program of its own but for the imports.
+# Runs demos with bad options, one after the other. They share a process, and so the modules that they import.
 REFUSE = """
 import contextlib, io, json, runpy, sys
 cases, ends = json.loads(sys.argv[1]), []
@@ -111,7 +111,7 @@ def check_digits(text: str) -> None:
     ],
 )
 def test_demo(demo, options, says, tmp_path):
-    """One run: what it says, its binary read independently, and the same results without the compiler."""
+    """What a demo prints is true, a second reader reads its binary, and this gives the same results when loaded."""
     saved, kept = tmp_path / "model.ttnn", tmp_path / "call.pt"
     ran = python("-c", RECORD, kept, DEMOS / demo, "--save", saved, *options, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -125,7 +125,7 @@ def test_demo(demo, options, says, tmp_path):
 
 
 def test_training_demo(tmp_path):
-    """One epoch: the device learns what the CPU does, and the curve is an image with lines in both colours."""
+    """In one epoch, the device learns what the CPU learns. The curve is an image with lines in both colours."""
     curve = tmp_path / "curve.png"
     ran = python(DEMOS / "train_digits.py", "--epochs", "1", "--curve", curve, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -136,7 +136,7 @@ def test_training_demo(tmp_path):
     assert float(last) < float(first) / 2
     image = Image.open(curve)
     colours = {colour for count, colour in image.convert("RGB").getcolors(1 << 20) if count > 50}
-    assert image.format == "PNG" and {(31, 119, 180), (255, 127, 14)} & colours
+    assert image.format == "PNG" and {(31, 119, 180), (255, 127, 14)} <= colours
     assert [file.name for file in tmp_path.iterdir() if file.suffix == ".png"] == ["curve.png"]
 
 
@@ -163,7 +163,7 @@ def test_bad_input_is_one_line(tmp_path):
 
 
 def test_failed_check_is_status_1(monkeypatch):
-    """A demo whose device result is wrong says so and fails."""
+    """If the device's result is wrong, a demo prints this and fails."""
     monkeypatch.syspath_prepend(str(DEMOS))
     import common
     import typer
@@ -174,7 +174,7 @@ def test_failed_check_is_status_1(monkeypatch):
 
 
 @pytest.mark.parametrize(("similar", "same"), [([0.9, 0.5, 0.2], True), ([0.9, 0.2, 0.5], False)])
-def test_ranking_tells_a_swap(similar, same, monkeypatch):
+def test_same_ranking_notices_a_swap(similar, same, monkeypatch):
     monkeypatch.syspath_prepend(str(DEMOS))
     from sentence_similarity import same_ranking
 

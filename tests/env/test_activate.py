@@ -1,4 +1,4 @@
-"""env/activate in bash and zsh, on a stand-in for Python: what it runs, when, and what it leaves behind."""
+"""env/activate in bash and zsh, with a stand-in for Python: the commands that it runs, and its state afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 REPO = Path(__file__).parents[2]
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
-# Makes real venvs, without pip; writes down each pip call; fails or dawdles on request.
+# Makes real venvs, without pip, and logs each call of pip. FAIL makes these calls fail, SLOW makes them wait.
 PYTHON = f"""#!/bin/sh
 case "$*" in
 "-m venv "*)
@@ -35,7 +35,7 @@ ECHO = 'echo "code=$? home=$TT_TORCH_HOME python=$(command -v python)"'
 
 @pytest.fixture
 def repo(tmp_path):
-    """A repository with the real env folder, one C++ file, and the stand-in ahead in PATH."""
+    """A repository with the real env folder and one C++ file. The stand-in is in a folder that comes first in PATH."""
     root = tmp_path / "a repo"
     (root / "env").mkdir(parents=True)
     for name in ("activate", "setup", "requirements.txt"):
@@ -45,7 +45,7 @@ def repo(tmp_path):
         (root / name).write_text("first")
     for name in ("python3.11", "c++"):
         tool(tmp_path / "bin", name, PYTHON)
-    tool(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 1\n")  # nothing may be missing
+    tool(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 1\n")  # fails, so no system package may be missing
     return root
 
 
@@ -61,7 +61,7 @@ def environment(repo, **extra):
 
 
 def start(repo, shell="bash", then=ECHO, **extra):
-    """Sources activate from a folder elsewhere, in a shell that reads nothing of the user's."""
+    """Sources activate from another folder, in a shell that does not read the user's settings."""
     script = f". '{repo}/env/activate'; {then}"
     options = ["-f"] if shell == "zsh" else ["--norc"]
     return subprocess.Popen(
@@ -82,7 +82,7 @@ def source(repo, shell="bash", **options):
 
 
 def pip_calls(repo):
-    """The number of pip calls since the last question."""
+    """The number of pip calls since this was last called."""
     calls = repo.parent / "calls"
     count = len(calls.read_text().splitlines()) if calls.exists() else 0
     calls.unlink(missing_ok=True)
@@ -94,7 +94,7 @@ def test_sets_up_once_then_only_activates(repo, shell):
     expected = f"code=0 home={repo} python={repo}/env/venv/bin/python"
     out, err = source(repo, shell)
     assert out == expected and "ready" in err
-    assert pip_calls(repo) == 3  # torch by itself, the others, the C++ build
+    assert pip_calls(repo) == 3  # torch, the other packages, and the C++ build
     begin = time.perf_counter()
     assert source(repo, shell) == (expected, "")
     assert time.perf_counter() - begin < 1  # 0.05 s on an idle machine
@@ -134,7 +134,7 @@ def test_a_moved_repository_gets_a_new_venv(repo):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_failure_is_told_and_leaves_nothing(repo, shell):
+def test_a_failure_is_reported_and_leaves_no_venv(repo, shell):
     out, err = source(repo, shell, FAIL="1")
     assert out.startswith("code=1 home= ")
     assert "no such package" in err
@@ -168,7 +168,7 @@ def test_interruption_leaves_no_venv_and_no_process(repo, name):
     while (repo / "env/venv").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not (repo / "env/venv").exists()
-    assert source(repo)[0].startswith("code=0")  # would wait a minute for a process that holds the lock
+    assert source(repo)[0].startswith("code=0")  # a process that still held the lock would delay this by a minute
 
 
 def test_a_venv_without_its_stamp_is_made_again(repo):
@@ -183,7 +183,7 @@ NAKED_TOOLS = "bash cat chmod cp dirname env find grep head mv rm sed sh sha256s
 
 
 def naked_machine(repo):
-    """A PATH with neither Python nor compiler nor package manager; the user is root."""
+    """A folder for PATH without Python, compiler or package manager. In it, `id` says that the user is root."""
     tools = repo.parent / "tools"
     tool(tools, "id", "#!/bin/sh\necho 0\n")
     for name in NAKED_TOOLS.split():

@@ -1,6 +1,6 @@
-"""Everything built anew, outside of this environment: the package as one installs it, the C++ libraries as archives.
+"""Builds everything outside of this environment: the package as a user installs it, the C++ libraries as archives.
 
-It takes minutes; CI runs it by `pytest -m build -n 0`.
+This takes minutes. CI runs it by `pytest -m build -n 0`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ assert run(x).cpu().tolist() == [0, 2, 4, 6]
 
 
 def run(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
-    # Tools of this environment, which need not be active.
+    # The tools of this environment are found even if it is not active.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         [*map(str, command)], capture_output=True, text=True, env={**os.environ, "PATH": path}, **options
@@ -46,7 +46,7 @@ def python(tmp_path: Path) -> Path:
     packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     shared = [path for path in sys.path if path.endswith("site-packages")]
     (packages / "shared.pth").write_text("\n".join(path for path in shared if not (Path(path) / "tt_torch").exists()))
-    for path in shared:  # what lies beside ours
+    for path in shared:  # links to the other packages in the folder that has ours
         for entry in Path(path).iterdir() if (Path(path) / "tt_torch").exists() else ():
             if "tt_torch" not in entry.name and not (packages / entry.name).exists():
                 (packages / entry.name).symlink_to(entry)
@@ -56,13 +56,13 @@ def python(tmp_path: Path) -> Path:
 def test_install_and_uninstall(python: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python]
     options = ["--no-build-isolation", "--no-deps", "-C", f"build-dir={tmp_path / 'build'}"]
-    for _ in range(2):  # the second time from the same build
+    for _ in range(2):  # the second time, the same build folder is used
         run(*pip, "install", *options, "--editable", ROOT)
         run(python, "-c", USE, cwd=tmp_path)
         run(*pip, "uninstall", "--yes", "tt-torch")
         done = run(python, "-c", "import torch, tt_torch.device", cwd=tmp_path, check=False)
         assert "No module named 'tt_torch" in done.stderr
-        # pip leaves a folder without files in it.
+        # pip leaves empty folders.
         assert not [path for path in python.parents[1].glob("lib/*/site-packages/*tt_torch*/**/*") if path.is_file()]
         assert not list(python.parents[1].glob("lib/*/site-packages/*tt_torch*.p*"))
 

@@ -1,4 +1,4 @@
-"""Programs as graphs for Model Explorer, with data of a profile and a comparison; Model Explorer's page."""
+"""Programs as graphs for Model Explorer, with the data of a profile and of a comparison, and Model Explorer's page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paths(graph: Graph) -> list[str]:
-    """What leads to the results, along first operands."""
+    """The labels of the nodes from the results back to an input, along the first operand of each node."""
     nodes = {node.id: node for node in graph.nodes}
     found = [graph.nodes[-1]]
     while found[-1].sources:
@@ -69,14 +69,14 @@ def test_no_module(tmp_path: Path, text: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def tables(files: Path) -> tuple[Path, Path]:
-    """What `tt-torch profile` and `tt-torch verify` write of two calls."""
+    """Files as `tt-torch profile` and `tt-torch verify` write them. The profile has two calls."""
     (graph,) = read_graphs(files / "m.ttnn")
     location = next(n for n in graph.nodes if n.label == "MatmulOp").attributes["location"]
     profile, comparison = files / "profile.csv", files / "comparison.csv"
     with profile.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["OP CODE", "LOC", "HOST DURATION [ns]", "PROGRAM_METADATA"])
-        for call, duration in ((0, 900), (1, 70)):  # the last call counts
+        for call, duration in ((0, 900), (1, 70)):  # the graph shows the last call
             table.writerow(["MatmulOp", location, duration, f'{{"graph": 0, "program": "main", "call": {call}}}'])
     comparison.write_text("op,node,pcc\nToLayoutOp,mm,\nMatmulOp,mm,0.5\nSoftmaxOp,_softmax,0.25\n")
     return profile, comparison
@@ -84,7 +84,7 @@ def tables(files: Path) -> tuple[Path, Path]:
 
 def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
     programs = {"m.ttnn": ("MatmulOp", "SoftmaxOp"), "*_ttnn.mlir": ("ttnn.matmul", "ttnn.softmax")}
-    programs["*_stablehlo.mlir"] = ("stablehlo.dot", "chlo.broadcast_divide")  # the last of what a softmax is
+    programs["*_stablehlo.mlir"] = ("stablehlo.dot", "chlo.broadcast_divide")  # the last op of the softmax
     for file, ops in programs.items():
         graph = read_graphs(next(files.glob(file)))[0]
         add_profile([graph], tables[0])
@@ -96,7 +96,7 @@ def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
 
 @pytest.fixture(scope="module")
 def address(files: Path, tables: tuple[Path, Path]) -> Iterator[str]:
-    """Of Model Explorer, as `tt-torch explore` serves it."""
+    """The address at which `tt-torch explore` serves Model Explorer."""
     pytest.importorskip("model_explorer", reason="an option: pip install 'tt-torch[explore]'")
     with socket.create_server(("", 0)) as free:
         port = free.getsockname()[1]
@@ -108,7 +108,7 @@ def address(files: Path, tables: tuple[Path, Path]) -> Iterator[str]:
         server.kill()
 
 
-# The last table of the page has a row per op; the drawing is a canvas.
+# The last table of the page has a row per op. The drawing is a canvas.
 TABLE = """
 const rows = [...document.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.innerText.trim()));
 rows.slice(rows.findLastIndex(row => row[0].startsWith('#')))
@@ -121,19 +121,19 @@ SELECTED = r"/op name\s+{}\s/.test(document.body.innerText)"
 
 
 def test_page(address: str, tmp_path: Path) -> None:
-    """The page has each op with its data; a click on one finds it in the drawing, a click there shows its tensors."""
+    """The page has each op with its data. A click on a row moves the drawing to it; a click there shows its tensors."""
     with Browser(tmp_path) as browser:
         browser.open(address)
         browser.wait("document.body.innerText.includes('0.25')")
         head, *rows = browser.run(TABLE)
-        measures = [cell.split("\n")[1] for cell in head[2:]]  # number, name, icon
+        measures = [cell.split("\n")[1] for cell in head[2:]]  # the lines are a number, the name and an icon
         ops = {row[1]: dict(zip(measures, row[2:], strict=True)) for row in rows}
         assert {"input 0", "ToLayoutOp", "MatmulOp", "SoftmaxOp", "results"} <= set(ops)
         assert ops["MatmulOp"]["layout"] == "Float32 tile, DRAM" and ops["MatmulOp"]["DRAM [bytes]"] == str(3 * 4096)
         assert ops["MatmulOp"]["PCC"] == "0.5" and ops["MatmulOp"]["host [ns]"] == "70"
         assert float(ops["SoftmaxOp"]["model [ns]"]) > 0 and ops["SoftmaxOp"]["PCC"] == "0.25"
         browser.settle()
-        browser.click(NAME.format("SoftmaxOp"))  # the drawing moves until the op is in the middle
+        browser.click(NAME.format("SoftmaxOp"))  # moves the op to the middle of the drawing
         browser.settle()
         browser.click(DRAWING)
         browser.wait(SELECTED.format("SoftmaxOp"))

@@ -1,6 +1,7 @@
-"""Training graphs: forward and backward on the device with nothing on the host, gradients as those of eager PyTorch.
+"""Training: forward and backward run on the device, with no op on the host, and gradients are those of eager PyTorch.
 
-One row per model in `MODELS`: a function that makes it and its loss, given something to call the model by.
+`MODELS` has a function per model, which returns the model and its loss. The loss is a function of what is called: the
+model, or its compiled form.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def classifies(model: nn.Module, *inputs: torch.Tensor, classes: int) -> Made:
 
 
 def predicts_tokens(model: nn.Module, vocabulary: int, *, named: bool = False) -> Made:
-    """A language model on random tokens; Hugging Face's compute the loss themselves."""
+    """A language model on random tokens. With `named`, the model computes the loss itself, as in transformers."""
     tokens = torch.randint(0, vocabulary, (2, 6))
     if named:
         return model, lambda run: run(input_ids=tokens, labels=tokens).loss
@@ -54,7 +55,7 @@ class Recurrent(nn.Module):
 
 
 class GraphAttention(nn.Module):
-    """One head over the edges of an adjacency matrix."""
+    """Attention with one head, over the edges of an adjacency matrix."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class GraphAttention(nn.Module):
 
 
 class Tabular(nn.Module):
-    """Two columns of categories, three of numbers."""
+    """A model of a table with two columns of categories and three of numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class Tabular(nn.Module):
 
 
 class SmallUNet(nn.Module):
-    """Grouped, strided, dilated and transposed convolutions; pooling; both kinds of upsampling."""
+    """Grouped, strided, dilated and transposed convolutions, pooling, and two modes of upsampling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +131,7 @@ def hf_gpt2() -> Made:
 
 
 def hf_llama() -> Made:
-    """Key and value heads are fewer than the query's."""
+    """There are fewer heads of keys and values than of queries."""
     config = transformers.LlamaConfig(**TINY, vocab_size=64, num_key_value_heads=2, max_position_embeddings=16)
     return predicts_tokens(transformers.LlamaForCausalLM(config), 64, named=True)
 
@@ -185,12 +186,12 @@ MODELS: dict[str, Callable[[], Made]] = {
     "tabular": tabular,
     "graph_attention": graph_attention,
 }
-# Their random numbers are not eager PyTorch's; the captured graph on the CPU draws the same as the device.
+# These models draw random numbers, which are not eager PyTorch's. The captured graph draws the same ones on the CPU.
 RANDOM = {"layernorm_dropout"}
 
 
 def gradients(model: nn.Module, loss: Loss, run: Callable[..., Any]) -> dict[str, torch.Tensor]:
-    """Of the loss, as "loss" itself, and of the parameters; runs under one seed."""
+    """The gradients of the parameters by name, and the value of the loss as "loss". Each run has the same seed."""
     torch.manual_seed(1)
     result = loss(run)
     result.backward()
@@ -216,7 +217,7 @@ def test_gradients(name: str) -> None:
     largest = max(g.abs().max() for g in expected.values())
     for key, wanted in expected.items():
         size = wanted.abs().max()
-        if size < 1e-6 * largest:  # nothing but rounding: a bias that the next op takes away again
+        if size < 1e-6 * largest:  # only rounding errors, as for a bias that the next op subtracts again
             assert got[key].abs().max() < 1e-5 * largest, key
         else:
             assert wanted.numel() == 1 or calculate_pcc(got[key], wanted) >= 0.999, key

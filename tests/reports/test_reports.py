@@ -29,7 +29,7 @@ def test_workbook(tmp_path):
     assert statuses[0] == ("resnet", "match", "C6EFCE")
     assert [status for _, status, _ in statuses] == ["match", "on host", "error"]
     assert [row[0].value for row in book["OpInfo (Not Executing)"]][1:] == ["add/int64/0", "cumprod/float32/0"]
-    assert book["OpInfo (Not Executing)"]["D2"].value == "'=values | differ"  # no formula
+    assert book["OpInfo (Not Executing)"]["D2"].value == "'=values | differ"  # text, and not a formula
     assert [c.value for c in book[long][3]] == [HOST["op"], "host", 2, HOST["reason"], HOST["location"]]
     assert list(tmp_path.iterdir()) == [tmp_path / "r.xlsx"]
 
@@ -56,10 +56,10 @@ def test_page_needs_nothing_else_and_escapes():
     page = render(RECORDS, RECORDS)
     assert not re.search(r"(src|href)=|url\(|@import|https?://", page)
     assert "no form <on>" not in page and "no form &lt;on&gt; the device" in page
-    assert render([], [])  # an empty database has a page too
+    assert render([], [])  # an empty database has a page, too
 
 
-def test_nines():
+def test_distribution_of_pccs_by_their_nines():
     assert [n for _, n in distribution([0.5, 0.95, 0.995, 1.0, float("nan")])] == [2, 1, 1, 0, 0, 0, 0, 0, 1]
 
 

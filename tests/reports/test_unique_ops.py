@@ -1,4 +1,4 @@
-"""Unique ops of op-by-op files: as records, in the database, the workbook, the web page and the pages of ops."""
+"""Unique ops of op-by-op files become records, and appear in database, workbook, web page and the pages of ops."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tt_torch.reports.spreadsheet import write_workbook
 DONE = {"compilation_status": 7, "verdict": "executed", "pcc": 0.9999, "atol": 1e-3, "compile_seconds": 0.5}
 REFUSED = {"compilation_status": 2, "verdict": "unsupported", "error": "UnsupportedOpError", "message": "no form"}
 WRONG = {**DONE, "pcc": "nan", "atol": "nan"}
-ZEROS = {**DONE, "pcc": "nan", "atol": 0.0}  # they have no correlation
+ZEROS = {**DONE, "pcc": "nan", "atol": 0.0}  # constant results have no correlation
 
 
 def written(folder, name, commit="c1", **ops):
-    """A file as an op-by-op run writes it."""
+    """Writes a file as an op-by-op run does, and returns its path."""
     config = CompilerConfig(model_name=name, results_path=str(folder / commit))
     records = OpRecords(config)
     records.origin |= {"commit": commit}
@@ -55,7 +55,7 @@ def test_other_json_is_named(tmp_path, text):
         read(tmp_path / "a.json")
 
 
-def test_a_graph_that_could_not_be_taken_apart(tmp_path):
+def test_a_graph_that_could_not_be_split_into_ops(tmp_path):
     records = OpRecords(CompilerConfig(model_name="m", results_path=str(tmp_path)))
     records.error = "no StableHLO"
     records.save()

@@ -1,4 +1,4 @@
-"""What counts as agreeing with eager, shown with backends that are right and wrong."""
+"""The comparison with eager PyTorch, on backends that are right and on backends that are wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_backend(monkeypatch, change):
     monkeypatch.setattr(compare, "compile_captured", lambda gm, *_: lambda *a: [change(r) for r in gm(*a)])
 
 
-def test_match_and_what_is_recorded():
+def test_the_record_of_a_match():
     record = check_sample(add_one, ((X,), {}))
     assert (record["verdict"], record["graphs"], record["host_ops"], record["static"]) == ("match", 1, [], True)
 
@@ -38,7 +38,7 @@ def test_a_wrong_result_is_seen(monkeypatch, change):
 
 @pytest.mark.parametrize(("error", "verdict"), [(1.0, "match"), (1.03, "wrong")])
 def test_a_result_that_rounds_less_than_eager(monkeypatch, error, verdict):
-    """A sum that eager rounds to bfloat16 at each step is right within the same tolerance of the float64 one."""
+    """Eager PyTorch rounds this sum to bfloat16 at each step. A result near the float64 sum is right, too."""
 
     def steps(x):
         for _ in range(200):
@@ -85,7 +85,7 @@ def test_only_the_compiled_program_raises(monkeypatch):
     assert record["message"] == "aten.add is not supported in stage nowhere"
 
 
-def test_what_eager_raises_must_be_raised(monkeypatch):
+def test_the_exception_of_eager_must_be_raised(monkeypatch):
     def reshape(x):
         return x.reshape(2, 2)
 
@@ -135,7 +135,7 @@ def test_the_device_parts_of_a_model_with_ops_on_the_host_are_counted():
     assert record["stages"]["flatbuffer"] > 0
 
 
-def test_how_far_a_model_came_that_fails(monkeypatch):
+def test_the_stages_that_a_failing_model_reached_are_noted(monkeypatch):
     def refuse(*_):
         raise UnsupportedOpError("ttnn.relu", "flatbuffer", "line 1")
 
@@ -144,5 +144,5 @@ def test_how_far_a_model_came_that_fails(monkeypatch):
     monkeypatch.setattr("tt_torch.driver.compile.translate", refuse)
     monkeypatch.setenv("TT_TORCH_FALLBACK", "error")
     record = check_model(torch.nn.ReLU(), ((), {"input": X}))
-    assert record["verdict"] == "error" and "depth" not in record  # a worker's record has what was noted
+    assert record["verdict"] == "error" and "depth" not in record  # the worker adds the noted depth to its record
     assert noted == ["FAILED_FE", "TORCH_FX", "STABLEHLO", "TTIR"]

@@ -20,7 +20,7 @@ from tt_torch.sweep.registry import Model
 class Wrong(nn.Module):
     calls = 0
     def forward(self, x):
-        Wrong.calls += 1  # eager is called first; a wrong compiler would look like this
+        Wrong.calls += 1  # eager is called first, so the compiled model looks wrong
         return x.cos() if Wrong.calls > 1 else x.sin()
 
 MODELS = [

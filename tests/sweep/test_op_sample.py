@@ -1,8 +1,8 @@
-"""One in ten samples of the op sweep. docs/ops.md, the last whole sweep, is what may not get worse.
+"""One in ten samples of the op sweep must not be worse than in docs/ops.md, the page of the last whole sweep.
 
-It takes minutes, so it is not part of a plain `pytest`: `pytest -m sample` runs it, and CI does.
+This takes minutes, so a plain `pytest` leaves it out. `pytest -m sample` runs it, and CI does this.
 
-To bring the page up to date: `tt-torch sweep ops -o results/ops.jsonl; tt-torch sweep docs results/ops.jsonl`.
+`tt-torch sweep ops -o results/ops.jsonl; tt-torch sweep docs results/ops.jsonl` brings the page up to date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 def device_only(dtype: str) -> set[str]:
-    """Ops of which every sample ran with nothing on the host."""
+    """The ops of which every sample ran with no op on the host."""
     head, _, *table = rows("All ops")
     column = head.index(dtype)
     found = ((row[0], re.fullmatch(r"(\d+) of \1", row[column])) for row in table)

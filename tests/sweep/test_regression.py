@@ -1,4 +1,4 @@
-"""A sweep over models, twice, one op broken in between: the comparison finds exactly the models that have it."""
+"""Two sweeps over models, of which the second has a broken op. The comparison finds exactly the models with this op."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def tt_torch(*arguments):
 @pytest.mark.slow
 def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
     (tmp_path / "models.py").write_text(FILE)
-    monkeypatch.setattr(compiler, "run_passes", compiler.run_passes)  # the file, which is loaded here too, breaks it
+    # The file is loaded in this process, too, and replaces the function. It is restored after the test.
+    monkeypatch.setattr(compiler, "run_passes", compiler.run_passes)
     db = ["--db", tmp_path / "r.duckdb"]
     for commit in ("good", "bad"):
         monkeypatch.setattr(
@@ -65,8 +66,10 @@ def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_models_op_by_op(tmp_path):
-    """Workers of the sweep have workers of their own; each op's record is in the database too. A model is not taken for
-    the recompilation of the one before it, of which there may be only one here."""
+    """Workers of the sweep have workers of their own, and the record of each op is in the database, too.
+
+    Only one recompilation is allowed here, so the second model must not count as a recompilation of the first.
+    """
     (tmp_path / "models.py").write_text(FILE + "torch._dynamo.config.recompile_limit = 1\n")
     db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
     result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)

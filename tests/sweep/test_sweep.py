@@ -1,4 +1,4 @@
-"""`tt-torch sweep`: choosing, resuming, summing up."""
+"""`tt-torch sweep`: choice of items, resumption, summaries, files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_choose_by_expression():
     assert [item.key for item in choose(ITEMS, "^[ab]/[01]$", 1.0, 0)] == ["a/0", "a/1", "b/0", "b/1"]
 
 
-def test_a_fraction_has_its_share_of_each_stretch():
+def test_a_fraction_is_drawn_evenly_from_all_items():
     chosen = choose(ITEMS, "", 0.2, seed=1)
     assert [item.key[0] for item in chosen] == list("abcdefgh")
     assert chosen == choose(ITEMS, "", 0.2, seed=1) != choose(ITEMS, "", 0.2, seed=2)
@@ -62,8 +62,8 @@ def test_a_sweep_of_ops_and_its_resumption(tmp_path):
     ]
     junit, db = tmp_path / "junit.xml", str(tmp_path / "r.duckdb")
     assert CliRunner().invoke(app, [*arguments, "--junit-xml", str(junit), "--db", db]).exit_code == 0
-    assert output.read_text().splitlines() == lines  # nothing was run twice
-    assert len(read_file(junit)) == len(Database(db).latest()) == 4  # but all of it is reported
+    assert output.read_text().splitlines() == lines  # no item was run twice
+    assert len(read_file(junit)) == len(Database(db).latest()) == 4  # but all are reported
 
 
 MODELS = """
@@ -89,13 +89,13 @@ MODELS = [Model(name, lambda name=name: make(name)) for name in ("done", "killed
 
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path):
-    """First a worker is killed, then the sweep at its last model: nothing is lost, what was done is not run again."""
+    """First a worker is killed, then the sweep at its last model. No record is lost, no finished model runs again."""
     (tmp_path / "my.py").write_text(MODELS)
     arguments = ["sweep", str(tmp_path / "my.py"), "-o", str(tmp_path / "r.jsonl")]
     with subprocess.Popen([sys.executable, "-m", "tt_torch.tools.cli", *arguments]) as sweep:
         wait(lambda: (tmp_path / "last").exists() and (tmp_path / "last").read_text())
         sweep.kill()
-    wait(lambda: not Path("/proc", (tmp_path / "last").read_text().strip()).exists())  # no worker outlives it
+    wait(lambda: not Path("/proc", (tmp_path / "last").read_text().strip()).exists())  # the worker ends with the sweep
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0, again.output
     assert [(r["key"], r["verdict"]) for r in lines(tmp_path / "r.jsonl")] == [
@@ -129,13 +129,13 @@ def test_bad_options(bad):
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
-def test_a_shard_that_is_none(shard):
+def test_a_malformed_shard_is_an_error(shard):
     result = CliRunner().invoke(app, ["sweep", "ops", "--shard", shard])
     assert result.exit_code == 2 and shard in result.output
 
 
 def test_junit_is_whole_after_each_case(tmp_path):
-    """The file is read while it is still open, as after a crash."""
+    """The file is read while it is still open, since a crash would leave it in this state."""
     path = tmp_path / "junit.xml"
     junit = JUnitFile(path, "sweep ops", {"commit": "c1"})
     assert read_file(path) == []

@@ -28,5 +28,5 @@ def test_both_nodes_work_and_a_crash_costs_one_item(address, tmp_path):
     outcomes = run([*pair, item("crash", misbehave, how="signal")], address, Limits(seconds=120.0))
     records = {done.key: record for done, record in outcomes}
     assert (records["a"]["verdict"], records["b"]["verdict"]) == ("match", "match")
-    assert records["a"]["node"] != records["b"]["node"]  # each waited for the other
+    assert records["a"]["node"] != records["b"]["node"]  # each node has one CPU, and the items waited for each other
     assert records["crash"]["error"] == "SIGSEGV"

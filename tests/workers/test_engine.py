@@ -1,4 +1,4 @@
-"""Items that crash, hang or eat memory cost themselves only."""
+"""An item that crashes, hangs or takes too much memory fails alone; the other items are not affected."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def misbehave(how):
         note(depth="TTNN_IR")
         print("last words", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
-    return {"value": len(bytes(10 << 30))}  # more than the limit
+    return {"value": len(bytes(10 << 30))}  # takes more memory than the limit
 
 
 def killed(who, log):
-    """Is killed, or its fork server is, as long as the log has no line."""
+    """Kills its own process, or the fork server, in the first run. With "always", it does this in each run."""
     with Path(log).open("a+") as file:
         file.write("run\n")
         if file.tell() == len("run\n") or who == "always":

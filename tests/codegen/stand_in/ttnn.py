@@ -1,5 +1,8 @@
-"""A stand-in for the `ttnn` package that computes, with NumPy and the few ops of the tests here: mock devices of the
-real package give zeros. Memory that was deallocated cannot be read, as there; a trace has values when it was run."""
+"""A stand-in for the `ttnn` package, which computes the few ops of the tests here with NumPy.
+
+It exists because mock devices of the real package give zeros. As there, memory that was deallocated cannot be read, and
+the results of a trace have values only after it was run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _ttnn = SimpleNamespace(graph=None)
 MathFidelity = SimpleNamespace(LoFi=0, HiFi2=2, HiFi3=3, HiFi4=4)
 WormholeComputeKernelConfig = SimpleNamespace
 QueueId = int
-LOG = []  # calls that tests look at
+LOG = []  # calls, for tests to read
 
 
 class Buffer:
@@ -37,7 +40,7 @@ class Tensor:
                 source.device,
             )
         else:
-            assert np.ndim(source) == 0 or source.flags.writeable  # as the package demands
+            assert np.ndim(source) == 0 or source.flags.writeable  # the package requires this
             self.buffer, self.dtype, self.layout, self.device = Buffer(_rounded(source, dtype)), dtype, layout, device
         self.buffer.users += 1
 
@@ -68,7 +71,7 @@ def _same(tensor, **changes):
 
 
 def op(function):
-    """An op that a trace records: `function` computes the result."""
+    """Makes an op that traces record, from a function that computes its result."""
 
     @functools.wraps(function)
     def call(*operands, **settings):
@@ -79,7 +82,7 @@ def op(function):
         if steps is not None:
             again = functools.partial(function, *operands, **settings)
             steps.append(lambda: setattr(result.buffer, "array", again().array))
-            result.buffer.array = np.zeros_like(result.buffer.array)  # only recorded
+            result.buffer.array = np.zeros_like(result.buffer.array)  # while it is recorded, an op computes nothing
         return result
 
     return call
