@@ -1,7 +1,7 @@
-"""`python -m benchmarks.reference FOLDER`: binaries of tt-mlir's own compiler in our runtime, against eager PyTorch.
+"""`python -m benchmarks.reference FOLDER` runs binaries of tt-mlir's compiler, and compares them with eager PyTorch.
 
 FOLDER has `ops/NAME.ttnn` with `ops/NAME.safetensors` (inputs in0..., PyTorch's float32 results out0...) and
-`models/NAME.ttnn`, which run with seeded random weights. Exit status 1 if any result departs.
+`models/NAME.ttnn`, which run with seeded random weights. The exit status is 1 if any result departs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from tt_torch.accuracy import calculate_pcc
 from tt_torch.errors import TTTorchError
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.link import link
+from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
-# Of the largest magnitude. tt-mlir sends some float32 ops through bf16, and no result is closer than that then.
+# Tolerances, relative to the largest magnitude. tt-mlir converts some float32 ops to bf16 and back; their results are
+# only as exact as bf16.
 FLOAT32, BFLOAT16 = 2e-6, 2**-8
 REQUIRED_PCC = 0.999
 
@@ -52,13 +54,13 @@ def check_op(path: Path) -> tuple[bool, str]:
     )
     binary, executable = load(path)
     results = executable(inputs, output_dtypes=[want.dtype for want in wanted])
-    rounded = any(tensor.dtype == "BFloat16" for tensor in tensors(decode(binary)))
+    rounded = any(tensor.dtype == "BFloat16" for tensor in facts.tensors(decode(binary)))
     worst = max(error(got, want) for got, want in zip(results, wanted, strict=True))
     return worst <= (BFLOAT16 if rounded else FLOAT32), f"{worst:.1e} of the largest{', bf16' if rounded else ''}"
 
 
 def error(got: torch.Tensor, want: torch.Tensor) -> float:
-    """The largest difference, of the largest magnitude; 0 or infinity for other than floats."""
+    """The largest difference relative to the largest magnitude. For dtypes other than floats, it is 0 or infinity."""
     if got.shape != want.shape:
         return float("inf")
     if not want.is_floating_point():
@@ -76,7 +78,7 @@ def check_model(path: Path) -> tuple[bool, str]:
 
 
 def main(folder: Annotated[Path, typer.Argument(exists=True, file_okay=False)]) -> None:
-    """Runs all binaries of a folder and prints those that fail, and how many pass."""
+    """Runs all binaries of a folder, and prints those that fail and the number of those that pass."""
     rows, passed = [], 0
     for kind, check in (("ops", check_op), ("models", check_model)):
         for path in sorted((folder / kind).glob("*.ttnn")):
@@ -87,7 +89,7 @@ def main(folder: Annotated[Path, typer.Argument(exists=True, file_okay=False)]) 
             passed += good
             if not good or kind == "models":
                 rows.append((path.name, "ok" if good else "WRONG", said))
-    table(f"{passed} binaries of tt-mlir give PyTorch's results", ("binary", "", ""), rows)
+    table(f"{passed} binaries of tt-mlir agree with PyTorch", ("binary", "", ""), rows)
     sys.exit(not passed or any(row[1] == "WRONG" for row in rows))
 
 

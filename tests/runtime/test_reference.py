@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from benchmarks import reference
 from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.runtime import Binary, Device, Executable
 
@@ -45,6 +46,12 @@ def test_reference_program(name):
     dtypes = [tensor.dtype for tensor in expected]
     for resident in ((), range(len(inputs)), range(len(inputs))):
         check(executable(inputs, resident, dtypes), expected, tolerance)
+
+
+@pytest.mark.parametrize(("name", "rounded"), [("bmm", False), ("avgpool", True)])
+def test_the_benchmark_judges_reference_programs(name, rounded):
+    good, said = reference.check_op(DATA / f"{name}.ttnn")
+    assert good and said.endswith("bf16") == rounded
 
 
 def test_host_code_runs_only_on_request():
