@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME ...]`: what we measure, each against its peer in the same run."""
+"""`python -m benchmarks [NAME ...]` runs benchmarks. Each measures a peer, such as inductor, in the same run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NAMES = ("quality", "compile", "binary", "speed", "overhead", "eager", "memory",
 
 def main(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(NAMES)}; all when none is given.")
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(NAMES)}. Without a name, all run.")
     ] = None,
-    threads: Annotated[int, typer.Option(help="torch.set_num_threads, the same for every side.")] = 2,
+    threads: Annotated[int, typer.Option(help="Threads of PyTorch and of the emulated device.")] = 2,
 ) -> None:
-    """Runs benchmarks and prints a table for each. Figures mean something on a quiet machine only."""
+    """Runs benchmarks and prints a table for each. The figures are meaningful only on a machine that is not busy."""
     for name in names or NAMES:
         if name not in NAMES:
-            raise typer.BadParameter(f"{name} is none of {', '.join(NAMES)}")
+            raise typer.BadParameter(f"there is no benchmark {name}; there are {', '.join(NAMES)}")
         importlib.import_module(f"benchmarks.{name}").run(threads)
 
 

@@ -1,4 +1,4 @@
-"""Binaries: what writing them takes of a compilation, and what their bytes are spent on."""
+"""Binaries: the share of the compile time that writing them takes, and the parts that their bytes are spent on."""
 
 from __future__ import annotations
 

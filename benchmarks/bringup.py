@@ -1,6 +1,6 @@
-"""Bring-up: seconds per unique op, what a second worker process gives, what intermediate verification costs.
+"""Bring-up: seconds per unique op, the gain of a second worker process, the cost of intermediate verification.
 
-The model is BERT-base with two layers: all its ops, a sixth of its weights.
+The model is BERT-base with two layers, which has all of its ops and a sixth of its layers' weights.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _best(what: str) -> dict:
 
 
 def _measure(what: str, jobs: int, folder: Path) -> dict:
-    """Of a first call; the worker processes' start is part of it, as it is of a user's."""
+    """Measures the first call. The start of the worker processes is part of it, as it is for a user."""
     import transformers
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Models, timing and tables that the benchmarks share."""
+"""The models, the timing and the tables that the benchmarks share."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def first(output: Any) -> torch.Tensor:
 def interleaved(
     sides: Mapping[str, Callable[[], Any]], rounds: int, pick: Callable[[list[float]], float] = statistics.median
 ) -> dict[str, float]:
-    """Median (or what `pick` picks) of each side's seconds; the sides take turns, so that a change of the machine's
-    speed hits all."""
+    """The median of each side's seconds, or another statistic, `pick`.
+
+    The sides take turns, so that a change of the machine's speed affects all of them.
+    """
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for call in sides.values():
         call()
@@ -55,7 +57,7 @@ def interleaved(
 
 
 def in_process(module: str, *arguments: str, **variables: str) -> dict[str, Any]:
-    """Runs `python -m module arguments` cold and returns the JSON of its last line."""
+    """Runs `python -m module arguments` in a new process, and returns the JSON object in its last line."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if done.returncode:

@@ -1,7 +1,7 @@
-"""Cold compile time, each side in a process of its own, caches off: tt_torch against inductor.
+"""Cold compile time of tt_torch and of inductor, each in a process of its own, without caches.
 
-Time is that of the first call less that of a later one. Also the part from StableHLO to the binary, which
-tt-mlir's C++ compiler does in 1.2 s for ResNet-50 and 0.8 s for BERT-base on a machine like ours.
+The compile time is the time of the first call minus the time of a later one. The part from StableHLO to the binary is
+shown, too. tt-mlir's C++ compiler takes 1.2 s for it with ResNet-50, and 0.8 s with BERT-base, on a machine like ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.common import in_process, model, table
 
 REFERENCE = {"resnet50": 1.2, "bert-base": 0.8}
 ROUNDS = 3
-FRONT = ("fx-passes", "context", "import-fx", "stablehlo")  # before StableHLO exists
+FRONT = ("fx-passes", "context", "import-fx", "stablehlo")  # the steps up to StableHLO
 
 
 def run(threads: int) -> None:
@@ -54,7 +54,7 @@ def _measure(name: str, side: str) -> dict:
             return compile_captured(gm, example_inputs, BackendOptions(), observer)
     else:
         backend = "inductor"
-        import torch._inductor.compile_fx  # as tt_torch's, its import is not compile time
+        import torch._inductor.compile_fx  # as for tt_torch, the import is not part of the compile time
     import torch._dynamo
 
     compiled = torch.compile(module, backend=backend)

@@ -1,5 +1,4 @@
-"""Eager PyTorch on device tt beside the CPU's eager ops: importing it, one small op, whole models, and whether a
-training loop leaks."""
+"""Eager PyTorch on device tt compared with the CPU: the import, single small ops, whole models, and memory leaks."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def _autoload() -> tuple[str, ...]:
 
 
 def _leak() -> list[tuple[str, ...]]:
-    """What there is after a tenth of the steps, by when all caches are full, and after all of them."""
+    """The memory in use after a tenth of the steps, when all caches are full, and after all steps."""
     model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.GELU()).tt()
     optimizer = torch.optim.AdamW(model.parameters())
     rows = []

@@ -1,8 +1,8 @@
-"""Whether our verifier and Tenstorrent's library agree: random programs of one op, judged by both.
+"""Compares our verifier with Tenstorrent's library: both judge random programs of one op.
 
     python -m benchmarks legality
 
-2,000 draws; of those where the verdicts differ, one of each kind is listed.
+2,000 programs are drawn. Those on which the verdicts differ are listed by kind, with their number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Value = tuple[list[int], Layout]  # a tensor: shape and layout
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Tiles twice as often as rows, and floats as often as integers."""
+    """Random layouts. Tiles are drawn twice as often as rows, and floats as often as integers."""
     dtype = draw(st.sampled_from(DTYPES[:2] * 2 + DTYPES[2:]))
     tiled = dtype.startswith("BFP") or draw(st.sampled_from([True, True, False]))
     return Layout(dtype, tiled, draw(st.sampled_from(["DRAM", "DRAM", "L1"])))
@@ -47,7 +47,7 @@ def shapes(low: int = 1, high: int = 4) -> st.SearchStrategy[list[int]]:
 
 
 class Drawing:
-    """What an op is drawn from: its operands, attributes and results, in one function per family."""
+    """Draws the operands, attributes and results of an op. Each family of ops has one method."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -250,7 +250,7 @@ class Drawing:
         return self._image(a, lambda channels, outputs: [outputs, channels // a["groups"]])
 
     def _image(self, a: dict[str, Any], filters: Callable[[int, int], list[int]]) -> Case:
-        """A convolution of an image; `filters` gives the first two sizes of the weight."""
+        """A convolution of an image. `filters` maps the numbers of channels to the first two sizes of the weight."""
         channels, outputs = 4, self.one_of(4, 8)
         a |= {"in_channels": channels, "out_channels": outputs, "groups": self.one_of(1, 1, 4)}
         image = ([1, 1, a["batch_size"] * a["input_height"] * a["input_width"], channels], self.layout)
@@ -266,7 +266,7 @@ class Drawing:
 
 
 class Case:
-    """Operands (None: absent, a list: variadic), attributes and, where no rule infers them, results."""
+    """Operands (None is an absent one, a list a variadic one), attributes, and results if no rule infers them."""
 
     def __init__(self, operands: list[Any], attributes: dict[str, Any] | None = None, results: Any = None) -> None:
         self.operands, self.attributes, self.results = operands, attributes or {}, results
@@ -290,7 +290,7 @@ FAMILIES: dict[str, list[str]] = {
 
 @st.composite
 def programs(draw: st.DrawFn, context: ir.Context) -> ir.Module:
-    """A module of one op: families equally often, results mostly as the library makes them."""
+    """A module with one op. Families are equally frequent, and most results are laid out as the library makes them."""
     family = draw(st.sampled_from(sorted(FAMILIES)))
     name = draw(st.sampled_from(FAMILIES[family]))
     case = getattr(Drawing(draw), family)()
@@ -301,7 +301,7 @@ def programs(draw: st.DrawFn, context: ir.Context) -> ir.Module:
 
 
 def build(name: str, case: Case, buffer: str, flip: bool = False) -> ir.Module:
-    """`main` of one op; `flip` gives its first result the page layout that the rule does not say."""
+    """A function `main` with one op. With `flip`, its results are row major if the rule says tiles, and vice versa."""
     module = ir.Module.create()
     given_values = [v for entry in case.operands for v in (entry if isinstance(entry, list) else [entry]) if v]
     with ir.InsertionPoint(module.body):
@@ -334,7 +334,7 @@ def _results(name: str, case: Case, operands: list[Any], attributes: dict[str, A
 
 
 def verdicts(module: ir.Module, checker: Checker) -> tuple[ir.Operation, str, list[Verdict]]:
-    """The op, why our verifier refuses it, and what the library has against it."""
+    """The op, the reason why our verifier refuses it (or ""), and the failures that the library reports."""
     with module.context, ir.Location.unknown():
         op = next(iter(module.body.operations[0].regions[0].blocks[0].operations)).operation
         ours = legality.refusal(op)
@@ -343,7 +343,7 @@ def verdicts(module: ir.Module, checker: Checker) -> tuple[ir.Operation, str, li
 
 
 def drawn(count: int, checker: Checker, start: int = 0) -> Iterator[tuple[str, str, list[Verdict], str]]:
-    """`count` draws: the op, our verdict, the library's, and the op's text."""
+    """Draws `count` programs, and yields the op's name, our verdict, the library's verdict, and the op's text."""
     found: list[tuple[str, str, list[Verdict], str]] = []
 
     @seed(start)

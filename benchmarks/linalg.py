@@ -1,8 +1,8 @@
-"""Factorizations of matrices and what is solved with them, on the device and on the host: `LARGEST` in
-`tt_torch/dynamo/decompositions/linalg.py` is chosen by this.
+"""Factorizations of matrices, and solvers that use them, on the device and on the host.
 
-Compiling counts the seconds that the process and its children compute, from the first line of Dynamo to the first
-result, which a busy machine changes little.
+`LARGEST` in `tt_torch/dynamo/decompositions/linalg.py` is chosen by these figures. The compile time is the processor
+time of this process and its children, from the first line of Dynamo to the first result. A busy machine changes it
+little.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ aten = torch.ops.aten
 
 
 def matrix(size: int) -> Tensor:
-    """One that is positive definite, and so fits every op."""
+    """A positive definite matrix, which every op accepts."""
     x = torch.randn(size, size)
     return x @ x.mT + size * torch.eye(size)
 
 
 def _sides(x: Tensor) -> Tensor:
-    """Three right sides of an equation with this matrix."""
+    """Three right-hand sides of a linear system with this matrix."""
     return torch.randn(len(x), 3)
 
 
 @dataclass(frozen=True)
 class Case:
-    """An op, the factorization that it makes or uses, and how its arguments are made of a matrix."""
+    """The factorization that an op makes or uses, the function that makes its arguments from a matrix, and options."""
 
     factors: str
     inputs: Callable[[Tensor], tuple[Any, ...]]
@@ -75,7 +75,7 @@ def run(threads: int) -> None:
     torch.set_num_threads(threads)
     warnings.simplefilter("ignore", HostFallbackWarning)
     chosen, rows = dict(linalg.LARGEST), []
-    _measured(lambda x: torch.linalg.eigvalsh(x) + 1, (torch.eye(3),))  # loads what any first compilation loads
+    _measured(lambda x: torch.linalg.eigvalsh(x) + 1, (torch.eye(3),))  # a first compilation loads many modules
     try:
         for op, case in CASES.items():
             for size in SIZES:
@@ -105,7 +105,7 @@ def _both(op: Any, case: Case, size: int) -> tuple[str, ...]:
 
 
 def _measured(function: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[int, float, float]:
-    """Device ops of the compiled function, seconds to compile it, seconds of a call."""
+    """The number of device ops of the compiled function, the seconds to compile it, and the seconds of a call."""
     executors: list[Executor] = []
     options = BackendOptions()
 
@@ -122,6 +122,6 @@ def _measured(function: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[in
 
 
 def _computed() -> float:
-    """Seconds that this process and its children have computed."""
+    """The seconds of processor time that this process and its children have used."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system

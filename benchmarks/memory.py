@@ -1,4 +1,4 @@
-"""Peak resident memory of compiling and running ResNet-50, beyond that of a process that loads the model."""
+"""Peak resident memory of compiling and running ResNet-50, less that of a process that only loads the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.common import in_process, model, table
 
-BAR = 1.3  # times the weights
+BAR = 1.3  # times the size of the weights
 
 
 def run(threads: int) -> None:
@@ -31,7 +31,7 @@ def load() -> object:
 
 
 def imports() -> object:
-    """What the libraries alone take beside the model: torch-mlir, Dynamo and our own."""
+    """Loads the model and the libraries, torch-mlir, Dynamo and our own, and does nothing with them."""
     loaded = load()
 
     import tt_torch.driver.backend  # noqa: F401
@@ -59,7 +59,7 @@ MODES = {"load": load, "imports": imports, "eager run": eager, "compile and run"
 if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[2]))
     alive = MODES[sys.argv[1]]()
-    # Not ru_maxrss: that starts from what the parent had in memory when it started this process.
+    # `ru_maxrss` is of no use: it starts from the memory that the parent had when it started this process.
     status = Path("/proc/self/status").read_text().splitlines()
     (peak,) = (int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
     weights = sum(p.numel() * p.element_size() for p in model("resnet50", 1)[0].parameters())

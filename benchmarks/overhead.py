@@ -1,4 +1,4 @@
-"""What a call and an op cost beside their arithmetic: 1,000 chained adds on 32x32 tensors."""
+"""The overhead of a call and of an op, measured by 1,000 chained adds of 32x32 tensors."""
 
 from __future__ import annotations
 

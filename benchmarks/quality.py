@@ -1,7 +1,7 @@
-"""What a compiled program costs the device: ops per call and bytes moved, counted from the binary.
+"""The cost of a compiled program on the device: ops per call and bytes moved, counted in the binary.
 
-The reference figures are those of tt-mlir's compiler (19c86fca, optimization level 0, float32), counted in the
-same way from the binaries that it makes of these models.
+The reference figures are counted in the same way in the binaries that tt-mlir's compiler (19c86fca, optimization level
+0, float32) makes of these models.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from benchmarks.common import model, table
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
-# model -> device ops, data-movement ops, MB moved of the reference compiler, and the most that we allow ourselves
+# model -> the reference compiler's device ops, data-movement ops and MB moved; then the limit for our device ops
 REFERENCE = {"resnet50": (392, 56, 845, 100), "bert-base 1x128": (1168, 218, 2536, 220)}
 
 

@@ -1,4 +1,4 @@
-"""Time per call: the emulated device against PyTorch eager and inductor with freezing, threads equal."""
+"""Time per call of the emulated device, of eager PyTorch and of inductor with freezing, on equally many threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 7
 
 def run(threads: int) -> None:
     torch.set_num_threads(threads)
-    with tempfile.TemporaryDirectory() as cache:  # inductor trips over files that a killed process left in its own
+    with tempfile.TemporaryDirectory() as cache:  # inductor fails on partial files that a killed process left
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         _run(threads)
 
@@ -57,7 +57,7 @@ def _sides(name: str, batch: int) -> tuple[dict[str, Callable[[], Any]], float]:
 
 
 def _inductor(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> Callable[[], Any]:
-    """Inductor with weights frozen, so that it packs them and fuses epilogues."""
+    """The model compiled by inductor with frozen weights, so that it packs them and fuses epilogues."""
     compiled = torch.compile(module, options={"freezing": True})
     with torch.no_grad():
         compiled(*inputs)

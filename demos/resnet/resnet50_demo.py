@@ -37,15 +37,15 @@ from common import (
 from tt_torch.tools.utils import calculate_pcc
 
 PRETRAINED = "microsoft/resnet-50"
-HUB_SECONDS = 5  # to hear from the hub; the download itself may take longer
+HUB_SECONDS = 5  # the time limit for the hub's first answer; the download itself may take longer
 
-# How the pretrained model saw its images.
+# The preprocessing with which the model was trained.
 SIZE, CROP_SHARE = 224, 0.875
 MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 
 
 def load_model() -> tuple[torch.nn.Module, str]:
-    """The pretrained model, or one with seeded random weights; and which of the two it is, in words."""
+    """Returns the pretrained model, or one with seeded random weights, and a text that says which of the two it is."""
     disable_progress_bar()
     try:
         return _pretrained().eval(), f"pretrained weights of {PRETRAINED}"
@@ -55,22 +55,22 @@ def load_model() -> tuple[torch.nn.Module, str]:
 
 
 def _pretrained() -> torch.nn.Module:
-    """From the local cache or the hub, which is first asked for a sign of life: downloads retry for long."""
+    """Loads from the local cache, or from the hub if it answers a first, short request. Downloads retry for long."""
     try:
         return ResNetForImageClassification.from_pretrained(PRETRAINED, local_files_only=True)
     except OSError:
         HfApi().model_info(PRETRAINED, timeout=HUB_SECONDS)
     try:
         return ResNetForImageClassification.from_pretrained(PRETRAINED)
-    except OSError as error:  # transformers' words for many things; the cause tells
+    except OSError as error:  # transformers raises this for many reasons; the cause is the real one
         raise error.__cause__ or error from None
 
 
 def _random() -> torch.nn.Module:
     torch.manual_seed(0)
     model = ResNetForImageClassification(ResNetConfig(num_labels=1000))
-    # One pass over photographs sets the running statistics; with the initial ones activations grow from
-    # layer to layer until one class has all the probability.
+    # One pass over photographs sets the running statistics. With the initial statistics, activations would grow from
+    # layer to layer until one class had all the probability.
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
@@ -87,7 +87,7 @@ def sample_images() -> dict[str, Image.Image]:
 
 
 def read_images(paths: list[Path]) -> dict[str, Image.Image]:
-    """The named photographs, or the sample ones."""
+    """The photographs at these paths, or the sample ones."""
     try:
         return {str(path): Image.open(path).convert("RGB") for path in paths} or sample_images()
     except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
@@ -95,7 +95,10 @@ def read_images(paths: list[Path]) -> dict[str, Image.Image]:
 
 
 def preprocess(image: Image.Image) -> torch.Tensor:
-    """Shortest edge to 256, the 224 x 224 in the middle, ImageNet's mean and deviation."""
+    """Scales the shortest edge to 256, crops the middle 224 x 224, and normalizes by ImageNet's mean and deviation.
+
+    Returns a float32 tensor of shape (3, 224, 224).
+    """
     scale = int(SIZE / CROP_SHARE) / min(image.size)
     width, height = (max(SIZE, round(edge * scale)) for edge in image.size)
     left, top = (width - SIZE) // 2, (height - SIZE) // 2
@@ -106,7 +109,7 @@ def preprocess(image: Image.Image) -> torch.Tensor:
 
 
 def in_batches(images: list[torch.Tensor], size: int) -> list[torch.Tensor]:
-    """Batches of exactly `size`: the images are repeated until they fill the last one."""
+    """Batches of exactly `size` images. The images are repeated to fill the last batch."""
     count = -(-len(images) // size) * size
     filled = [images[i % len(images)] for i in range(count)]
     return [torch.stack(filled[i : i + size]) for i in range(0, count, size)]
@@ -154,7 +157,7 @@ def main(
         cpu = torch.cat([classify(pixels) for pixels in batches])
         device = torch.cat([compiled(pixels).logits for pixels in batches])
         seconds = time_per_call([classify, compiled], batches[0])
-    for name, ours, theirs in zip(images, device, cpu, strict=False):  # repeated images are shown once
+    for name, ours, theirs in zip(images, device, cpu, strict=False):  # each image is shown once
         console.print(top_five(model, name, theirs, ours))
     pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
     how = f"(batch {batch}, {torch.get_num_threads()} threads)"

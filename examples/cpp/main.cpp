@@ -1,5 +1,6 @@
 // Runs a TTNN binary on the emulated device: run_ttnn model.ttnn
-// Inputs count up in sevenths (integers are ones). Prints the sum and the last value of each result.
+// Float inputs are 0, 1/7, ..., 6/7, 0, ...; integer inputs are ones.
+// Prints the sum and the last value of each result.
 #include <tt/runtime/runtime.h>
 
 #include <cstdio>
@@ -8,7 +9,7 @@
 
 using namespace tt::runtime;
 
-// Row-major memory for a tensor of the program: int32 for its integer inputs, else float32.
+// Row-major memory for a tensor of the program: int32 for integer inputs, float32 for all others.
 struct Memory {
   Memory(const TensorSpec& spec, bool integers) : buffer{nullptr, spec.shape, spec.shape, DataType::Float32} {
     int64_t count = 1;

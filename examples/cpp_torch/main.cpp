@@ -1,4 +1,4 @@
-// device="tt" from C++: tensors, PyTorch's ops, and a kernel of one's own.
+// device="tt" from C++: tensors, PyTorch's ops, and a custom op with its own kernel.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
@@ -9,8 +9,8 @@
 
 namespace {
 
-// A kernel computes on CPU tensors over the memory of its operands. `enter` makes them, and checks that all
-// are on one device; `leave` gives a new result to the device.
+// A kernel computes on CPU tensors that share the memory of its operands. `enter` makes such a tensor, and
+// checks that all operands are on one device. `leave` gives a new result to the device.
 at::Tensor scaled_relu(const at::Tensor& x, double scale) {
   tt::device::Crossing crossing;
   const at::Tensor input = crossing.enter(x).contiguous();

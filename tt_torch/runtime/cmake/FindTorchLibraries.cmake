@@ -1,5 +1,5 @@
-# Finds the libraries and headers inside the torch package of the target interpreter, without importing it:
-# in pip's isolated builds torch is not importable, but it lies in the interpreter's purelib.
+# Finds the libraries and headers inside the torch package of the target interpreter, without importing it.
+# In pip's isolated builds, torch cannot be imported, but it is in the interpreter's purelib.
 # Defines the imported target torch_libraries and TORCH_DIRECTORY.
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 
