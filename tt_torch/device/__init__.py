@@ -1,7 +1,7 @@
 """device="tt": eager PyTorch on the device, and the module `torch.tt`.
 
-Importing this registers the device with PyTorch; PyTorch does so itself when it is imported, through the entry
-point `torch.backends`, unless TORCH_DEVICE_BACKEND_AUTOLOAD=0.
+Importing this module registers the device with PyTorch. PyTorch imports it by itself, through the entry point
+`torch.backends`, unless TORCH_DEVICE_BACKEND_AUTOLOAD=0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def _register() -> None:
 
 
 def autoload() -> None:
-    """The entry point of the group `torch.backends`; importing its module has done it all."""
+    """The entry point of the group `torch.backends`. It does nothing, because importing this module has registered the
+    device."""
 
 
 _register()

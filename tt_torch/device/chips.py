@@ -1,4 +1,4 @@
-"""Which devices there are, and which of them is the current one of this thread."""
+"""The devices that exist, and the current device of each thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tt_torch.device._device as native
 
 
 def device_count() -> int:
-    """Chips that there are: TT_TORCH_DEVICE_COUNT, 1 if it is not set."""
+    """The number of chips: TT_TORCH_DEVICE_COUNT, or 1 if it is not set."""
     return native.device_count()
 
 
@@ -21,12 +21,12 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Always: a chip is opened when the first tensor is made on it."""
+    """True, always: a chip is opened when the first tensor is made on it."""
     return True
 
 
 def init() -> None:
-    """Nothing: a chip is opened when the first tensor is made on it."""
+    """Does nothing: a chip is opened when the first tensor is made on it."""
 
 
 def current_device() -> int:
@@ -34,7 +34,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Makes a device (index, name or torch.device) the current one of this thread."""
+    """Makes a device (index, name or torch.device) the current device of this thread."""
     torch.accelerator.set_device_index(device)
 
 
@@ -44,9 +44,10 @@ def device(device: Any) -> AbstractContextManager[None]:
 
 
 def index_of(device: Any) -> int:
-    """The index of a device that is given as an index, a name or a torch.device; the current one's where it has none.
+    """The index of a device that is given as an index, a name or a torch.device.
 
-    Raises ValueError for a device of another type.
+    A device without an index, such as "tt" or None, means the current device. Raises ValueError for a device of another
+    type.
     """
     if isinstance(device, int):
         return device

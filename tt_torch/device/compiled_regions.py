@@ -1,7 +1,7 @@
-"""What Dynamo makes of the functions of `torch.tt` in a compiled region: what it makes of those of `torch.cuda`.
+"""Makes Dynamo treat the functions of `torch.tt` in a compiled region as it treats those of `torch.cuda`.
 
-Dynamo knows the functions of `torch.cuda` by lists of names, to which a device from outside of PyTorch adds nothing. It
-reads marks on ours instead. A function without marks is traced as if it were part of the user's program.
+Dynamo knows the functions of `torch.cuda` by lists of names, to which a device from outside of PyTorch cannot add. So
+our functions have marks that Dynamo reads. It would trace a function without marks as a part of the user's program.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tt_torch.torch_private.marks import constant_result, never_traced, part_of_
 # Their result depends on nothing but their arguments. Dynamo calls them while it traces, and keeps the result.
 CONSTANT = ("device_count", "get_device_name", "get_device_properties", "is_available")
 
-# They are lines on `torch.accelerator`, whose functions Dynamo knows, or constants. Dynamo traces them.
+# They return constants or call functions of `torch.accelerator`, which Dynamo knows. Dynamo traces them.
 TRACED = (
     "current_device", "current_stream", "device", "get_amp_supported_dtype", "init", "is_bf16_supported",
     "is_initialized", "stream", "synchronize",
@@ -21,10 +21,8 @@ TRACED = (
 
 
 def set_rules(module: ModuleType) -> None:
-    """Gives a rule to every function that `module` has and that is written in its package.
-
-    A function that is in no list above breaks the graph.
-    """
+    """Marks every function of `module` that is defined in its package. A function in none of the lists above breaks the
+    graph."""
     breaks_graph = never_traced("it changes or reads the state of the device")
     package = module.__name__.rpartition(".")[0]
     for name, function in vars(module).items():

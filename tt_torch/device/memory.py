@@ -1,4 +1,4 @@
-"""Memory of the device, in bytes: `torch.tt.memory_allocated` and its kin. PyTorch's generic functions do the work."""
+"""The device's memory in bytes: `torch.tt.memory_allocated` and others. Most are PyTorch's generic functions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ROWS = {
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of the device's DRAM."""
+    """The free and the total bytes of the device's DRAM."""
     return torch.accelerator.get_memory_info(device)
 
 
 def memory_summary(device: Any = None) -> str:
-    """A table for people: bytes that tensors take, asked for, and hold from the device including the cache."""
+    """A printable table of bytes: allocated for tensors, requested by tensors, and reserved including the cache."""
     stats = memory_stats(device)
     free, total = mem_get_info(device)
     lines = [f"{'bytes':<12}{'now':>16}{'peak':>16}"]

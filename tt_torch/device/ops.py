@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 import tt_torch.device._device  # noqa: F401 - defines the ops
 
-# Those that the kernel knows.
+# The activations that the kernel of tt::linear_activation has.
 ACTIVATIONS = {
     "": lambda x: x, "abs": torch.abs, "exp": torch.exp, "gelu": F.gelu, "hardsigmoid": F.hardsigmoid, "neg": torch.neg,
     "relu": F.relu, "relu6": F.relu6, "sigmoid": torch.sigmoid, "silu": F.silu, "softplus": F.softplus,
@@ -22,7 +22,7 @@ def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-torch.library.register_autograd("tt::to_bfp8", lambda ctx, grad: grad)  # rounding is taken for the identity
+torch.library.register_autograd("tt::to_bfp8", lambda ctx, grad: grad)  # the gradient ignores the rounding
 
 
 @torch.library.register_fake("tt::linear_activation")
@@ -38,7 +38,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """Computes the product again: it is not kept."""
+    """Computes the product again, because the forward pass does not keep it."""
     inputs = [None if value is None else value.detach().requires_grad_() for value in ctx.saved_tensors]
     wanted = [value for value, needs in zip(inputs, ctx.needs_input_grad, strict=False) if needs]
     with torch.enable_grad():

@@ -1,4 +1,4 @@
-"""What a device is."""
+"""The properties of a device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tt_torch.device.chips import index_of
 
 @dataclasses.dataclass(frozen=True)
 class DeviceProperties:
-    """`name`, `arch` ("wormhole_b0" or "blackhole"), `total_memory` (bytes of DRAM), `l1_memory` (bytes over all
-    cores), `emulated`."""
+    """The name of a device, its architecture ("wormhole_b0" or "blackhole"), its bytes of DRAM (`total_memory`), its
+    bytes of L1 over all cores (`l1_memory`), and whether it is emulated."""
 
     name: str
     arch: str

@@ -1,4 +1,4 @@
-"""Random numbers of the device. Each chip has a generator; the same seed gives the numbers that the CPU gives."""
+"""Random numbers of the device. Each chip has a generator. A seed gives the same numbers as on the CPU."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all devices; `torch.manual_seed` does this too."""
+    """Seeds the generators of all devices, as `torch.manual_seed` does."""
     for index in range(device_count()):
         native.manual_seed(index, seed % 2**64)
 
 
 def seed() -> int:
-    """Seeds the current device's generator with a random number, and returns it."""
+    """Seeds the current device's generator with a random number, and returns this number."""
     chosen = torch.Generator().seed()
     manual_seed(chosen)
     return chosen

@@ -1,4 +1,4 @@
-"""Streams and events of the device, which are PyTorch's own."""
+"""Streams and events of the device. Their classes are PyTorch's own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Event", "Stream", "current_stream", "set_stream", "stream", "synchro
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until the device has done all its work."""
+    """Waits until the device has done all of its work."""
     torch.accelerator.synchronize(index_of(device))
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The current stream of a device; of the current device if none is given."""
+    """The current stream of a device; None means the current device."""
     return torch.accelerator.current_stream() if device is None else torch.accelerator.current_stream(index_of(device))
 
 

@@ -1,7 +1,7 @@
 """The module `torch.tt`. Streams, events and most functions on memory are PyTorch's own, as in `torch.accelerator`.
 
-The name of this file matters: in a compiled region, Dynamo takes `torch.get_device_module()` for the attribute of
-`torch` that is called like the last part of the module's name.
+The file must be named `tt.py`: in a compiled region, Dynamo replaces `torch.get_device_module()` by the attribute of
+`torch` with the last part of the module's name.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def is_bf16_supported() -> bool:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """What `torch.autocast("tt")` takes; bfloat16 is the default."""
+    """The types that `torch.autocast("tt")` accepts; bfloat16 is the default."""
     return [torch.bfloat16]
 
 
 def _is_in_bad_fork() -> bool:
-    return False  # the emulated device is memory of the process: a fork has a copy
+    return False  # the emulated device is memory of the process, so a fork has its own copy

@@ -1,8 +1,7 @@
-"""Stage 7: running TTNN binaries on the emulated device.
+"""Stage 7: runs TTNN binaries on the emulated device.
 
-The work is done by the C++ library `tt_runtime`, which reads tensors through DLPack; here results get their
-memory, and tensors that stay on the device are found again. Importing this needs neither torch-mlir nor the
-compiler.
+The C++ library `tt_runtime` does the work and reads tensors through DLPack. This module allocates the results and
+remembers the tensors that stay on the device. It imports neither torch-mlir nor the compiler.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ _TYPES = {
 }  # fmt: skip
 _TORCH_TYPES = {wire: dtype for dtype, wire in _TYPES.items()}
 
-# What a result is given as when the caller asks for nothing else. PyTorch hardly computes in unsigned types.
+# The types of results if the caller gives none. Unsigned integers become signed, because PyTorch has few kernels for
+# unsigned types.
 _RESULT_TYPES = _TORCH_TYPES | {
     DataType.BFP_BFloat8: torch.bfloat16, DataType.BFP_BFloat4: torch.bfloat16,
     DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
@@ -42,7 +42,10 @@ _RESULT_TYPES = _TORCH_TYPES | {
 
 
 class Binary:
-    """A verified TTNN binary: `programs`, `schema_hash`, `version`."""
+    """A verified TTNN binary: `programs`, `schema_hash`, and the `version` of the compiler that wrote it.
+
+    Raises BinaryFormatError and SchemaError.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._impl = _runtime.Binary(data)
@@ -64,9 +67,10 @@ class Binary:
 class Device:
     """An emulated device: a mesh of chips of one architecture ("wormhole_b0" or "blackhole").
 
-    `dram_bank_size` and `l1_bank_size` (bytes per bank) override the architecture's memory, for tests;
-    `host_memory_size` bounds what the host tensors of one run may take (0: all that is installed).
-    `allow_host_code` lets binaries run the machine code they carry for the host: trust them first.
+    `dram_bank_size` and `l1_bank_size` (bytes per bank) replace the memory sizes of the architecture, for tests.
+    `host_memory_size` limits the bytes that the host tensors of one run may take (0: all installed memory).
+    `allow_host_code` lets binaries run their machine code for the host: set it only for binaries that you trust.
+    Raises ConfigError for an unknown `arch` and DeviceError for other invalid options.
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class Device:
 
     @classmethod
     def shared(cls, arch: str = "wormhole_b0", chip: int = 0) -> Device:
-        """The one device of this chip that the whole process shares; opened at first use, and anew after a close."""
+        """The device of this chip that the whole process shares. It is opened at first use and after a close."""
         device = cls.__new__(cls)
         device._adopt(_runtime.Device.shared(_arch(arch), chip))
         return device
@@ -99,7 +103,7 @@ class Device:
     def _adopt(self, impl: Any) -> None:
         self._impl = impl
 
-        # The handle borrows the memory, not the tensor object: that must be free to die.
+        # The handle keeps the storage alive but not the tensor object, whose death ends the residence.
         def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Any:
             return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
 
@@ -122,22 +126,28 @@ class Device:
         return self._impl.is_open
 
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> Device:
-        """Part of this mesh as a device of its own."""
+        """A part of this mesh as a device of its own: `shape` and `offset` are (rows, columns) of chips."""
         part = Device.__new__(Device)
         part._adopt(self._impl.submesh(list(shape), list(offset)))
         return part
 
     def load(self, binary: bytes, program: int = 0) -> Executable:
-        """A program of a binary, planned for this device."""
+        """Plans a program of a binary for this device; `program` is its position in the binary.
+
+        Raises BinaryFormatError, SchemaError and UnsupportedBinaryError.
+        """
         return Executable(Binary(binary), program, self)
 
     def memory_stats(self) -> dict[str, dict[str, Any]]:
-        """Per space ("dram", "l1"): total, allocated, peak, largest_free, banks, live [(name, bytes)]."""
+        """The memory of one chip: for "dram" and "l1" total, allocated, peak, largest_free, banks, live.
+
+        Sizes are bytes over all banks, but `largest_free` is per bank. `live` is a list of (name, bytes).
+        """
         spaces = (_runtime.BufferType.dram, _runtime.BufferType.l1)
         return {space.name: self._impl.memory(space) for space in spaces}
 
     def close(self) -> None:
-        """Free all device memory; executables of this device raise DeviceError from now on."""
+        """Frees all device memory. Executables of this device raise DeviceError from now on."""
         self._residents.clear()
         self._impl.close()
 
@@ -149,9 +159,10 @@ class Device:
 
 
 class Residents:
-    """Tensors kept on a device, found again by identity, memory, version and placement.
+    """Tensors that are kept on a device, found again by their identity, memory, version and placement.
 
-    `make(spec, tensor, who)` puts one there and returns its handle, which is dropped when the tensor dies or changes.
+    `make(spec, tensor, who)` puts a tensor on the device and returns its handle. The handle is dropped when the tensor
+    dies or changes.
     """
 
     def __init__(self, make: Callable[[Any, torch.Tensor, str], Any]) -> None:
@@ -175,16 +186,16 @@ class Residents:
 
 
 class _Bound:
-    """The resident inputs of a call, to be passed again while the same tensors hold the same values."""
+    """The resident inputs of a call. They are passed again as long as the same tensors have the same values."""
 
     def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._versions = list(map(version, tensors))
-        # Emptied when a tensor dies: device memory is free then, and an address may come back as another's.
+        # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
         self._native = alive = [native]
         self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
 
     def find(self, inputs: Sequence[Any], tensors: Sequence[Any]) -> Any:
-        """What the runtime takes for these inputs, or None when something has changed."""
+        """The runtime's form of these inputs, or None if one of them has changed."""
         for native in self._native[:]:
             if native.holds(inputs) and list(map(version, tensors)) == self._versions:
                 return native
@@ -192,7 +203,7 @@ class _Bound:
 
 
 class _Split:
-    """Which positions of a program's inputs are kept on the device, and which are passed at every call."""
+    """The positions of a program's inputs that are kept on the device, and of those that every call passes."""
 
     def __init__(self, count: int, resident: Collection[int]) -> None:
         self.resident = frozenset(resident)
@@ -202,10 +213,15 @@ class _Split:
 
 
 class Executable:
-    """A program of a binary, planned for a device; calling it runs it.
+    """A program of a binary, planned for a device. Calling it runs it and returns its results.
 
-    Inputs listed in `resident` are copied to the device once and stay there until the tensor is
-    changed or dies; all other inputs are copied at every call.
+    A call takes the program's inputs in order, as tensors on the CPU or on "tt". The inputs at the positions `resident`
+    are copied to the device once, and stay there until the tensor changes or dies; all others are copied at every call.
+    `output_dtypes`, `output_strides` and `output_devices` have an entry per result; None means the default: the
+    program's type, contiguous, on the CPU.
+
+    A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError and
+    ExecutableBusyError.
     """
 
     def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
@@ -249,7 +265,7 @@ class Executable:
         for i in split.kept:
             if not isinstance(inputs[i], torch.Tensor):
                 raise _no_tensor(inputs[i], i)
-        # Inference tensors have no versions: nobody would know when they change.
+        # Inference tensors have no version, so a change would not be seen. They are passed at every call.
         kept = [i for i in split.kept if not inputs[i].is_inference()]
         handles = [(i, self._handle(i, inputs[i]), inputs[i]) for i in kept]
         native = _runtime.Residents(len(inputs), handles)
@@ -260,15 +276,16 @@ class Executable:
         spec, placement = self.inputs[position], self._placements[position]
         try:
             return self.device._residents.get(tensor, spec, placement, f"input {position}")
-        except RuntimeError as error:  # of PyTorch: sparse tensors and the like have no memory to speak of
+        except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
 
     def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
-        """Call `callback(op, location, debug_info, program, outputs)` after each op; None turns it off.
+        """Sets a function that is called after each op: `callback(op, location, debug_info, program, outputs)`.
 
-        Every op then runs by itself, and the output tensors are copies. From inside a callback this takes
-        effect with the next call; calling the executable itself there raises ExecutableBusyError.
+        While a callback is set, ops are not fused, and `outputs` are copies. None removes the callback. If it is set
+        from inside a callback, it is used from the next call on. A callback that calls the executable itself raises
+        ExecutableBusyError.
         """
         if callback is None:
             return self._impl.set_callback(None)
@@ -279,12 +296,12 @@ class Executable:
         return self._impl.set_callback(forward)
 
     def memory_stats(self) -> dict[str, int]:
-        """dram_peak and l1_peak (bytes, of the last accounted run) and host_arena."""
+        """`dram_peak` and `l1_peak` of the last run in bytes, and `host_arena`, the host bytes of intermediates."""
         return self._impl.memory
 
 
 def result_forms(outputs: Sequence[TensorSpec]) -> list[tuple[list[int], torch.dtype]]:
-    """Shape and dtype of a program's results where the caller asks for nothing else."""
+    """Shape and dtype of a program's results if the caller asks for no other type."""
     return [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in outputs]
 
 
@@ -294,10 +311,13 @@ def make_results(
     strides: Sequence[tuple[int, ...] | None] | None,
     devices: Sequence[torch.device] | None,
 ) -> list[torch.Tensor]:
-    """Memory for what a program returns: of its own dtype, contiguous and on the CPU where these are None."""
+    """Allocates the results of a program. An entry that is None means the program's dtype, contiguous, on the CPU.
+
+    Raises InputCountError if a list has another length than `results`, and DeviceMemoryError if memory is exhausted.
+    """
     for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
         if given is not None and len(given) != len(results):
-            raise InputCountError(f"{len(results)} results, but {len(given)} {name}")
+            raise InputCountError(f"{name} has {len(given)} entries, but the program has {len(results)} results")
     forms = zip(results, dtypes or repeat(None), devices or repeat(None), strict=False)
     try:
         made = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
@@ -308,7 +328,7 @@ def make_results(
         return made
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise DeviceMemoryError(f"there is no memory for the results: {reason}") from None
+        raise DeviceMemoryError(f"the results cannot be allocated: {reason}") from None
 
 
 def _arch(name: str) -> Any:
@@ -319,18 +339,18 @@ def _arch(name: str) -> Any:
 
 
 def _is_negated(tensor: Any, position: int) -> bool:
-    """Whether the values are the negative of what lies in memory, as in lazy views of complex numbers."""
+    """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
     if not isinstance(tensor, torch.Tensor):
         raise _no_tensor(tensor, position)
     return tensor.is_neg()
 
 
 def _no_tensor(value: object, position: int) -> InputDtypeError:
-    return InputDtypeError(f"input {position}: got {type(value).__name__}, accepted is a tensor")
+    return InputDtypeError(f"input {position}: got {type(value).__name__}, expected a tensor")
 
 
 def _read(buffer: tuple[int, list[int], Any]) -> torch.Tensor:
-    """A copy of a contiguous tensor that the runtime shows to a callback."""
+    """A copy of a contiguous tensor that the runtime passes to a callback."""
     data, shape, wire = buffer
     result = torch.empty(shape, dtype=_TORCH_TYPES[wire])
     ctypes.memmove(result.data_ptr(), data, result.numel() * result.element_size())
@@ -342,7 +362,7 @@ _default_lock = threading.Lock()
 
 
 def default_device(arch: str = "wormhole_b0", chip: int = 0) -> Device:
-    """The one device of this chip that everybody shares; opened at first use, closed at exit."""
+    """The device of this chip that the whole process shares. It is opened at first use and closed at exit."""
     key = arch, chip
     with _default_lock:
         if key not in _default or not _default[key].is_open:

@@ -1,4 +1,4 @@
-"""Block floating point: 16 consecutive values share an exponent, each keeps 7 (bfp8_b) or 3 (bfp4_b) bits."""
+"""Block floating point: 16 consecutive values share an exponent. Each has a sign and 7 (bfp8_b) or 3 (bfp4_b) bits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ _TYPES = {name: getattr(DataType, dtype) for name, dtype in BLOCK_FLOATS.items()
 
 
 def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
-    """A 32x32 float32 tile as the device stores it: 64 exponents, then the mantissas face by face."""
+    """Packs a 32x32 tile as the device stores it: 64 exponents, then the mantissas face by face.
+
+    `tile` is converted to float32; `dtype` is "bfp8_b" (1088 bytes) or "bfp4_b" (576 bytes).
+    """
     return _runtime.pack_tile(np.array(tile, dtype=np.float32, order="C"), _TYPES[dtype])
 
 
 def unpack_tile(data: bytes, dtype: str) -> np.ndarray:
-    """The 32x32 float32 values of a tile in the form of `pack_tile`."""
+    """The 32x32 float32 values of a tile that was packed by `pack_tile`."""
     return np.frombuffer(bytearray(_runtime.unpack_tile(data, _TYPES[dtype])), np.float32).reshape(TILE, TILE)
 
 
 def round_to_blocks(values: np.ndarray, dtype: str) -> np.ndarray:
-    """`values` rounded to what the device would hold; blocks run along the last dimension."""
+    """Rounds `values` to float32 numbers that block floats can represent. Blocks run along the last dimension."""
     result = np.array(values, dtype=np.float32, order="C")
     _runtime.round_to_blocks(result, result.shape[-1] if result.ndim else 1, _TYPES[dtype])
     return result

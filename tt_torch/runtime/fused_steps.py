@@ -1,7 +1,7 @@
-"""Steps of optimizers with fused=True: on a CPU they change parameters without a new version.
+"""Counts up versions after the steps of optimizers with fused=True, which change parameters without a new version.
 
-Tensors that are kept on a device are found to be changed by their version. So it is counted up after such a step, for
-tensors that were ever put on a device; those of other programs are left as PyTorch leaves them.
+A tensor that is kept on a device is known to have changed by its version. So the version is counted up after such a
+step, but only for tensors that were once put on a device. All other tensors are left unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tt_torch.torch_private.marks import never_traced
 
 
 def watch(tensor: torch.Tensor) -> None:
-    """From now on fused steps count up the tensor's version."""
+    """Makes fused steps count up the tensor's version from now on."""
     _register_hook()
     tensor.tt_resident = True  # type: ignore[attr-defined]
 
@@ -26,12 +26,12 @@ def _register_hook() -> None:
 
 
 def _count_up(optimizer: torch.optim.Optimizer, *_: object) -> None:
-    """Dynamo traces this with a compiled step of any backend: it is in words that Dynamo knows."""
+    """The hook after a step. Dynamo traces it in a compiled step of any backend, so it uses only what Dynamo knows."""
     for group in optimizer.param_groups:
         if group.get("fused") and (resident := [p for p in group["params"] if hasattr(p, "tt_resident")]):
             count_up(resident)
 
 
-@never_traced("versions are counted up after the step")  # in a graph of AOTAutograd it would be lost
+@never_traced("versions are counted up after the step")  # AOTAutograd would drop it from a graph
 def count_up(tensors: list[torch.Tensor]) -> None:
     torch.autograd.graph.increment_version(tensors)

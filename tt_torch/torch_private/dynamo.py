@@ -1,7 +1,7 @@
-"""Dynamo. Importing this imports it, which takes longer than importing torch.
+"""Private names of Dynamo. Importing this module imports Dynamo, which takes longer than importing torch.
 
 Dynamo has no hook that tells a backend that a frame is traced for it. So `trace_frame` is replaced by a function that
-does nothing more for other backends. It is the only function of PyTorch that stays replaced.
+behaves the same for other backends. It is the only function of PyTorch that stays replaced.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from torch._dynamo import (
 )
 from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for traced_within
 from torch._dynamo.exc import (
-    BackendCompilerFailed,  # 2.13.0: without it errors of the compiler reach the caller in a wrapping of Dynamo's
-    RestartAnalysis,  # 2.13.0: without it a request of AOTAutograd to trace again is taken for a failure
-    Unsupported,  # 2.13.0: without it compile_model would not say that a model is more than one graph
+    BackendCompilerFailed,  # 2.13.0: without it Dynamo's wrapper of compiler errors would reach the caller
+    RestartAnalysis,  # 2.13.0: without it a request of AOTAutograd to trace again would count as a failure
+    Unsupported,  # 2.13.0: without it compile_model would not say that a model has more than one graph
 )
 from torch._dynamo.guards import GuardBuilder  # 2.13.0: for traced_instead
-from torch._dynamo.utils import counters  # 2.13.0: without it a sweep does not see where graphs break
+from torch._dynamo.utils import counters  # 2.13.0: without it a sweep cannot see where graphs break
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
 
@@ -37,11 +37,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Context = Callable[[], AbstractContextManager[None]]
 
 
-# 2.13.0: without it what is below would hold for all backends of the process.
+# 2.13.0: without it the changes below would apply to all backends of the process.
 def traced_within(context: Context) -> Callable[[Function], Function]:
-    """Marks a backend: a context holds while Dynamo traces a frame for it, and at no other time.
+    """Marks a backend with a context that is active only while Dynamo traces a frame for this backend.
 
-    A function around the backend is another backend, unless `functools.wraps` copies the mark to it.
+    A function that wraps the backend does not have the mark, unless `functools.wraps` copies it.
     """
 
     def mark(backend: Function) -> Function:
@@ -52,7 +52,7 @@ def traced_within(context: Context) -> Callable[[Function], Function]:
 
 
 def _context_of(compiler: Any) -> AbstractContextManager[None]:
-    """The context of the backend that `torch.compile`, `torch._dynamo.optimize` and `functools.partial` wrap."""
+    """The context of the backend inside of wrappers: torch.compile, torch._dynamo.optimize and functools.partial."""
     backend = innermost_backend(compiler)
     backend = getattr(backend, "compiler_fn", backend)
     while isinstance(backend, functools.partial):
@@ -77,24 +77,24 @@ convert_frame.trace_frame = _trace_within_context
 
 # 2.13.0: without it graphs break at LSTM, GRU and RNN, which then run on the host.
 def recurrent_layers_unrolled() -> AbstractContextManager[None]:
-    """While it holds, Dynamo traces recurrent layers."""
+    """While this context is active, Dynamo traces recurrent layers."""
     return config.patch(allow_rnn=True)
 
 
-run_node = utils.run_node  # 2.13.0: what the function of nodes_run_by calls
+run_node = utils.run_node  # 2.13.0: the function that nodes_run_by replaces, for its replacement to call
 
 
-# 2.13.0: without it operands on the CPU beside others on the device are an error.
+# 2.13.0: without it an op with some operands on the CPU and others on the device is an error.
 def nodes_run_by(function: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """While it holds, Dynamo tries each op on fake tensors by a call of the function instead of `run_node`."""
+    """While this context is active, Dynamo runs each op on fake tensors by `function` instead of `run_node`."""
     return mock.patch.object(utils, "run_node", function)
 
 
-# 2.13.0: without it optimizers with fused=True run on the host. The public `torch.compiler.substitute_in_graph` cannot
-# be undone.
+# 2.13.0: without it optimizers with fused=True run on the host. The effect of the public
+# `torch.compiler.substitute_in_graph` cannot be undone.
 @contextmanager
 def traced_instead(functions: Mapping[Callable[..., Any], Callable[..., Any]]) -> Iterator[None]:
-    """While it holds, Dynamo traces the values of the mapping instead of its keys."""
+    """While this context is active, Dynamo traces the values of the mapping instead of its keys."""
 
     def variable(traced: Callable[..., Any]) -> Callable[..., Any]:
         def build(builder: VariableBuilder, value: Any) -> VariableTracker:
@@ -107,8 +107,8 @@ def traced_instead(functions: Mapping[Callable[..., Any], Callable[..., Any]]) -
         yield
 
 
-# 2.13.0: without it ops on streams would reach AOTAutograd, which binds other ops to them, and our backend.
-# torch/_dynamo/variables/streams.py defines them.
+# 2.13.0: without it ops on streams would reach our backend, and AOTAutograd, which makes other ops depend on them.
+# torch/_dynamo/variables/streams.py defines these ops.
 STREAM_OPS = {
     getattr(torch.ops.streams, name)
     for name in """fork join record_event record_stream synchronize_device synchronize_event synchronize_stream
@@ -116,13 +116,13 @@ STREAM_OPS = {
 }
 
 
-# 2.13.0: what traced_instead replaces, and by what, so that optimizers with fused=True run on the device.
+# 2.13.0: traced_instead replaces fused_step by for_each_step, so that optimizers with fused=True run on the device.
 def fused_step(module: ModuleType) -> Callable[..., None]:
-    """The function that makes a step of an optimizer with fused=True, from the optimizer's module."""
+    """The function that does a step of an optimizer with fused=True, from the optimizer's module."""
     return getattr(module, f"_fused_{module.__name__.rpartition('.')[2]}")
 
 
 # 2.13.0: see fused_step.
 def for_each_step(module: ModuleType) -> Callable[..., None]:
-    """The function that makes a step of an optimizer with foreach=True, from the optimizer's module."""
+    """The function that does a step of an optimizer with foreach=True, from the optimizer's module."""
     return getattr(module, f"_multi_tensor_{module.__name__.rpartition('.')[2]}")

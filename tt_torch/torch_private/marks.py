@@ -1,4 +1,4 @@
-"""What Dynamo reads from functions. Importing this does not import Dynamo, which takes longer than importing torch."""
+"""Marks on functions that Dynamo reads. Importing this module does not import Dynamo, which would take long."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # 2.13.0: without it Dynamo would compile a function of `torch.tt` that is called after a graph break.
 def part_of_graphs(function: Any) -> None:
-    """Dynamo traces the function as part of a caller that it traces. It compiles neither the function by itself nor
-    what the function then calls."""
+    """Marks a function so that Dynamo traces it only as a part of a traced caller.
+
+    Outside of traced callers, Dynamo compiles neither the function nor the functions that it calls.
+    """
     skip = eval_frame._FrameAction.SKIP
     eval_frame.set_code_exec_strategy(function.__code__, eval_frame._FrameExecStrategy(skip, skip))
 
 
-# 2.13.0: without it fused steps that another backend compiled would go unseen, as `fused_steps.py` says. Dynamo would
-# trace calls of C++ in functions of `torch.tt`, with a warning, and fail in `torch.tt.set_rng_state`.
+# 2.13.0: without it the fused steps that another backend compiles would not count up versions (`fused_steps.py`).
+# Dynamo
+# would also trace the calls of C++ in functions of `torch.tt`, with a warning, and fail in `torch.tt.set_rng_state`.
 def never_traced(reason: str) -> Callable[[Function], Function]:
-    """Dynamo breaks the graph at a call of the function, and compiles neither it nor what it calls.
+    """Marks a function so that Dynamo breaks the graph at its calls, and compiles neither it nor the functions it
+    calls.
 
-    `torch.compiler.disable` is the public way, and imports Dynamo.
+    The public way is `torch.compiler.disable`, which imports Dynamo.
     """
 
     def mark(function: Any) -> Any:
@@ -37,9 +41,9 @@ def never_traced(reason: str) -> Callable[[Function], Function]:
 
 # 2.13.0: without it `torch.tt.is_available()` would break graphs, with a warning.
 def constant_result(function: Any) -> None:
-    """Dynamo calls the function while it traces, and the result is a constant of the graph.
+    """Marks a function so that Dynamo calls it while it traces; the result becomes a constant of the graph.
 
-    `torch.compiler.assume_constant_result` is the public way, and imports Dynamo.
+    The public way is `torch.compiler.assume_constant_result`, which imports Dynamo.
     """
     function._dynamo_marked_constant = True
     part_of_graphs(function)

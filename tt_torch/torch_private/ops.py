@@ -1,4 +1,4 @@
-"""Ops and devices, as PyTorch has them registered."""
+"""Private names of PyTorch's registries of ops and devices."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from torch._C import DispatchKey  # 2.13.0: for take_early_kernels
 from torch._higher_order_ops.flex_attention import math_attention  # 2.13.0: without it flex_attention runs on the host
 from torch._ops import (
-    HigherOrderOperator,  # 2.13.0: without it ops that call graphs are not told from others
-    OpOverload,  # 2.13.0: without it ops are not told from Python functions in a graph
+    HigherOrderOperator,  # 2.13.0: without it ops that call graphs cannot be distinguished from other ops
+    OpOverload,  # 2.13.0: without it ops cannot be distinguished from Python functions in a graph
     OpOverloadPacket,  # 2.13.0: without it the table of ATen facts has no type for its keys
 )
 
 __all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention"]
 
 Kernels = dict[DispatchKey, Any]
-# Keys of Python kernels that AOTAutograd runs before it asks a table of decompositions.
+# The keys of Python kernels that AOTAutograd runs before it looks into a table of decompositions.
 _EARLY = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 
@@ -28,13 +28,13 @@ def schema(op: Any) -> Any:
 
 
 def has_early_kernels(op: OpOverload) -> bool:
-    """Whether AOTAutograd runs Python kernels of the op before it asks a table of decompositions."""
+    """True if the op has Python kernels that AOTAutograd runs before it looks into a table of decompositions."""
     return any(key in op.py_kernels for key in _EARLY)
 
 
-# 2.13.0: without it interpolation is taken apart into look-ups of single elements.
+# 2.13.0: without it interpolation is decomposed into look-ups of single elements.
 def take_early_kernels(op: OpOverload) -> Kernels:
-    """Removes these kernels, for the whole process, and returns them."""
+    """Removes the early kernels of an op for the whole process, and returns them."""
     kernels = {key: op.py_kernels.pop(key) for key in _EARLY if key in op.py_kernels}
     op._dispatch_cache.clear()
     return kernels

@@ -1,23 +1,23 @@
-"""Tensors: their memory and versions, those that have no values, and modes under which ops run."""
+"""Private names for tensors: their memory and versions, fake tensors, and modes under which ops run."""
 
 from __future__ import annotations
 
 from operator import attrgetter
 
 import torch
-from torch._guards import detect_fake_mode  # 2.13.0: without it new fake tensors would not mix with a graph's own
+from torch._guards import detect_fake_mode  # 2.13.0: without it new fake tensors have another mode than the graph's
 from torch._prims_common import (
     is_non_overlapping_and_dense_or_false,  # 2.13.0: without it results with gaps in memory lose their strides
     suggest_memory_format,  # 2.13.0: without it interpolated images would not be channels last where eager's are
 )
-from torch._subclasses import FakeTensorMode  # 2.13.0: without it no graph is traced again for another purpose
+from torch._subclasses import FakeTensorMode  # 2.13.0: without it graphs cannot be traced again for other purposes
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,  # 2.13.0: without it a graph that reads a value is not specialized for it
-    DynamicOutputShapeException,  # 2.13.0: without it a graph whose shapes depend on values is an error of ours
+    DynamicOutputShapeException,  # 2.13.0: without it shapes that depend on values look like an error of ours
     unset_fake_temporarily,  # 2.13.0: without it constants could not be computed while a model is captured
 )
 from torch.utils._python_dispatch import (
-    _disable_current_modes as without_modes,  # 2.13.0: without it no polynomial could be fitted during a capture
+    _disable_current_modes as without_modes,  # 2.13.0: without it polynomials cannot be fitted during a capture
 )
 
 __all__ = [
@@ -31,11 +31,11 @@ __all__ = [
     "without_modes",
 ]
 
-# 2.13.0: without it a weight on the device is not seen to be out of date. How often the tensor was written to.
+# 2.13.0: without it a stale weight on the device would not be noticed. PyTorch counts it up when the tensor is written.
 version = attrgetter("_version")
 
 
-# 2.13.0: without it outputs that are views of one memory would be separate. Fake tensors have no address.
+# 2.13.0: without it outputs that are views of the same memory would be separate. Fake tensors have no address.
 def storage_of(tensor: torch.Tensor) -> int:
-    """A number that tensors have in common if they share memory."""
+    """A number that is the same for tensors that share memory."""
     return tensor.untyped_storage()._cdata

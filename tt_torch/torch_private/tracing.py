@@ -1,15 +1,15 @@
-"""Tracing functions into graphs, and PyTorch's own decompositions."""
+"""Private names for tracing functions into graphs, and PyTorch's own decompositions."""
 
-from torch._decomp import get_decompositions  # 2.13.0: without it each of these decompositions would be written here
+from torch._decomp import get_decompositions  # 2.13.0: without it we would have to write these decompositions
 from torch._decomp.decompositions import (
-    pw_cast_for_int_to_real,  # 2.13.0: without it functions of integers would be integers
+    pw_cast_for_int_to_real,  # 2.13.0: without it real functions of integers would have integer results
     pw_cast_for_opmath,  # 2.13.0: without it bfloat16 would be rounded at each step
 )
 from torch._inductor.inductor_prims import fma  # 2.13.0: without it addcmul with a tensor as factor runs on the host
-from torch.fx.experimental.proxy_tensor import make_fx  # 2.13.0: without it a graph is not traced with other inputs
+from torch.fx.experimental.proxy_tensor import make_fx  # 2.13.0: without it a graph cannot be traced with other inputs
 from torch.fx.experimental.symbolic_shapes import (
-    GuardOnDataDependentSymNode,  # 2.13.0: without it a graph whose shapes depend on values is an error of ours
-    has_free_symbols,  # 2.13.0: without it strides of unknown size would be taken for numbers
+    GuardOnDataDependentSymNode,  # 2.13.0: without it shapes that depend on values look like an error of ours
+    has_free_symbols,  # 2.13.0: without it symbolic strides would be treated as numbers
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts. PyTorch's own know the user's registered classes, too."""
+"""Functions on nested lists, tuples and dicts. PyTorch's own functions also know classes that the user registered."""
 
 from torch.utils._pytree import (
     tree_any,  # 2.13.0: without it complex numbers inside of lists are not found

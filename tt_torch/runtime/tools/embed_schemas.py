@@ -1,7 +1,7 @@
-"""Turn wire tables (JSON) into one C++ source of constant arrays.
+"""Turns wire tables (JSON) into one C++ source file with constant arrays.
 
 Usage: embed_schemas.py OUTPUT.cpp TABLE.json...
-Run by CMake; the C++ side of the arrays is declared in src/wire/schema.h.
+CMake runs it. src/wire/schema.h declares the types of the arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-# FlatBuffers scalar names of the JSON -> enumerators of wire::Base.
+# Base types of FlatBuffers, as in the JSON files -> enumerators of wire::Base.
 BASES = {
     "bool": "Bool", "utype": "U8", "byte": "I8", "ubyte": "U8", "short": "I16", "ushort": "U16",
     "int": "I32", "uint": "U32", "long": "I64", "ulong": "U64", "float": "F32", "double": "F64",
@@ -25,7 +25,7 @@ def boolean(value: bool) -> str:
 def field_row(field: dict, indices: dict[str, int], position: int) -> str:
     base = BASES[field.get("type", "ubyte")]
     element = field.get("element")
-    # The tag of a union is its own field, of base type utype. It is a plain number here.
+    # The tag of a union is a separate field with the base type utype. Here it is a plain number.
     index = -1 if "utype" in (field.get("type"), element) else indices.get(field.get("ref", ""), -1)
     default = field.get("default") or 0
     optional = bool(field.get("optional")) and base not in ("String", "Vector", "Object", "Union")
@@ -36,21 +36,21 @@ def field_row(field: dict, indices: dict[str, int], position: int) -> str:
 
 
 def rows_of(schema: dict) -> list[tuple[str, bool, int, int, list[dict], str]]:
-    """(name, is_struct, size, align, fields, the key of a field's position) of tables, then structs."""
+    """(name, is_struct, size, align, fields, key of a field's position) of each table, then of each struct."""
     rows = [(n, False, 0, 4, t["fields"], "id") for n, t in schema["tables"].items()]
     rows += [(n, True, s["size"], s["align"], s["fields"], "offset") for n, s in schema["structs"].items()]
     return rows
 
 
 def check_defaults(schema: dict) -> None:
-    """Refuse an enum field whose default is no member of the enum: readers take every value to have a name."""
+    """Raises ValueError if the default of an enum field is no member of it. Readers need a name for each value."""
     for table, body in schema["tables"].items():
         for field in body["fields"]:
             enum = schema["enums"].get(field.get("ref"))
             if enum is None or enum["is_union"] or enum.get("flags") or field["type"] == "vector":
                 continue
             if not field.get("optional") and field.get("default", 0) not in enum["values"].values():
-                raise ValueError(f"{table}.{field['name']}: its default is no member of {field['ref']}")
+                raise ValueError(f"the default of {table}.{field['name']} is no member of {field['ref']}")
 
 
 def array(kind: str, name: str, rows: list[str]) -> str:
