@@ -6,7 +6,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
@@ -16,6 +16,7 @@ from torch_mlir.passmanager import PassManager
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
+from tt_torch.mlir.types import Op
 from tt_torch.wire import locations
 
 _stablehlo.register_stablehlo_passes()
@@ -97,7 +98,7 @@ def node_of(location: ir.Location) -> tuple[str, str]:
     return (name, target) if target else ("", "")
 
 
-def unsupported(op: Any, stage: str, accepted: str = "") -> UnsupportedOpError:
+def unsupported(op: Op, stage: str, accepted: str = "") -> UnsupportedOpError:
     """The error of an op for which a stage has no rule. It names the ATen op if the location has its name. `accepted`
     says which forms have a rule."""
     name, target = node_of(op.location)

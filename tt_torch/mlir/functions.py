@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch_mlir import ir
 
+from tt_torch.mlir.types import Function, Op, Value
 
-def main(module: ir.Module) -> Any:
+
+def main(module: ir.Module) -> Function:
     """The program's entry function."""
     return next(f for f in module.body.operations if f.name.value == "main")
 
 
-def mark_arguments(function: Any, kinds: Sequence[str]) -> None:
+def mark_arguments(function: Function, kinds: Sequence[str]) -> None:
     """Writes the role of each argument into the attribute that tt-mlir uses, `ttcore.argument_type`."""
     roles = [ir.DictAttr.get({"ttcore.argument_type": ir.StringAttr.get(kind)}) for kind in kinds]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
 
 
-def argument_kind(function: Any, number: int) -> str:
+def argument_kind(function: Function, number: int) -> str:
     """The role of one argument. In a module without roles, all arguments are inputs."""
     if "arg_attrs" not in function.attributes:
         return "input"
@@ -27,11 +28,11 @@ def argument_kind(function: Any, number: int) -> str:
     return roles["ttcore.argument_type"].value if "ttcore.argument_type" in roles else "input"
 
 
-def argument_kinds(function: Any) -> list[str]:
+def argument_kinds(function: Function) -> list[str]:
     return [argument_kind(function, i) for i in range(len(function.arguments))]
 
 
-def block(function: Any) -> Any:
+def block(function: Function) -> ir.Block:
     """The one block of a function."""
     return function.regions[0].blocks[0]
 
@@ -44,7 +45,7 @@ def replace(op: ir.Operation, new: ir.Operation) -> None:
 
 
 def program_of(
-    ops: Sequence[ir.Operation], arguments: Sequence[ir.Value], results: Sequence[ir.Value], extra: Sequence[Any] = ()
+    ops: Sequence[ir.Operation], arguments: Sequence[Value], results: Sequence[Value], extra: Sequence[Op] = ()
 ) -> ir.Module:
     """A new module whose `@main` has copies of `ops`. `arguments` become its arguments, and it returns `results`.
 

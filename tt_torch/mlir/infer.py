@@ -7,23 +7,22 @@ specification. Types have no layout here; `verify` compares shape and element ty
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from torch_mlir import ir
 
-Type = Any  # an ir.RankedTensorType, whose package has no type hints
+from tt_torch.mlir.types import Attr, Attrs, Infer, Operand, TensorType, Value
 
 
-def make(dims: Sequence[int], element: ir.Type) -> Type:
+def make(dims: Sequence[int], element: ir.Type) -> TensorType:
     return ir.RankedTensorType.get(list(dims), element)
 
 
-def dims(value: Any) -> list[int]:
+def dims(value: Value) -> list[int]:
     return list(value.type.shape)
 
 
-def element(value: Any) -> ir.Type:
+def element(value: Value) -> ir.Type:
     return value.type.element_type
 
 
@@ -34,7 +33,7 @@ def axis(dim: int, rank: int) -> int:
     return dim % rank if rank else 0
 
 
-def same(x: Any, *_: Any, **__: Any) -> Type:
+def same(x: Value, *_: Value, **__: Attr) -> TensorType:
     return make(dims(x), element(x))
 
 
@@ -51,21 +50,21 @@ def broadcast_shapes(*shapes: Sequence[int]) -> list[int]:
     return result
 
 
-def elementwise(*operands: Any, **_: Any) -> Type:
+def elementwise(*operands: Value, **_: Attr) -> TensorType:
     """The broadcast shape of all operands, with the element type of the first."""
     return make(broadcast_shapes(*map(dims, operands)), element(operands[0]))
 
 
-def predicate(*operands: Any, **_: Any) -> Type:
+def predicate(*operands: Value, **_: Attr) -> TensorType:
     """Comparisons and logical ops: 0 or 1 in bf16, because the device has no boolean type."""
     return make(broadcast_shapes(*map(dims, operands)), ir.BF16Type.get())
 
 
-def where(condition: Any, true: Any, false: Any) -> Type:
+def where(condition: Value, true: Value, false: Value) -> TensorType:
     return make(broadcast_shapes(dims(condition), dims(true), dims(false)), element(true))
 
 
-def typecast(x: Any, dtype: ir.Type, **_: Any) -> Type:
+def typecast(x: Value, dtype: ir.Type, **_: Attr) -> TensorType:
     return make(dims(x), getattr(dtype, "value", dtype))
 
 
@@ -76,15 +75,15 @@ def reduced(shape: Sequence[int], axes: Sequence[int] | None, keep_dim: bool) ->
     return [s for i, s in enumerate(shape) if i not in dropped]
 
 
-def reduction(x: Any, dim_arg: Sequence[int] | None, keep_dim: bool) -> Type:
+def reduction(x: Value, dim_arg: Sequence[int] | None, keep_dim: bool) -> TensorType:
     return make(reduced(dims(x), dim_arg, keep_dim), element(x))
 
 
-def argmax(x: Any, dim_arg: Sequence[int] | None, keep_dim: bool) -> Type:
+def argmax(x: Value, dim_arg: Sequence[int] | None, keep_dim: bool) -> TensorType:
     return make(reduced(dims(x), dim_arg, keep_dim), ir.IntegerType.get_signless(32))
 
 
-def ordering(x: Any, dim: int, k: int | None = None, **_: Any) -> list[Type]:
+def ordering(x: Value, dim: int, k: int | None = None, **_: Attr) -> list[TensorType]:
     """Sorted values and their positions along `dim`; all of them, or the first `k`."""
     shape, at = dims(x), axis(dim, len(dims(x)))
     if k is not None and not 0 <= k <= shape[at]:
@@ -93,7 +92,9 @@ def ordering(x: Any, dim: int, k: int | None = None, **_: Any) -> list[Type]:
     return [make(shape, element(x)), make(shape, ir.IntegerType.get_signless(32))]
 
 
-def matmul(a: Any, b: Any, bias: Any = None, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Type:
+def matmul(
+    a: Value, b: Value, bias: Value | None = None, transpose_a: bool = False, transpose_b: bool = False, **_: Attr
+) -> TensorType:
     """torch.matmul's shapes for operands of rank 2 and up."""
     left, right = dims(a), dims(b)
     rows, inner = (left[-1], left[-2]) if transpose_a else (left[-2], left[-1])
@@ -103,24 +104,24 @@ def matmul(a: Any, b: Any, bias: Any = None, transpose_a: bool = False, transpos
     return make([*broadcast_shapes(left[:-2], right[:-2]), rows, columns], element(a))
 
 
-def reshape(x: Any, shape: Sequence[int]) -> Type:
+def reshape(x: Value, shape: Sequence[int]) -> TensorType:
     if math.prod(shape) != math.prod(dims(x)):
         raise ValueError(f"{dims(x)} cannot be reshaped to {list(shape)}")
     return make(shape, element(x))
 
 
-def permute(x: Any, permutation: Sequence[int], **_: Any) -> Type:
+def permute(x: Value, permutation: Sequence[int], **_: Attr) -> TensorType:
     if sorted(permutation) != list(range(len(dims(x)))):
         raise ValueError(f"{list(permutation)} is no permutation of rank {len(dims(x))}")
     return make([dims(x)[p] for p in permutation], element(x))
 
 
-def broadcast(x: Any, broadcast_dimensions: Sequence[int]) -> Type:
+def broadcast(x: Value, broadcast_dimensions: Sequence[int]) -> TensorType:
     """Repeats size-1 dimensions: the attribute holds one factor per dimension."""
     return make([s * f for s, f in zip(dims(x), broadcast_dimensions, strict=True)], element(x))
 
 
-def slice_static(x: Any, begins: Sequence[int], ends: Sequence[int], step: Sequence[int]) -> Type:
+def slice_static(x: Value, begins: Sequence[int], ends: Sequence[int], step: Sequence[int]) -> TensorType:
     for size, b, e in zip(dims(x), begins, ends, strict=True):
         if not 0 <= b <= e <= size:
             raise ValueError(f"slice {b} to {e} is not within size {size}")
@@ -128,7 +129,7 @@ def slice_static(x: Any, begins: Sequence[int], ends: Sequence[int], step: Seque
     return make(sizes, element(x))
 
 
-def concat(inputs: Sequence[Any], dim: int, **_: Any) -> Type:
+def concat(inputs: Sequence[Value], dim: int, **_: Attr) -> TensorType:
     shape, at = dims(inputs[0]), axis(dim, len(dims(inputs[0])))
     for x in inputs:
         if [*dims(x)[:at], *dims(x)[at + 1 :]] != [*shape[:at], *shape[at + 1 :]]:
@@ -137,21 +138,21 @@ def concat(inputs: Sequence[Any], dim: int, **_: Any) -> Type:
     return make(shape, element(inputs[0]))
 
 
-def pad(x: Any, padding: Sequence[int], **_: Any) -> Type:
+def pad(x: Value, padding: Sequence[int], **_: Attr) -> TensorType:
     """`padding` holds (low, high) per dimension, first dimension first."""
     pairs = zip(padding[::2], padding[1::2], strict=True)
     return make([s + low + high for s, (low, high) in zip(dims(x), pairs, strict=True)], element(x))
 
 
-def repeat(x: Any, repeat_dims: Sequence[int], **_: Any) -> Type:
+def repeat(x: Value, repeat_dims: Sequence[int], **_: Attr) -> TensorType:
     return make([s * f for s, f in zip(dims(x), repeat_dims, strict=True)], element(x))
 
 
-def embedding(indices: Any, weight: Any, **_: Any) -> Type:
+def embedding(indices: Value, weight: Value, **_: Attr) -> TensorType:
     return make([*dims(indices), dims(weight)[-1]], element(weight))
 
 
-def gather(x: Any, index: Any, dim: int, **_: Any) -> Type:
+def gather(x: Value, index: Value, dim: int, **_: Attr) -> TensorType:
     """torch.gather: the shape of the index, with the element type of the input."""
     return make(dims(index), element(x))
 
@@ -161,7 +162,16 @@ def window(size: int, kernel: int, stride: int, padding: int, dilation: int = 1)
     return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def conv2d(x: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, dilation: Any, **attrs: Any) -> Type:
+def conv2d(
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    **attrs: Attr,
+) -> TensorType:
     """NHWC flattened to (1, 1, N*H*W, C); the weight is OIHW; padding is top, bottom, left, right."""
     out, kernel = attrs["out_channels"], attrs["kernel_size"]
     height = window(attrs["input_height"], kernel[0], stride[0], padding[0] + padding[1], dilation[0])
@@ -170,47 +180,73 @@ def conv2d(x: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, 
 
 
 def transposed_size(
-    size: Sequence[int], kernel: Any, *, stride: Any, padding: Any, output_padding: Any, dilation: Any, **_: Any
+    size: Sequence[int],
+    kernel: Sequence[int],
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
+    **_: Attr,
 ) -> list[int]:
     """Height and width. Source: torch.nn.ConvTranspose2d's shape formula; padding is the same on both sides."""
     spans = zip(size, kernel, stride, padding, output_padding, dilation, strict=True)
     return [(n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, k, s, p, extra, d in spans]
 
 
-def transposed_image(input_height: int, input_width: int, kernel_size: Any, **attrs: Any) -> list[int]:
+def transposed_image(input_height: int, input_width: int, kernel_size: Sequence[int], **attrs: Attr) -> list[int]:
     """Height and width of the result of a transposed 2D convolution."""
     return transposed_size([input_height, input_width], kernel_size, **attrs)
 
 
-def conv_transpose2d(x: Any, weight: Any, bias: Any = None, **attrs: Any) -> Type:
+def conv_transpose2d(x: Value, weight: Value, bias: Value | None = None, **attrs: Attr) -> TensorType:
     """NHWC flattened to (1, 1, N*H*W, C); the weight is (C, O / groups, KH, KW)."""
     height, width = transposed_image(**attrs)
     return make([1, 1, attrs["batch_size"] * height * width, attrs["out_channels"]], element(x))
 
 
-def conv3d(x: Any, weight: Any, bias: Any = None, *, kernel_size: Any, stride: Any, padding: Any, **attrs: Any) -> Type:
+def conv3d(
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    **attrs: Attr,
+) -> TensorType:
     """NDHWC; the weight is (KD * KH * KW * C / groups, O); padding is the same on both sides."""
     spans = zip(dims(x)[1:4], kernel_size, stride, padding, strict=True)
     return make([dims(x)[0], *(window(n, k, s, 2 * p) for n, k, s, p in spans), attrs["out_channels"]], element(x))
 
 
-def pool2d(x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, **attrs: Any) -> Type:
+def pool2d(
+    x: Value,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    **attrs: Attr,
+) -> TensorType:
     """NHWC flattened to (1, 1, N*H*W, C); padding is top, left, bottom, right."""
     height = window(attrs["input_height"], kernel_size[0], stride[0], padding[0] + padding[2], dilation[0])
     width = window(attrs["input_width"], kernel_size[1], stride[1], padding[1] + padding[3], dilation[1])
     return make([1, 1, attrs["batch_size"] * height * width, attrs["channels"]], element(x))
 
 
-def pool2d_with_indices(x: Any, **attrs: Any) -> list[Type]:
+def pool2d_with_indices(x: Value, **attrs: Attr) -> list[TensorType]:
     pooled = pool2d(x, **attrs)
     return [pooled, make(pooled.shape, ir.IntegerType.get_signless(32))]
 
 
-def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Type:
+def attention(query: Value, key: Value, value: Value, *_: Value, **__: Attr) -> TensorType:
     return make([*dims(query)[:-1], dims(value)[-1]], element(query))
 
 
-def split_heads(x: Any, kv_input: Any = None, *, num_heads: int, num_kv_heads: int | None, **_: Any) -> list[Type]:
+def split_heads(
+    x: Value, kv_input: Value | None = None, *, num_heads: int, num_kv_heads: int | None, **_: Attr
+) -> list[TensorType]:
     """[B, S, (H + 2 Hkv) D] to query [B, H, S, D] and key, value [B, Hkv, S, D]."""
     batch, length, width = dims(x)
     kv = num_kv_heads or num_heads
@@ -219,14 +255,12 @@ def split_heads(x: Any, kv_input: Any = None, *, num_heads: int, num_kv_heads: i
     return [make([batch, h, length, size], element(x)) for h in heads]
 
 
-def concat_heads(x: Any, **_: Any) -> Type:
+def concat_heads(x: Value, **_: Attr) -> TensorType:
     batch, heads, length, size = dims(x)
     return make([batch, length, heads * size], element(x))
 
 
-def verify(
-    name: str, rule: Callable[..., Any], operands: Sequence[Any], attrs: dict[str, Any], got: Sequence[Type]
-) -> str:
+def verify(name: str, rule: Infer, operands: Sequence[Operand], attrs: Attrs, got: Sequence[TensorType]) -> str:
     """An empty text if the types of an op are those of its rule; otherwise what is wrong."""
     try:
         expected = rule(*operands, **attrs)

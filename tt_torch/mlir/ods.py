@@ -11,13 +11,15 @@ from __future__ import annotations
 import io
 import keyword
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from torch_mlir import ir
 from torch_mlir.dialects import ext
+
+from tt_torch.mlir.types import Attr, Attrs, Infer, Op, Operand
 
 REQUIRED = object()
 # In IRDL, all values of a variadic operand must have one type. So a variadic operand is declared as this number of
@@ -30,11 +32,11 @@ def _int(width: int) -> Callable[[int], ir.Attribute]:
     return lambda value: ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
 
 
-def _dict(value: dict[str, Any]) -> ir.DictAttr:
+def _dict(value: Attrs) -> ir.DictAttr:
     return ir.DictAttr.get({k: to_attr("any", v) for k, v in value.items() if v is not None})
 
 
-def _any(value: Any) -> ir.Attribute:
+def _any(value: Attr) -> ir.Attribute:
     """The attribute of a plain Python value. It is for nested records, whose exact types are in the wire table."""
     if isinstance(value, ir.Attribute):
         return value
@@ -47,7 +49,7 @@ def _any(value: Any) -> ir.Attribute:
 
 
 # kind -> how a Python value becomes an attribute. `from_attr` is the other direction.
-TO_ATTR: dict[str, Callable[[Any], ir.Attribute]] = {
+TO_ATTR: dict[str, Callable[[Attr], ir.Attribute]] = {
     "bool": lambda v: ir.BoolAttr.get(bool(v)),
     "i32": _int(32),
     "i64": _int(64),
@@ -62,12 +64,12 @@ TO_ATTR: dict[str, Callable[[Any], ir.Attribute]] = {
 }
 
 
-def to_attr(kind: str, value: Any) -> ir.Attribute:
+def to_attr(kind: str, value: Attr) -> ir.Attribute:
     """The MLIR attribute of `kind` for a Python value; attributes pass through."""
     return value if isinstance(value, ir.Attribute) else TO_ATTR[kind](value)
 
 
-def from_attr(attribute: ir.Attribute) -> Any:
+def from_attr(attribute: ir.Attribute) -> Attr:
     """The Python value of an attribute that `to_attr` has made. Elements attributes are returned unchanged."""
     if isinstance(attribute, ir.DictAttr):
         return {named.name: from_attr(named.attr) for named in attribute}
@@ -92,9 +94,9 @@ class OpDef:
 
     name: str
     operands: tuple[OperandDef, ...]
-    attrs: dict[str, tuple[str, Any]]
+    attrs: dict[str, tuple[str, Attr]]
     results: tuple[str, ...]
-    infer: Callable[..., Any] | None
+    infer: Infer | None
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -109,8 +111,8 @@ def _operand(spec: str) -> OperandDef:
     return OperandDef(spec.rstrip("?*"), spec[-1] if spec[-1] in "?*" else "")
 
 
-def _operand_fields(op: OpDef) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _operand_fields(op: OpDef) -> dict[str, object]:
+    fields: dict[str, object] = {}
     for o in op.operands:
         # The name "in" is frequent in the wire format, but it cannot be a parameter of the class's constructor.
         name = f"{o.name}_" if keyword.iskeyword(o.name) else o.name
@@ -148,9 +150,9 @@ def declare(
     dialect: type[ext.Dialect],
     name: str,
     operands: str = "",
-    attrs: dict[str, Any] | None = None,
+    attrs: Mapping[str, str | tuple[str, Attr]] | None = None,
     results: str = "result",
-    infer: Callable[..., Any] | None = None,
+    infer: Infer | None = None,
     pure: bool = True,
     **facts: Any,
 ) -> OpDef:
@@ -172,8 +174,8 @@ def declare(
 
 def build(
     name: str,
-    operands: Sequence[Any],
-    attrs: dict[str, Any],
+    operands: Sequence[Operand],
+    attrs: Attrs,
     result_types: Sequence[ir.Type],
     ip: ir.InsertionPoint | None = None,
     loc: ir.Location | None = None,
@@ -205,26 +207,26 @@ def build(
     return ir.Operation.create(name, list(result_types), values, encoded, loc=loc, ip=ip)
 
 
-def attr(op: Any, name: str) -> Any:
+def attr(op: Op, name: str) -> Attr:
     """The Python value of an attribute; None if it is absent."""
     attributes = op.operation.attributes
     return from_attr(attributes[name]) if name in attributes else None
 
 
-def attrs_of(op: Any) -> dict[str, Any]:
+def attrs_of(op: Op) -> Attrs:
     """All declared attributes of an op as Python values; absent ones are None."""
     operation = op.operation
     attributes = operation.attributes
     return {n: from_attr(attributes[n]) if n in attributes else None for n in OPS[operation.name].attrs}
 
 
-def operands_of(op: Any) -> dict[str, Any]:
+def operands_of(op: Op) -> dict[str, Operand]:
     """Operands by declared name: a value, None if it is absent, a list for a variadic operand."""
     declaration, values = OPS[op.operation.name], list(op.operation.operands)
     if not declaration.segmented:
         return dict(zip((o.name for o in declaration.operands), values, strict=True))
     sizes = list(op.operation.attributes["operandSegmentSizes"])
-    named: dict[str, Any] = {}
+    named: dict[str, Operand] = {}
     for spec in declaration.operands:
         entries = LONGEST_VARIADIC if spec.variadicity == "*" else 1
         count = sum(sizes[:entries])
@@ -233,6 +235,6 @@ def operands_of(op: Any) -> dict[str, Any]:
     return named
 
 
-def operand(op: Any, name: str) -> Any:
+def operand(op: Op, name: str) -> Operand:
     """One operand by its declared name."""
     return operands_of(op)[name]

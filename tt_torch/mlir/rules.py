@@ -12,14 +12,18 @@ user's source line. The rule returns the replacing value or values, or None if i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from torch_mlir import ir, rewrite
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.types import Attr, Attrs, Built, Op, Operand, Results, TensorType, Value
 
-Rule = Callable[[Any, "Builder"], Any]
+Rule: TypeAlias = Callable[[Op, "Builder"], Results]  # a rewrite rule
+
+
+T = TypeVar("T")
 
 
 class Builder:
@@ -31,14 +35,16 @@ class Builder:
     def __init__(self, ip: ir.InsertionPoint | None = None, location: ir.Location | None = None) -> None:
         self.ip, self.location = ip, location
 
-    def __call__(self, name: str, *operands: Any, type: Any = None, **attrs: Any) -> Any:
+    def __call__(
+        self, name: str, *operands: Operand, type: ir.Type | Sequence[ir.Type] | None = None, **attrs: Attr
+    ) -> Built:
         types = infer(name, operands, attrs) if type is None else [type] if isinstance(type, ir.Type) else type
         op = ods.build(name, operands, attrs, types, self.ip, self.location)
         results = list(op.results)
         return results[0] if len(results) == 1 else results
 
 
-def infer(name: str, operands: Sequence[Any], attrs: dict[str, Any]) -> list[ir.Type]:
+def infer(name: str, operands: Sequence[Operand], attrs: Attrs) -> list[ir.Type]:
     """Result types by the declaration's rule: a function of operand values and attributes."""
     rule = ods.OPS[name].infer
     if rule is None:
@@ -67,7 +73,7 @@ class RuleSet:
         """The names of the ops at which rules start."""
         return {name for name, _ in self.rules}
 
-    def rows(self, family: Callable[..., Rule], table: dict[str, Any]) -> None:
+    def rows(self, family: Callable[[T], Rule], table: Mapping[str, T]) -> None:
         """Adds one family of rules for many ops: `family(argument)` makes the rule of each row."""
         self.rules += [(name, family(argument)) for name, argument in table.items()]
 
@@ -98,10 +104,10 @@ class RuleSet:
             rewrite.apply_patterns_and_fold_greedily(module.operation, self._patterns(), config)
 
 
-def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
+def _callback(rules: Sequence[Rule]) -> Callable[[Op, rewrite.PatternRewriter], bool | None]:
     """One pattern that tries all rules of an op in order: calls from C++ cost more than rules that do not match."""
 
-    def apply(op: Any, rewriter: rewrite.PatternRewriter) -> bool | None:
+    def apply(op: Op, rewriter: rewrite.PatternRewriter) -> bool | None:
         if op.operation.parent.name != "func.func":
             return True  # an op in the body of another op, such as a reduce, belongs to that op's rule
         builder = Builder(rewriter.ip, op.location)
@@ -117,7 +123,7 @@ def _callback(rules: Sequence[Rule]) -> Callable[[Any, Any], bool | None]:
 # --- reading the IR -----------------------------------------------------------------------------
 
 
-def producer(value: ir.Value, *names: str) -> Any:
+def producer(value: Value, *names: str) -> Op | None:
     """The op that makes `value`, if it has one of `names` (without names: any op); otherwise None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -126,22 +132,22 @@ def producer(value: ir.Value, *names: str) -> Any:
     return op if not names or op.name in names else None
 
 
-def users(value: ir.Value) -> list[ir.Operation]:
+def users(value: Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
-def single_use(value: ir.Value) -> bool:
+def single_use(value: Value) -> bool:
     uses = iter(value.uses)
     return next(uses, None) is not None and next(uses, None) is None
 
 
-def shape(value: ir.Value) -> list[int]:
+def shape(value: Value) -> list[int]:
     return list(value.type.shape)
 
 
-def dtype(value: ir.Value) -> ir.Type:
+def dtype(value: Value) -> ir.Type:
     return value.type.element_type
 
 
-def tensor(dims: Sequence[int], element: ir.Type, encoding: ir.Attribute | None = None) -> ir.RankedTensorType:
+def tensor(dims: Sequence[int], element: ir.Type, encoding: ir.Attribute | None = None) -> TensorType:
     return ir.RankedTensorType.get(list(dims), element, encoding)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from shlex import join, quote
-from typing import Any
 
 from torch_mlir import ir
 
@@ -26,7 +25,7 @@ TO_PLAIN = "func.func(chlo-legalize-to-stablehlo,canonicalize,stablehlo-canonica
 _ROLE = re.compile(r'(ttcore\.argument_type = )"(\w+)"')
 
 
-def compile_stablehlo(module: ir.Module, config: CompilerConfig, dump: Callable[[str, Any], None]) -> bytes:
+def compile_stablehlo(module: ir.Module, config: CompilerConfig, dump: Callable[[str, str], None]) -> bytes:
     """The binary that tt-mlir's tools make from a StableHLO module; `dump` is called with the levels between.
 
     Raises ToolchainMissingError without the tools, and ConfigError for options that they do not have. If a tool fails,

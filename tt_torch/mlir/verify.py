@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.errors import IRVerificationError
@@ -32,7 +30,7 @@ def _verify_op(op: ir.Operation) -> None:
     if declaration.infer is None:
         return
     operands = list(ods.operands_of(op).values())
-    attributes: dict[str, Any] = ods.attrs_of(op)
+    attributes = ods.attrs_of(op)
     wrong = infer.verify(op.name, declaration.infer, operands, attributes, [r.type for r in op.results])
     if wrong:
         raise IRVerificationError(op.name, describe(op.location), wrong, "what its operands and attributes imply")

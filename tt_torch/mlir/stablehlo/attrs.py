@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
+from tt_torch.mlir.types import Attr, Op
 from tt_torch.wire import bfloat16
 
 
-def ints(op: Any, name: str) -> Any:
+def ints(op: Op, name: str) -> Attr:
     """The integers of an array or dense attribute as a flat list; None if it is absent."""
     attributes = op.operation.attributes
     if name not in attributes:
@@ -23,36 +23,36 @@ def ints(op: Any, name: str) -> Any:
     return list(value)
 
 
-def integer(op: Any, name: str) -> int:
+def integer(op: Op, name: str) -> int:
     return op.operation.attributes[name].value
 
 
-def number(op: Any, name: str) -> float:
+def number(op: Op, name: str) -> float:
     return op.operation.attributes[name].value
 
 
-def direction(op: Any) -> str:
+def direction(op: Op) -> str:
     """EQ, NE, GE, GT, LE or LT of a compare. CHLO's attribute has no Python class, so its text is read."""
     return str(op.operation.attributes["comparison_direction"]).rstrip(">").split()[-1]
 
 
-def convolution(op: Any) -> _stablehlo.ConvDimensionNumbers:
+def convolution(op: Op) -> _stablehlo.ConvDimensionNumbers:
     return _stablehlo.ConvDimensionNumbers(op.operation.attributes["dimension_numbers"])
 
 
-def dot(op: Any) -> _stablehlo.DotDimensionNumbers:
+def dot(op: Op) -> _stablehlo.DotDimensionNumbers:
     return _stablehlo.DotDimensionNumbers(op.operation.attributes["dot_dimension_numbers"])
 
 
-def gather(op: Any) -> _stablehlo.GatherDimensionNumbers:
+def gather(op: Op) -> _stablehlo.GatherDimensionNumbers:
     return _stablehlo.GatherDimensionNumbers(op.operation.attributes["dimension_numbers"])
 
 
-def scatter(op: Any) -> _stablehlo.ScatterDimensionNumbers:
+def scatter(op: Op) -> _stablehlo.ScatterDimensionNumbers:
     return _stablehlo.ScatterDimensionNumbers(op.operation.attributes["scatter_dimension_numbers"])
 
 
-def elements(value: Any) -> np.ndarray:
+def elements(value: ir.Attribute) -> np.ndarray:
     """The elements of a constant in C order. bf16 becomes float32, because NumPy has no bf16."""
     if not isinstance(value, ir.DenseElementsAttr):
         return _resource(value)
@@ -61,7 +61,7 @@ def elements(value: Any) -> np.ndarray:
     return np.array(value).reshape(value.type.shape)
 
 
-def _bf16(value: Any) -> np.ndarray:
+def _bf16(value: ir.Attribute) -> np.ndarray:
     if value.is_splat:
         return np.full(value.type.shape, value.get_splat_value().value, np.float32)
     text = str(value)[len("dense<") :].rpartition(" : ")[0]  # the binding cannot read elements of this type
@@ -90,7 +90,7 @@ _RESOURCE_DTYPES = {
 }
 
 
-def _resource(value: Any) -> np.ndarray:
+def _resource(value: ir.Attribute) -> np.ndarray:
     """The elements of a `dense_resource`, which torch-mlir uses for constant indices.
 
     The binding gives no access to them, but a module with the attribute prints them: four bytes of alignment, then the
@@ -101,11 +101,11 @@ def _resource(value: Any) -> np.ndarray:
         module = ir.Module.create()
         module.operation.attributes["value"] = value
     digits = re.search(r'"0x([0-9A-Fa-f]*)"', str(module))
-    blob: Any = np.frombuffer(bytes.fromhex(digits[1])[4:], dtype)  # type: ignore[index]
+    blob: np.ndarray = np.frombuffer(bytes.fromhex(digits[1])[4:], dtype)  # type: ignore[index]
     return blob.reshape(value.type.shape)
 
 
-def splat(value: Any) -> int | float | None:
+def splat(value: ir.Attribute) -> int | float | None:
     """The value of a constant whose elements are all equal; otherwise None."""
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return None

@@ -7,17 +7,17 @@ itself, and the first one that fails is the one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import program_of
 from tt_torch.mlir.guard import NativeCrash
+from tt_torch.mlir.types import Function
 
 SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct")
 
 
-def first_failing(function: Any, lower: Callable[[ir.Module], None]) -> ir.Location | None:
+def first_failing(function: Function, lower: Callable[[ir.Module], None]) -> ir.Location | None:
     """The location of the first op in `function` for which `lower` fails or crashes if it is alone in a module."""
     for op in function.regions[0].blocks[0].operations:
         op = op.operation

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -18,8 +17,9 @@ from tt_torch.mlir.context import node_of, unsupported
 from tt_torch.mlir.functions import block
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import again, compared, constant, joined, make, sliced
+from tt_torch.mlir.types import Function, TensorType, Value
 
-Parts = tuple[ir.Value, ir.Value]
+Parts = tuple[Value, Value]
 
 # Ops that work on each part alone. Operands that are not complex are passed to both.
 PARTWISE = (
@@ -34,10 +34,10 @@ def has_complex(body: ir.Block) -> bool:
     return any("complex<" in str(v.type) for v in (*body.arguments, *values))
 
 
-def split_complex(function: Any) -> None:
+def split_complex(function: Function) -> None:
     """Removes complex numbers from a function. Raises UnsupportedOpError for an op without a rule."""
     body = block(function)
-    parts: dict[ir.Value, Parts] = {}
+    parts: dict[Value, Parts] = {}
     with ir.InsertionPoint.at_block_begin(body), function.location:
         for argument in list(body.arguments):
             if is_complex(argument):
@@ -52,18 +52,18 @@ def split_complex(function: Any) -> None:
             op.erase()
 
 
-def is_complex(value: ir.Value) -> bool:
+def is_complex(value: Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and isinstance(value.type.element_type, ir.ComplexType)
 
 
-def part_type(kind: Any, *more: int) -> ir.RankedTensorType:
+def part_type(kind: TensorType, *more: int) -> ir.RankedTensorType:
     """The type of one part, with more dimensions at the end."""
     element = kind.element_type
     element = element.element_type if isinstance(element, ir.ComplexType) else element
     return ir.RankedTensorType.get([*kind.shape, *more], element)
 
 
-def _take_from_pairs(argument: ir.Value) -> None:
+def _take_from_pairs(argument: Value) -> None:
     """Changes a complex argument to floats, and rebuilds the parts from these."""
     kind, rank, uses = argument.type, len(argument.type.shape), list(argument.uses)
     for use in uses:
@@ -81,7 +81,7 @@ def _refuse_pytorchs(op: ir.Operation) -> None:
         raise unsupported(op, "stablehlo-to-ttir")
 
 
-def _split(op: ir.Operation, parts: dict[ir.Value, Parts]) -> None:
+def _split(op: ir.Operation, parts: dict[Value, Parts]) -> None:
     """Adds the parts of the op's complex results, or replaces its real results. Raises UnsupportedOpError."""
     name = op.name.removeprefix("stablehlo.")
     given = [parts.get(v, (v, v)) for v in op.operands]
@@ -110,11 +110,11 @@ def _split(op: ir.Operation, parts: dict[ir.Value, Parts]) -> None:
         raise unsupported(op, "stablehlo-to-ttir", "what adds, multiplies, divides or moves complex numbers")
 
 
-def _again(op: ir.Operation, operands: list[ir.Value]) -> list[ir.Value]:
+def _again(op: ir.Operation, operands: list[Value]) -> list[Value]:
     return again(op, operands, [part_type(r.type) for r in op.results])
 
 
-def _joined(real: ir.Value, imaginary: ir.Value, kind: Any) -> ir.Value:
+def _joined(real: Value, imaginary: Value, kind: TensorType) -> Value:
     columns = [make("reshape", part_type(kind, 1), v) for v in (real, imaginary)]
     return joined(columns, part_type(kind, 2), len(kind.shape))
 
@@ -159,7 +159,7 @@ def _quotient(op: ir.Operation, given: list[Parts]) -> Parts:
     (a, b), (c, d) = given
     kind = a.type
 
-    def times(p: ir.Value, q: ir.Value) -> ir.Value:
+    def times(p: Value, q: Value) -> Value:
         return make("multiply", kind, p, q)
 
     size = make("add", kind, times(c, c), times(d, d))
@@ -168,7 +168,7 @@ def _quotient(op: ir.Operation, given: list[Parts]) -> Parts:
     return make("divide", kind, real, size), make("divide", kind, imaginary, size)
 
 
-def _absolute(op: ir.Operation, given: list[Parts]) -> ir.Value:
+def _absolute(op: ir.Operation, given: list[Parts]) -> Value:
     """m sqrt(1 + (n / m)^2), where m is the larger part: its square could overflow."""
     kind = part_type(op.results[0].type)
     ((a, b),) = given
@@ -180,7 +180,7 @@ def _absolute(op: ir.Operation, given: list[Parts]) -> ir.Value:
     return make("select", kind, compared("EQ", large, zero), zero, make("multiply", kind, large, root))
 
 
-def _converted(op: ir.Operation, given: list[Parts]) -> Any:
+def _converted(op: ir.Operation, given: list[Parts]) -> Value | Parts:
     source, kind = op.operands[0], part_type(op.results[0].type)
     if not is_complex(op.results[0]):
         return make("convert", kind, given[0][0])
@@ -188,7 +188,7 @@ def _converted(op: ir.Operation, given: list[Parts]) -> Any:
     return make("convert", kind, real), make("convert", kind, imaginary) if imaginary else _full(kind, 0.0)
 
 
-def _equality(op: ir.Operation, given: list[Parts]) -> Any:
+def _equality(op: ir.Operation, given: list[Parts]) -> Value:
     direction = attrs.direction(op)
     real, imaginary = (compared(direction, p, q) for p, q in zip(*given, strict=True))
     return make("and" if direction == "EQ" else "or", real.type, real, imaginary)
@@ -211,7 +211,7 @@ def _sum(op: ir.Operation, given: list[Parts]) -> Parts | None:
     return sums[0], sums[1]
 
 
-def _full(kind: Any, value: float) -> ir.Value:
+def _full(kind: TensorType, value: float) -> Value:
     number = ir.FloatAttr.get(kind.element_type, value)
     return make("constant", kind, value=ir.DenseElementsAttr.get_splat(kind, number))
 

@@ -7,7 +7,6 @@ elements, complex numbers become two values, and quantized numbers become intege
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -19,13 +18,14 @@ from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.random_state import states_to_words
+from tt_torch.mlir.types import Op
 
 BRANCHES = ("stablehlo.case", "stablehlo.if")
 # The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
 
 
-def flatten(module: ir.Module, known: Callable[[Any], bool], ops: Container[str]) -> None:
+def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str]) -> None:
     """Leaves only `main` in the module. `known` tells which composites stay, and `ops` which ops stay.
 
     Raises UnsupportedOpError if no function can be the program.
@@ -68,7 +68,7 @@ def _name_entry(module: ir.Module) -> None:
     public[0].attributes["sym_name"] = ir.StringAttr.get("main", module.context)
 
 
-def _nested(op: Any) -> Iterator[ir.Operation]:
+def _nested(op: Op | ir.Module) -> Iterator[ir.Operation]:
     """All ops inside `op`, in regions of regions too."""
     for region in op.operation.regions:
         for body in region.blocks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from torch_mlir import ir
 
@@ -12,6 +11,7 @@ from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import NativeCrash, run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
+from tt_torch.mlir.types import Function
 
 # torch-mlir would decompose these ops, but StableHLO has them.
 KEPT = "aten.batch_norm"
@@ -88,7 +88,7 @@ def _name_composites(module: ir.Module) -> None:
     del module.operation.attributes["tt.composites"]
 
 
-def _make_sorts_stable(decomposition: Any) -> None:
+def _make_sorts_stable(decomposition: Function) -> None:
     """Marks sorts as stable. torch-mlir's sorts may reorder equal elements, but our composites are stable."""
     for op in block(decomposition).operations:
         if op.operation.name == "stablehlo.sort":

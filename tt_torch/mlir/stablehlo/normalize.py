@@ -6,9 +6,11 @@ caller's tensors at upload and download, so that users keep PyTorch's dtypes.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from torch_mlir import ir
+
+from tt_torch.mlir.types import Function, TensorType, Value
 
 NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
 
@@ -16,7 +18,7 @@ MARKED = ("stablehlo.convert", "stablehlo.bitcast_convert")
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 
 
-def normal_type(kind: Any) -> Any:
+def normal_type(kind: TensorType | ir.Type) -> TensorType | ir.Type:
     """The device type of a tensor type; other types pass."""
     name = NORMAL.get(str(kind.element_type)) if isinstance(kind, ir.RankedTensorType) else None
     return ir.RankedTensorType.get(kind.shape, ir.Type.parse(name)) if name else kind
@@ -44,14 +46,14 @@ def _mark(op: ir.Operation) -> None:
         op.attributes["tt.retyped"] = ir.UnitAttr.get()
 
 
-def _retype(values: Any) -> None:
+def _retype(values: Iterable[Value]) -> None:
     for value in values:
         new = normal_type(value.type)
         if new is not value.type:
             value.set_type(new)
 
 
-def retype_function(function: Any) -> None:
+def retype_function(function: Function) -> None:
     """Sets the signature of a function to the types of its arguments and of its return op."""
     block = function.regions[0].blocks[0]
     returned = [v.type for v in list(block.operations)[-1].operation.operands]

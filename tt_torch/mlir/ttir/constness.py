@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import argument_kind, argument_kinds
+from tt_torch.mlir.types import Function, Value
 
 DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results differ at each run
 
@@ -14,7 +13,7 @@ DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results d
 FARTHEST = 64
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: Value) -> bool:
     """Whether `value` depends only on parameters, constants and creation ops."""
     seen, pending = {value}, [value]
     while pending:
@@ -32,7 +31,7 @@ def is_constant(value: Any) -> bool:
     return all(argument_kind(a.owner.owner, a.arg_number) != "input" for a in arguments)
 
 
-def constant_values(function: Any) -> set[Any]:
+def constant_values(function: Function) -> set[Value]:
     """All constant values of a function at once, for passes that ask about each op."""
     block = function.regions[0].blocks[0]
     kinds = argument_kinds(function)

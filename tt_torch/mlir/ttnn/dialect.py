@@ -8,7 +8,6 @@ Fields of placement and type (`memcfg`, `dtype`, `layout`, `device`, ...) are no
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,8 @@ from torch_mlir.dialects import ext
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
+from tt_torch.mlir.types import Attrs, Infer, Op
 from tt_torch.wire import schema
 
 
@@ -54,8 +54,8 @@ def op(
     operands: str = "",
     attrs: str = "",
     results: str = "out",
-    fixed: dict[str, Any] | None = None,
-    infer: Callable[..., Any] | None = None,
+    fixed: Attrs | None = None,
+    infer: Infer | None = None,
     **facts: Any,
 ) -> OpDef:
     """Declares `ttnn.<name>`, stored as `table`; operands and results in the order of use, named as its fields.
@@ -74,16 +74,16 @@ def camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-def on_host_as_result(op: Any, operand: Layout) -> dict[str, Any]:
+def on_host_as_result(op: Op, operand: Layout) -> Changes:
     return {} if layout_of(op.results[0]).on_device else HOST_ROW_MAJOR
 
 
-def as_result(op: ir.Operation, _: Layout) -> dict[str, Any]:
+def as_result(op: Op, _: Layout) -> Changes:
     """The same page layout as the result of the op."""
     return {"tiled": layout_of(op.results[0]).tiled}
 
 
-def tiles_of_floats(_: ir.Operation, operand: Layout) -> dict[str, Any]:
+def tiles_of_floats(_: Op, operand: Layout) -> Changes:
     return {"tiled": operand.dtype in ("Float32", "BFloat16")}
 
 
@@ -137,7 +137,7 @@ op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?", inf
 # --- convolution and pooling
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
 CONV = f"in_channels out_channels {SLIDING} groups"
-HOST_ROW_MAJOR = {"buffer": "SystemMemory", "tiled": False}
+HOST_ROW_MAJOR: Changes = {"buffer": "SystemMemory", "tiled": False}
 # of the convolution for which the weights are prepared
 FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"
 op(

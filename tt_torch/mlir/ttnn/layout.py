@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch_mlir import ir
 
+from tt_torch.mlir.types import Value
 from tt_torch.wire import facts
+
+Changes: TypeAlias = dict[str, bool | str]  # fields of a layout that get another value
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def attribute(layout: Layout) -> ir.Attribute:
     return ir.DynamicAttr.get("ttnn.layout", params)
 
 
-def layout_of(value: Any) -> Layout:
+def layout_of(value: Value) -> Layout:
     """The layout of a value, or of a tensor type."""
     kind = value if isinstance(value, ir.Type) else value.type
     dtype, page, buffer, memory, grid = (p.maybe_downcast() for p in ir.DynamicAttr(kind.encoding).params)

@@ -21,6 +21,7 @@ from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
 VERSION = "0.81.1"
@@ -88,7 +89,7 @@ def _reduced(op: ir.Operation) -> list[Layout]:
     return [layout.with_(tiled=layout.tiled or not stays)]
 
 
-def positions(name: str, x: Any, dim: int) -> str:
+def positions(name: str, x: Value, dim: int) -> str:
     """The data type of positions that `ttnn.sort` and `ttnn.topk` find."""
     length = shape(x)[dim]
     rounded = 1 << (length - 1).bit_length() if name == "ttnn.sort" else -(-length // TILE) * TILE - 1
@@ -351,7 +352,7 @@ def rule_of(name: str) -> Rule:
     return RULES.get(name, OTHERS)
 
 
-def takes(op: Any, value: Any) -> bool:
+def takes(op: Op, value: Value) -> bool:
     """Whether the library has the op for the data type of a value."""
     return layout_of(value).dtype in rule_of(op.operation.name).dtypes
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from torch_mlir import ir
+
+from tt_torch.mlir.types import Function
 
 _LAYOUT = re.compile(r"#ttnn\.layout<([^<>]*), array<i64: ([^<>]*)>>")
 _LOCATION = re.compile(r" loc\(\S*\)$")
@@ -36,7 +37,7 @@ def of_module(module: ir.Module) -> str:
     return "".join(f"{alias} = {layout}\n" for layout, alias in sorted(names.items())) + body
 
 
-def by_function(source: str, functions: Sequence[Any]) -> dict[str, list[str]]:
+def by_function(source: str, functions: Sequence[Function]) -> dict[str, list[str]]:
     """The lines of each function's ops, without locations; `functions` are those of `source`, in its order."""
     lines = iter(source.splitlines())
     return {function.name.value: list(_ops(lines)) for function in functions}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch_mlir import ir
 
@@ -17,11 +17,12 @@ from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.types import Attr, Function
 from tt_torch.wire import bfloat16, binary
 from tt_torch.wire.encode import encode
 from tt_torch.wire.facts import TILE
 
-Message = dict[str, Any]
+Message: TypeAlias = dict[str, Any]  # a table of the wire format: the values of its fields by name
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
 # Programs start by binding the device that their ops name; the location is that of no line.
 GET_DEVICE = {
@@ -56,7 +57,7 @@ class _Translator:
         self.refs: dict[ir.Value, Message] = {}
         # Many values have one type, many ops one attribute or location: each is read once.
         self.tensors: dict[ir.Type, _Tensor] = {}
-        self.values: dict[ir.Attribute, Any] = {}
+        self.values: dict[ir.Attribute, Attr] = {}
         self.locations: dict[ir.Attribute, str] = {}
 
     def message(self) -> Message:
@@ -66,7 +67,7 @@ class _Translator:
             "programs": [self._program(f) for f in self.functions],
         }
 
-    def _program(self, function: Any) -> Message:
+    def _program(self, function: Function) -> Message:
         *body, terminator = (op.operation for op in function.regions[0].blocks[0].operations)
         inputs = [self._ref(a) for a in function.arguments]
         lines = self.texts[function.name.value][: len(body)]
@@ -127,12 +128,12 @@ class _Translator:
             values["input"] = _constant_bytes(attributes["input"], self._tensor(op.results[0]).layout)
         return values
 
-    def _value(self, attribute: ir.Attribute) -> Any:
+    def _value(self, attribute: ir.Attribute) -> Attr:
         if attribute not in self.values:
             self.values[attribute] = ods.from_attr(attribute)
         return self.values[attribute]
 
-    def _derive(self, field: str, op: ir.Operation) -> Any:
+    def _derive(self, field: str, op: ir.Operation) -> Message | str | list[int] | None:
         """A field of placement or type, from the layout of the op's result."""
         result = self._tensor(op.results[0])
         layout = result.layout
@@ -160,7 +161,7 @@ class _Translator:
         }
         return {"LoadCachedOp": record}
 
-    def _hash(self, function: Any) -> str:
+    def _hash(self, function: Function) -> str:
         """Equal hashes must mean equal functions: hashed are all attributes but the name, the ops' text, and the
         constants, which the text leaves out."""
         attributes = (f"{k} = {v}" for k, v in function.attributes.items() if k != "sym_name")
@@ -171,7 +172,7 @@ class _Translator:
         return digest.hexdigest()
 
 
-def _is_private(function: Any) -> bool:
+def _is_private(function: Function) -> bool:
     return "sym_visibility" in function.attributes
 
 
@@ -184,7 +185,7 @@ def _open_fields(op: str) -> tuple[list[str], list[str]]:
     return derived, [f for f in fields if f in SETTINGS and f not in derived]
 
 
-def _constant_bytes(value: Any, layout: Layout) -> bytes:
+def _constant_bytes(value: ir.Attribute, layout: Layout) -> bytes:
     data = elements(value)
     return (bfloat16.halves(data) if layout.dtype == "BFloat16" else data).tobytes()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full
+from tt_torch.mlir.types import Value
 
 
-def table_of(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]]:
+def table_of(b: Builder, x: Value, indexed: Sequence[int]) -> tuple[Value, list[int]]:
     """`x` as a table of (rows, columns), and the dimensions that form the columns of a row."""
     rest = [d for d in range(len(shape(x))) if d not in indexed]
     size = shape(x)
@@ -20,14 +20,14 @@ def table_of(b: Builder, x: Any, indexed: Sequence[int]) -> tuple[Any, list[int]
     return b("ttir.reshape", b("ttir.permute", x, permutation=[*indexed, *rest]), shape=[rows, columns]), rest
 
 
-def part(b: Builder, x: Any, dim: int, start: int, end: int) -> Any:
+def part(b: Builder, x: Value, dim: int, start: int, end: int) -> Value:
     """The elements of `x` from `start` to before `end` along `dim`."""
     begins, ends = [0] * len(shape(x)), shape(x)
     begins[dim], ends[dim] = start, end
     return b("ttir.slice_static", x, begins=begins, ends=ends, step=[1] * len(ends))
 
 
-def look_up(b: Builder, x: Any, dim: int, places: Any) -> Any:
+def look_up(b: Builder, x: Value, dim: int, places: Value) -> Value:
     """The elements of `x` at a vector of places along `dim`."""
     table, rest = table_of(b, x, [dim])
     rows = b("ttir.embedding", places, table)
@@ -36,7 +36,7 @@ def look_up(b: Builder, x: Any, dim: int, places: Any) -> Any:
     return b("ttir.permute", rows, permutation=[order.index(d) for d in range(len(order))])
 
 
-def flip(b: Builder, x: Any, dims: Sequence[int]) -> Any:
+def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
     """Rows from the last to the first, one dimension at a time."""
     for dim in dims:
         size = shape(x)[dim]
@@ -46,7 +46,7 @@ def flip(b: Builder, x: Any, dims: Sequence[int]) -> Any:
     return x
 
 
-def spread(b: Builder, x: Any, steps: Sequence[int], value: float) -> Any:
+def spread(b: Builder, x: Value, steps: Sequence[int], value: float) -> Value:
     """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension."""
     for dim, step in enumerate(steps):
         before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
@@ -59,14 +59,14 @@ def spread(b: Builder, x: Any, steps: Sequence[int], value: float) -> Any:
     return x
 
 
-def padded(b: Builder, x: Any, pairs: list[int], value: float) -> Any:
+def padded(b: Builder, x: Value, pairs: list[int], value: float) -> Value:
     """Pads with `value`: (low, high) per dimension."""
     if isinstance(dtype(x), ir.IntegerType) and abs(value) > EXACT:
         return _pad_with_integer(b, x, pairs, int(value))
     return b("ttir.pad", x, padding=pairs, value=float(value))
 
 
-def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
+def _pad_with_integer(b: Builder, x: Value, pairs: list[int], value: int) -> Value:
     """Pads with blocks that are concatenated, because the value of `ttir.pad` is a float32."""
     for dim in range(len(shape(x))):
         size = shape(x)
@@ -76,7 +76,7 @@ def _pad_with_integer(b: Builder, x: Any, pairs: list[int], value: int) -> Any:
     return x
 
 
-def crop(b: Builder, x: Any, pads: Sequence[int]) -> Any:
+def crop(b: Builder, x: Value, pads: Sequence[int]) -> Value:
     """Removes elements as negative padding does; (low, high) per dimension. Positive padding has no effect here."""
     if min(pads, default=0) >= 0:
         return x

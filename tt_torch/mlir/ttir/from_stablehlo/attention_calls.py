@@ -18,15 +18,15 @@ from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up, part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.dynamic import written
 from tt_torch.mlir.ttir.from_stablehlo.indexing import updated
+from tt_torch.mlir.types import Attrs, Results, Value
 
-Attributes = dict[str, Any]
-Expand = Callable[[Builder, list[Any], Attributes], Any]
+Expand = Callable[[Builder, list[Value], Attrs], Results]
 
 
 # --- caches, as new values
 
 
-def fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Writes `x`, (b, heads, s, D), to the first positions of a part of the batch."""
     cache, x = operands
     row = int(a["batch_offset"])
@@ -34,7 +34,7 @@ def fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _placed(b, cache, 0, row, _placed(b, rows, 2, 0, x))
 
 
-def update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Writes one position, which is the same for all users. `x` is (1, heads, users, D)."""
     cache, x, position = operands
     row, users = int(a["batch_offset"]), shape(x)[2]
@@ -43,7 +43,7 @@ def update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _placed(b, cache, 0, row, rows)
 
 
-def _placed(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
+def _placed(b: Builder, x: Value, dim: int, start: int, new: Value) -> Value:
     """`x` with `new` instead of its elements along `dim` that begin at `start`."""
     end, size = start + shape(new)[dim], shape(x)[dim]
     before = [part(b, x, dim, 0, start)] if start else []
@@ -51,7 +51,7 @@ def _placed(b: Builder, x: Any, dim: int, start: int, new: Any) -> Any:
     return b("ttir.concat", [*before, new, *after], dim=dim) if before or after else new
 
 
-def paged_update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def paged_update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     """Writes one position per user, and nothing for a negative position. `x` is (1, users, at least heads, D)."""
     cache, x, position, table = operands
     (_, heads, size, depth), users = shape(cache), shape(x)[1]
@@ -67,7 +67,7 @@ def paged_update_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _paged(b, cache, b("ttir.reshape", source, shape=[users, heads * depth]), rows, valid)
 
 
-def paged_fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def paged_fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Writes `x`, (1, heads, S, D), to the first positions of one user; the default is the first user."""
     cache, x, table, *user = operands
     (_, heads, size, depth), length = shape(cache), shape(x)[2]
@@ -81,12 +81,12 @@ def paged_fill_cache(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _paged(b, cache, source, rows, b("ttir.ge", rows, _number(b, rows, 0)))
 
 
-def _rows(b: Builder, pages: Any, inside: Any, size: int) -> Any:
+def _rows(b: Builder, pages: Value, inside: Value, size: int) -> Value:
     """Row numbers of positions, if the positions of all pages are numbered one page after the other."""
     return b("ttir.add", b("ttir.multiply", pages, _number(b, pages, size)), inside)
 
 
-def _paged(b: Builder, cache: Any, source: Any, rows: Any, valid: Any) -> Any:
+def _paged(b: Builder, cache: Value, source: Value, rows: Value, valid: Value) -> Value:
     pages, heads, size, depth = shape(cache)
     table = b("ttir.permute", cache, permutation=[0, 2, 1, 3])
     table = b("ttir.reshape", table, shape=[pages * size, heads * depth])
@@ -94,7 +94,7 @@ def _paged(b: Builder, cache: Any, source: Any, rows: Any, valid: Any) -> Any:
     return b("ttir.permute", b("ttir.reshape", table, shape=[pages, size, heads, depth]), permutation=[0, 2, 1, 3])
 
 
-def _read(b: Builder, cache: Any, table: Any) -> Any:
+def _read(b: Builder, cache: Value, table: Value) -> Value:
     """The pages of each user, (users, heads, n * size, D). Missing pages are replaced by the first page."""
     (users, count), (_, heads, size, depth) = shape(table), shape(cache)
     pages = b("ttir.maximum", b("ttir.reshape", table, shape=[users * count]), full(b, [1], dtype(table), 0))
@@ -106,7 +106,7 @@ def _read(b: Builder, cache: Any, table: Any) -> Any:
 # --- attention
 
 
-def attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def attention(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     """Attention. A mask is added to the scores; with a mask, `is_causal` has no effect. A sink is one more score per
     head, without a value."""
     flags = a | ({"has_attention_mask": "true"} if len(operands) == 4 and not _is_true(a, "has_attention_sink") else {})
@@ -119,20 +119,20 @@ def attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _attended(b, query, key, value, mask, sink, _scale(query, a), causal)
 
 
-def attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     """One query per user, which attends to the keys up to its position."""
     names = "query key value position attention_mask? attention_sink?"
     query, key, value, position, mask, sink = _named(operands, a, names)
     return _decoded(b, query, key, value, position, mask, sink, a)
 
 
-def paged_attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def paged_attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     names = "query key value table attention_mask? cur_pos_tensor? attention_sink?"
     query, key, value, table, mask, position, sink = _named(operands, a, names)
     return _decoded(b, query, _read(b, key, table), _read(b, value, table), position, mask, sink, a)
 
 
-def latent_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def latent_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Latent attention (MLA). Without values, the first features of the keys are the values."""
     query, key, value, mask = _named(operands, a, "query key value? attention_mask?")
     value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else value
@@ -142,7 +142,7 @@ def latent_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _attended(b, query, key, value, mask, None, _scale(query, a))
 
 
-def paged_latent_attention_decode(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def paged_latent_attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     names = "query key value? table attention_mask? cur_pos_tensor? attention_sink?"
     query, key, value, table, mask, position, sink = _named(operands, a, names)
     key = _read(b, key, table)
@@ -150,7 +150,7 @@ def paged_latent_attention_decode(b: Builder, operands: list[Any], a: Attributes
     return _decoded(b, query, key, value, position, mask, sink, a)
 
 
-def chunked_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def chunked_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Attention of a chunk of queries, whose first position is given, to all pages up to it."""
     query, key, value, table, start = operands
     rows = b("ttir.add", _counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
@@ -158,7 +158,7 @@ def chunked_attention(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return _attended(b, query, key, value, _visible(b, query, rows, shape(key)[2]), None, _scale(query, a))
 
 
-def indexer_score(b: Builder, operands: list[Any], a: Attributes) -> Any:
+def indexer_score(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """The sum over heads of weights * relu(query @ key): keys have one head, weights are (B, heads, S, 1)."""
     query, key, weights = operands
     batch, heads, length, depth = shape(query)
@@ -171,7 +171,16 @@ def indexer_score(b: Builder, operands: list[Any], a: Attributes) -> Any:
     return b("ttir.add", summed, _visible(b, query, rows, shape(key)[2]))
 
 
-def _decoded(b: Builder, query: Any, key: Any, value: Any, position: Any, mask: Any, sink: Any, a: Attributes) -> Any:
+def _decoded(
+    b: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    position: Value | None,
+    mask: Value | None,
+    sink: Value | None,
+    a: Attrs,
+) -> Value | None:
     users, heads, depth = shape(query)[1:]
     window = a.get("sliding_window_size")
     if mask is not None:
@@ -189,8 +198,15 @@ def _decoded(b: Builder, query: Any, key: Any, value: Any, position: Any, mask: 
 
 
 def _attended(
-    b: Builder, query: Any, key: Any, value: Any, mask: Any, sink: Any, scale: float, causal: bool = False
-) -> Any:
+    b: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    sink: Value | None,
+    scale: float,
+    causal: bool = False,
+) -> Value:
     """Attention as one op. With a sink, or if values and keys differ in size, it is several ops: TTNN's op takes
     neither."""
     if sink is None and shape(key) == shape(value):
@@ -214,7 +230,7 @@ def _attended(
     return b("ttir.matmul", part(b, weights, 3, 0, keys), value)
 
 
-def _repeated(b: Builder, x: Any, groups: int) -> Any:
+def _repeated(b: Builder, x: Value, groups: int) -> Value:
     """Repeats each head `groups` times."""
     batch, heads, length, depth = shape(x)
     if groups == 1:
@@ -224,7 +240,7 @@ def _repeated(b: Builder, x: Any, groups: int) -> Any:
     return b("ttir.reshape", x, shape=[batch, heads * groups, length, depth])
 
 
-def _visible(b: Builder, query: Any, rows: Any, keys: int, window: str | None = None) -> Any:
+def _visible(b: Builder, query: Value, rows: Value, keys: int, window: str | None = None) -> Value:
     """A mask for queries at the positions `rows`, (B or 1, 1, S, 1). It hides keys after the position of the query, and
     those that are `window` or more before it."""
     places = _counted(b, [1, 1, 1, keys], dtype(rows))
@@ -236,7 +252,7 @@ def _visible(b: Builder, query: Any, rows: Any, keys: int, window: str | None = 
     return b("ttir.where", seen, none, hidden)
 
 
-def _named(operands: list[Any], a: Attributes, names: str) -> list[Any]:
+def _named(operands: list[Value], a: Attrs, names: str) -> list[Any]:
     """One operand per name. An operand with a question mark is None unless the attribute `has_<name>` is true."""
     given, found = iter(operands), []
     for name in names.split():
@@ -247,27 +263,27 @@ def _named(operands: list[Any], a: Attributes, names: str) -> list[Any]:
     return found
 
 
-def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Any:
+def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Value:
     """0, 1, 2, ... along the only dimension whose size is not 1."""
     dim = max(range(len(size)), key=lambda d: size[d])
     kind = tensor(size, element or ir.IntegerType.get_signless(32))
     return b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=dim)
 
 
-def _number(b: Builder, like: Any, value: int) -> Any:
+def _number(b: Builder, like: Value, value: int) -> Value:
     return full(b, [1] * len(shape(like)), dtype(like), value)
 
 
-def _first(b: Builder, x: Any) -> Any:
+def _first(b: Builder, x: Value) -> Value:
     flat = b("ttir.reshape", x, shape=[math.prod(shape(x))])
     return b("ttir.reshape", part(b, flat, 0, 0, 1), shape=[1, 1, 1, 1])
 
 
-def _is_true(a: Attributes, name: str, default: str = "false") -> bool:
+def _is_true(a: Attrs, name: str, default: str = "false") -> bool:
     return bool(a.get(name, default).lower() == "true")
 
 
-def _scale(query: Any, a: Attributes) -> float:
+def _scale(query: Value, a: Attrs) -> float:
     return float(a["scale"]) if "scale" in a else shape(query)[-1] ** -0.5
 
 

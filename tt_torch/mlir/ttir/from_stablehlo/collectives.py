@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+from tt_torch.mlir.types import Op, Value
 
 GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
 ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
 
 
 @RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
-def grouped(op: Any, b: Builder) -> Any:
+def grouped(op: Op, b: Builder) -> list[Value]:
     """The operand, in the type of the result, which may be wider. Equal shapes show that groups have one member, even
     if the groups are not listed."""
     groups = attrs.ints(op, "replica_groups")
@@ -25,7 +24,7 @@ def grouped(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.collective_permute")
-def collective_permute(op: Any, b: Builder) -> Any:
+def collective_permute(op: Op, b: Builder) -> Value:
     """The operand, or zeros if no pair sends it to this device."""
     (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
     if pairs not in ([], [0, 0]):
@@ -34,5 +33,5 @@ def collective_permute(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.partition_id", "stablehlo.replica_id")
-def device_id(op: Any, b: Builder) -> Any:
+def device_id(op: Op, b: Builder) -> Value:
     return full(b, [], dtype(op.results[0]), 0)

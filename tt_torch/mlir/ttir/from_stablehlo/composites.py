@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from torch_mlir import ir
 
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
+from tt_torch.mlir.types import Attrs, Op, Results, Value
 
-Expand = Callable[[Builder, list[Any], dict[str, Any]], Any]
+Expand = Callable[[Builder, list[Value], Attrs], Results]
 
 
-def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
+def gelu_tanh(b: Builder, operands: list[Value], _: Attrs) -> Value:
     """The approximation with tanh as separate ops, because TTNN's gelu is the exact function."""
     (x,) = operands
 
-    def scalar(value: float) -> Any:
+    def scalar(value: float) -> Value:
         return full(b, [1], dtype(x), value)
 
     cube = b("ttir.multiply", b("ttir.multiply", x, x), x)
@@ -27,7 +29,7 @@ def gelu_tanh(b: Builder, operands: list[Any], _: dict[str, Any]) -> Any:
     return b("ttir.multiply", b("ttir.multiply", x, scalar(0.5)), b("ttir.add", tanh, scalar(1.0)))
 
 
-def conv_transpose2d(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def conv_transpose2d(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Images in NCHW, the weight as PyTorch has it: (C, O / groups, KH, KW)."""
     x, weight, *bias = operands
     batch, channels, height, width = shape(x)
@@ -41,7 +43,7 @@ def conv_transpose2d(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
     return unflatten(b, product, [batch, *size, out], NCHW)
 
 
-def max_pool2d_with_indices(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def max_pool2d_with_indices(b: Builder, operands: list[Value], a: Attrs) -> list[Value]:
     """Images in NCHW."""
     (x,) = operands
     batch, channels, height, width = shape(x)
@@ -53,18 +55,18 @@ def max_pool2d_with_indices(b: Builder, operands: list[Any], a: dict[str, Any]) 
     return [unflatten(b, r, [batch, *out, channels], NCHW) for r in results]
 
 
-def topk(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def topk(b: Builder, operands: list[Value], a: Attrs) -> list[Value]:
     (x,) = operands
     a = {"dim": -1, "largest": True, "sorted": False} | a
     return b("ttir.topk", x, **a | {"dim": a["dim"] % len(shape(x))})
 
 
-def argmax(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def argmax(b: Builder, operands: list[Value], a: Attrs) -> Value:
     (x,) = operands
     return b("ttir.argmax", x, dim_arg=[a["dim"] % len(shape(x))], keep_dim=a.get("keepdim", False))
 
 
-def attention(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
     scale = a.get("scale", shape(operands[0])[-1] ** -0.5)
     return b("ttir.scaled_dot_product_attention", *operands, is_causal=a.get("is_causal", False), scale=scale)
 
@@ -96,25 +98,25 @@ COMPOSITES: dict[str, Expand] = {
 
 
 # Which attributes of a composite have a rule. For others, the decomposition is used.
-TAKEN: dict[str, Callable[[dict[str, Any]], bool]] = {
+TAKEN: dict[str, Callable[[Attrs], bool]] = {
     "tenstorrent.argmax": lambda a: "dim" in a,
     "tenstorrent.layer_norm": lambda a: _length(a.get("normalized_shape")) == 1,
     "tenstorrent.scaled_dot_product_attention": lambda a: set(a) <= {"is_causal", "scale"},
 }
 
 
-def is_known(op: Any) -> bool:
+def is_known(op: Op) -> bool:
     """Whether a composite has a rule."""
     name, attributes = ods.attr(op, "name"), ods.attr(op, "composite_attributes") or {}
     return name in COMPOSITES and (name not in TAKEN or TAKEN[name](attributes))
 
 
-def _length(value: Any) -> int:
+def _length(value: ir.Attribute | None) -> int:
     """The length of a list or an elements attribute; 1 for None."""
     return 1 if value is None else len(value)
 
 
 @RULES.rewrites("stablehlo.composite")
-def composite(op: Any, b: Builder) -> Any:
+def composite(op: Op, b: Builder) -> Results:
     expand = COMPOSITES.get(ods.attr(op, "name"))
     return expand and expand(b, list(op.operands), ods.attr(op, "composite_attributes") or {})

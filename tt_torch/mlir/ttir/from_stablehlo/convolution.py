@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, flip, spread
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Attrs, Op, Value
 
 
 @RULES.rewrites("stablehlo.convolution")
-def convolution(op: Any, b: Builder) -> Any:
+def convolution(op: Op, b: Builder) -> Value | None:
     """A convolution with channels last, as in TTNN. What TTNN's attributes cannot express is done to the operands."""
     dims = attrs.convolution(op)
     spatial, kernel, out = (
@@ -38,7 +38,7 @@ def convolution(op: Any, b: Builder) -> Any:
     return b("ttir.permute", product, permutation=[order.index(d) for d in range(len(order))])
 
 
-def _groups(op: Any, b: Builder, x: Any) -> tuple[Any, int]:
+def _groups(op: Op, b: Builder, x: Value) -> tuple[Value, int]:
     """Batch groups as feature groups: each group of the batch makes a part of the output features."""
     groups, batches = attrs.integer(op, "feature_group_count"), attrs.integer(op, "batch_group_count")
     if batches == 1:
@@ -49,7 +49,7 @@ def _groups(op: Any, b: Builder, x: Any) -> tuple[Any, int]:
     return b("ttir.reshape", x, shape=[batch // batches, *size, batches * features]), batches
 
 
-def _conv1d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
+def _conv1d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
     """A 1-D convolution as a 2-D convolution of images with height 1."""
     batch, length, channels = shape(x)
     out, inner, kernel = shape(weight)
@@ -58,7 +58,7 @@ def _conv1d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
     return _conv2d(b, x, b("ttir.reshape", weight, shape=[out, inner, 1, kernel]), window | wider)
 
 
-def _conv2d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
+def _conv2d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
     batch, height, width, channels = shape(x)
     out, _, *kernel = shape(weight)
     x = b("ttir.reshape", x, shape=[1, 1, batch * height * width, channels])
@@ -66,7 +66,7 @@ def _conv2d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
     return b("ttir.conv2d", x, weight, **sizes, in_channels=channels, out_channels=out, kernel_size=kernel, **window)
 
 
-def _conv3d(b: Builder, x: Any, weight: Any, window: dict[str, Any]) -> Any:
+def _conv3d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
     """TTNN's conv3d has equal padding on both sides and no dilation, and takes the filters as columns of a matrix."""
     weight = spread(b, weight, [1, 1, *window.pop("dilation")], 0.0)
     low, high = window["padding"][::2], window["padding"][1::2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -11,13 +10,14 @@ from torch_mlir import ir
 from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 from tt_torch.wire import bfloat16
 
 # Integers up to this size are exact in float32, which is the type of some attributes.
 EXACT = 2**24
 
 
-def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Any:
+def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) -> Value:
     """A `ttir.full` whose attribute is an integer or a float, like the element type."""
     is_int = isinstance(element, ir.IntegerType)
     return b(
@@ -29,7 +29,7 @@ def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) 
 SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
 
 
-def splat_of(value: Any) -> Any:
+def splat_of(value: Value) -> float | None:
     """The value of a full, which a constant with equal elements is by the time its users are converted; else None."""
     op = producer(value, "ttir.full", *SPREADING)
     if op is None:
@@ -38,7 +38,7 @@ def splat_of(value: Any) -> Any:
 
 
 @RULES.rewrites("stablehlo.constant", "chlo.constant", "arith.constant")
-def constant(op: Any, b: Builder) -> Any:
+def constant(op: Op, b: Builder) -> Value | None:
     result, value = op.results[0], op.operation.attributes["value"]
     if not isinstance(result.type, ir.RankedTensorType) or isinstance(dtype(result), ir.IndexType):
         return None  # a size in a shape computation of torch-mlir
@@ -68,18 +68,18 @@ def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
 
 
 @RULES.rewrites("stablehlo.get_dimension_size")
-def get_dimension_size(op: Any, b: Builder) -> Any:
+def get_dimension_size(op: Op, b: Builder) -> Value:
     return full(b, [], dtype(op.results[0]), shape(op.operands[0])[attrs.integer(op, "dimension")])
 
 
 @RULES.rewrites("tensor.empty")
-def empty(op: Any, b: Builder) -> Any:
+def empty(op: Op, b: Builder) -> Value:
     """A tensor whose elements the program overwrites or does not care about."""
     return full(b, shape(op.results[0]), dtype(op.results[0]), 0)
 
 
 @RULES.rewrites("stablehlo.iota", "stablehlo.dynamic_iota")
-def iota(op: Any, b: Builder) -> Any:
+def iota(op: Op, b: Builder) -> Value:
     """iota, or dynamic_iota, which torch-mlir writes for a static arange; the result type has the shape."""
     result, dim = op.results[0], attrs.integer(op, "iota_dimension")
     end = shape(result)[dim]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+from tt_torch.mlir.types import Attrs, Op, Results, Value
 
 # Annotations about sharding, roles and types of arguments; one device has nothing to compute for them.
 MARKS = (
@@ -16,7 +15,7 @@ MARKS = (
 ).split()
 
 
-def topk(b: Builder, operands: list[Any], a: dict[str, Any]) -> Any:
+def topk(b: Builder, operands: list[Value], a: Attrs) -> list[Value]:
     (x,) = operands
     return b("ttir.topk", x, k=a["k"], dim=len(shape(x)) - 1, largest=a["largest"], sorted=True)
 
@@ -30,7 +29,7 @@ CALLS: dict[str, attention_calls.Expand] = {
 
 
 @RULES.rewrites("stablehlo.custom_call")
-def custom_call(op: Any, b: Builder) -> Any:
+def custom_call(op: Op, b: Builder) -> Results:
     name = ods.attr(op, "call_target_name")
     if name in MARKS:
         if [x.type for x in op.operands[: len(op.results)]] != [r.type for r in op.results]:
@@ -44,5 +43,5 @@ def custom_call(op: Any, b: Builder) -> Any:
         raise unsupported(op, accepted=f"{name} with {missing.args[0]} among its attributes") from missing
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: Op) -> Attrs:
     return (ods.attr(op, "mhlo.attributes") or {}) | (ods.attr(op, "mhlo.frontend_attributes") or {})

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, padded, spread
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 
 @RULES.rewrites("stablehlo.reshape", "tensor.cast")
-def reshape(op: Any, b: Builder) -> Any:
+def reshape(op: Op, b: Builder) -> Value:
     return b("ttir.reshape", op.operands[0], shape=shape(op.results[0]))
 
 
 @RULES.rewrites("stablehlo.transpose")
-def transpose(op: Any, b: Builder) -> Any:
+def transpose(op: Op, b: Builder) -> Value:
     return b("ttir.permute", op.operands[0], permutation=attrs.ints(op, "permutation"))
 
 
 @RULES.rewrites("stablehlo.broadcast_in_dim")
-def broadcast_in_dim(op: Any, b: Builder) -> Any:
+def broadcast_in_dim(op: Op, b: Builder) -> Value:
     """Orders the dimensions of the operand, reshapes it to the rank of the result, and repeats dimensions of size 1."""
     (x,), target = op.operands, shape(op.results[0])
     value = splat_of(x)
@@ -43,13 +42,13 @@ def broadcast_in_dim(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.slice")
-def slice_(op: Any, b: Builder) -> Any:
+def slice_(op: Op, b: Builder) -> Value:
     begins, ends, step = (attrs.ints(op, n) for n in ("start_indices", "limit_indices", "strides"))
     return b("ttir.slice_static", op.operands[0], begins=begins, ends=ends, step=step)
 
 
 @RULES.rewrites("stablehlo.concatenate")
-def concatenate(op: Any, b: Builder) -> Any:
+def concatenate(op: Op, b: Builder) -> Value:
     parts, dim, longest = list(op.operands), attrs.integer(op, "dimension"), ods.LONGEST_VARIADIC
     while len(parts) > longest:
         groups = [parts[i : i + longest] for i in range(0, len(parts), longest)]
@@ -58,7 +57,7 @@ def concatenate(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.pad")
-def pad(op: Any, b: Builder) -> Any:
+def pad(op: Op, b: Builder) -> Value | None:
     """Pads between the elements first, then at the ends. Negative padding removes elements."""
     x, value = op.operands[0], splat_of(op.operands[1])
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")

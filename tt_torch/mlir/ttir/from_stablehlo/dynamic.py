@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 
 @RULES.rewrites("stablehlo.dynamic_slice")
-def dynamic_slice(op: Any, b: Builder) -> Any:
+def dynamic_slice(op: Op, b: Builder) -> Value:
     """Looks up the elements, one dimension after the other."""
     x, *starts = op.operands
     for dim, count in enumerate(attrs.ints(op, "slice_sizes") or []):
@@ -23,13 +23,13 @@ def dynamic_slice(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.dynamic_update_slice")
-def dynamic_update_slice(op: Any, b: Builder) -> Any:
+def dynamic_update_slice(op: Op, b: Builder) -> Value:
     x, update, *starts = op.operands
     moving = [d for d, (s, u) in enumerate(zip(shape(x), shape(update), strict=True)) if s != u]
     return written(b, x, update, starts, moving)
 
 
-def written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequence[int]) -> Any:
+def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None], moving: Sequence[int]) -> Value:
     """Writes `update` by a scatter along the first dimension; the part that it writes is updated along the others
     before."""
     if not moving:
@@ -44,10 +44,11 @@ def written(b: Builder, x: Any, update: Any, starts: Sequence[Any], moving: Sequ
     return b("ttir.scatter", x, index, update, dim=dim)
 
 
-def _places(b: Builder, start: Any, count: int, size: int) -> Any:
+def _places(b: Builder, start: Value, count: int, size: int) -> Value:
     """`count` positions from `start` on, within `size`."""
     latest = size - count
-    if splat_of(start) is None or not 0 <= splat_of(start) <= latest:
+    known = splat_of(start)
+    if known is None or not 0 <= known <= latest:
         start = b("ttir.maximum", start, full(b, [1], dtype(start), 0))
         start = b("ttir.minimum", start, full(b, [1], dtype(start), latest))
     counted = b("ttir.arange", type=tensor([count], dtype(start)), start=0, end=count, step=1, arange_dimension=0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 UNARY = {
     "stablehlo.abs": "abs",
@@ -61,7 +60,7 @@ def unary(target: str) -> Rule:
 
 
 def binary(target: str) -> Rule:
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value:
         lhs, rhs = _aligned(op, b)
         return b(f"ttir.{target}", lhs, rhs)
 
@@ -69,7 +68,7 @@ def binary(target: str) -> Rule:
 
 
 def logical(target: str) -> Rule:
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value:
         lhs, rhs = _aligned(op, b)
         family = "logical" if isinstance(dtype(lhs), ir.BF16Type) else "bitwise"
         return b(f"ttir.{family}_{target}", lhs, rhs)
@@ -77,7 +76,7 @@ def logical(target: str) -> Rule:
     return rule
 
 
-def _aligned(op: Any, b: Builder) -> list[Any]:
+def _aligned(op: Op, b: Builder) -> list[Value]:
     """The operands with equal rank. CHLO may map an operand of lower rank to given dimensions of the result."""
     given = attrs.ints(op, "broadcast_dimensions")
     rank = len(shape(op.results[0]))
@@ -100,29 +99,29 @@ RULES.rows(logical, {f"chlo.broadcast_{name}": target for name, target in LOGICA
 
 
 @RULES.rewrites("stablehlo.not")
-def invert(op: Any, b: Builder) -> Any:
+def invert(op: Op, b: Builder) -> Value:
     (x,) = op.operands
     return b("ttir.logical_not" if isinstance(dtype(x), ir.BF16Type) else "ttir.bitwise_not", x)
 
 
 @RULES.rewrites("chlo.square")
-def square(op: Any, b: Builder) -> Any:
+def square(op: Op, b: Builder) -> Value:
     return b("ttir.multiply", op.operands[0], op.operands[0])
 
 
 @RULES.rewrites("stablehlo.compare", "chlo.broadcast_compare")
-def compare(op: Any, b: Builder) -> Any:
+def compare(op: Op, b: Builder) -> Value:
     lhs, rhs = _aligned(op, b)
     return b(f"ttir.{attrs.direction(op).lower()}", lhs, rhs)
 
 
 @RULES.rewrites("stablehlo.select", "chlo.broadcast_select")
-def select(op: Any, b: Builder) -> Any:
+def select(op: Op, b: Builder) -> Value:
     return b("ttir.where", *op.operands)
 
 
 @RULES.rewrites("stablehlo.convert")
-def convert(op: Any, b: Builder) -> Any:
+def convert(op: Op, b: Builder) -> Value:
     (x,), target = op.operands, dtype(op.results[0])
     if "tt.to_bool" in op.operation.attributes:  # see normalize: any number but zero is true
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
@@ -130,16 +129,16 @@ def convert(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.clamp")
-def clamp(op: Any, b: Builder) -> Any:
+def clamp(op: Op, b: Builder) -> Value:
     low, x, high = op.operands
-    bounds = splat_of(low), splat_of(high)
-    if None not in bounds and (not isinstance(dtype(x), ir.IntegerType) or all(abs(v) <= EXACT for v in bounds)):
-        return b("ttir.clamp_scalar", x, min=float(bounds[0]), max=float(bounds[1]))
-    return b("ttir.minimum", b("ttir.maximum", x, low), high)
+    least, most = splat_of(low), splat_of(high)
+    if least is None or most is None or (isinstance(dtype(x), ir.IntegerType) and max(abs(least), abs(most)) > EXACT):
+        return b("ttir.minimum", b("ttir.maximum", x, low), high)
+    return b("ttir.clamp_scalar", x, min=float(least), max=float(most))
 
 
 @RULES.rewrites("stablehlo.remainder", "chlo.broadcast_remainder")
-def remainder(op: Any, b: Builder) -> Any:
+def remainder(op: Op, b: Builder) -> Value:
     """The result has the sign of the dividend in StableHLO, but of the divisor in TTIR."""
     lhs, rhs = _aligned(op, b)
     magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
@@ -147,11 +146,11 @@ def remainder(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.round_nearest_even")
-def round_nearest_even(op: Any, b: Builder) -> Any:
+def round_nearest_even(op: Op, b: Builder) -> Value:
     """floor(x), plus 1 above the middle, and in the middle if that gives an even number. A zero has the sign of x."""
     (x,) = op.operands
 
-    def scalar(value: float) -> Any:
+    def scalar(value: float) -> Value:
         return full(b, [1] * len(shape(x)), dtype(x), value)
 
     low = b("ttir.floor", x)
@@ -165,7 +164,7 @@ def round_nearest_even(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.round_nearest_afz")
-def round_nearest_away(op: Any, b: Builder) -> Any:
+def round_nearest_away(op: Op, b: Builder) -> Value:
     """For the magnitude of x: floor, plus 1 from the middle on; with the sign of x."""
     (x,) = op.operands
     size = b("ttir.abs", x)
@@ -177,13 +176,13 @@ def round_nearest_away(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.optimization_barrier")
-def optimization_barrier(op: Any, b: Builder) -> Any:
+def optimization_barrier(op: Op, b: Builder) -> list[Value]:
     """The operands. The op only forbids reordering, and the device runs ops in order."""
     return list(op.operands)
 
 
 @RULES.rewrites("stablehlo.bitcast_convert")
-def bitcast_convert(op: Any, b: Builder) -> Any:
+def bitcast_convert(op: Op, b: Builder) -> Value | None:
     """A bitcast between 32-bit types; `normalize` has noted the types before they became types of the device."""
     (x,), target = op.operands, dtype(op.results[0])
     wide = ("f32", "i32", "ui32")
@@ -194,7 +193,7 @@ def bitcast_convert(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.shift_right_arithmetic")
-def shift_right_arithmetic(op: Any, b: Builder) -> Any:
+def shift_right_arithmetic(op: Op, b: Builder) -> Value:
     """TTNN shifts zeros in, so a negative number is complemented before and after the shift."""
     x, bits = op.operands
     negative = b("ttir.lt", x, full(b, [1] * len(shape(x)), dtype(x), 0))

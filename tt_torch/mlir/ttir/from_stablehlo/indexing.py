@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -22,6 +21,7 @@ from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, part, table_of
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
 
@@ -31,10 +31,10 @@ class Places:
     """The positions where windows begin: index vectors, flattened to (count, 1) per indexed dimension."""
 
     dims: list[int]
-    starts: list[Any]
+    starts: list[Value]
     count: int
 
-    def rows(self, b: Builder, size: Sequence[int], window: Sequence[int]) -> Any:
+    def rows(self, b: Builder, size: Sequence[int], window: Sequence[int]) -> Value:
         """The row numbers of all positions in the windows, (count * positions), in a table whose rows are `dims`
         merged."""
         total = None
@@ -54,13 +54,13 @@ def _offsets(sizes: list[int], window: list[int]) -> np.ndarray:
     return np.ravel_multi_index(np.indices(window).reshape(len(window), -1), sizes).reshape(1, -1)
 
 
-def _constant(b: Builder, values: np.ndarray, element: ir.Type) -> Any:
+def _constant(b: Builder, values: np.ndarray, element: ir.Type) -> Value:
     kind = tensor(values.shape, element)
     numbers = np.ascontiguousarray(values, np.int32 if str(element) == "i32" else np.uint32)
     return b("ttir.constant", type=kind, value=ir.DenseElementsAttr.get(numbers, type=kind))
 
 
-def _places(b: Builder, indices: Any, vector_dim: int, dims: Sequence[int], batching: dict[int, int]) -> Places:
+def _places(b: Builder, indices: Value, vector_dim: int, dims: Sequence[int], batching: dict[int, int]) -> Places:
     """The start positions. `dims` are the operand's dimensions for the components of index vectors; `batching` maps
     batch dimensions of the operand to those of the indices."""
     if vector_dim == len(shape(indices)):
@@ -79,13 +79,13 @@ def _places(b: Builder, indices: Any, vector_dim: int, dims: Sequence[int], batc
     return Places([*dims, *batching], starts, count)
 
 
-def _is_pytorchs(op: Any) -> bool:
+def _is_pytorchs(op: Op) -> bool:
     """Whether the program comes from PyTorch, where indices are in range: PyTorch raises an error if they are not."""
     return bool(node_of(op.location)[0])
 
 
 @RULES.rewrites("stablehlo.gather")
-def gather(op: Any, b: Builder) -> Any:
+def gather(op: Op, b: Builder) -> Value | None:
     """Windows that reach over an end are moved back. Dimensions without an index begin at zero."""
     x, indices = op.operands
     dims, window = attrs.gather(op), attrs.ints(op, "slice_sizes")
@@ -110,18 +110,18 @@ def gather(op: Any, b: Builder) -> Any:
     return b("ttir.permute", looked_up, permutation=[made.index(d) for d in range(len(result))])
 
 
-def _within(b: Builder, start: Any, latest: int) -> Any:
+def _within(b: Builder, start: Value, latest: int) -> Value:
     start = b("ttir.maximum", start, full(b, [1, 1], dtype(start), 0))
     return b("ttir.minimum", start, full(b, [1, 1], dtype(start), latest))
 
 
 @RULES.rewrites("stablehlo.reverse")
-def reverse(op: Any, b: Builder) -> Any:
+def reverse(op: Op, b: Builder) -> Value:
     return flip(b, op.operands[0], attrs.ints(op, "dimensions") or [])
 
 
 @RULES.rewrites("stablehlo.scatter")
-def scatter(op: Any, b: Builder) -> Any:
+def scatter(op: Op, b: Builder) -> Value | None:
     """Updates of windows that reach over an end are dropped: they are written to an extra row, which is removed."""
     if len(op.results) != 1:
         return None
@@ -152,7 +152,7 @@ def scatter(op: Any, b: Builder) -> Any:
     return b("ttir.permute", written, permutation=[order.index(d) for d in range(len(order))])
 
 
-def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[int]) -> Any:
+def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[int]) -> Value:
     """Booleans of shape (count, 1): whether each window is inside of the operand."""
     inside = None
     for d, start in zip(places.dims, places.starts, strict=True):
@@ -162,7 +162,7 @@ def _inside(b: Builder, places: Places, size: Sequence[int], window: Sequence[in
     return inside
 
 
-def updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside: Any) -> Any:
+def updated(b: Builder, table: Value, source: Value, reduce: str, rows: Value, inside: Value | None) -> Value:
     """The table after the rows of the source are written or reduced into the given rows; rows outside are skipped."""
     size = shape(table)
     if inside is not None:
@@ -175,7 +175,7 @@ def updated(b: Builder, table: Any, source: Any, reduce: str, rows: Any, inside:
     return written if inside is None else part(b, written, 0, 0, size[0])
 
 
-def _overwrites(op: Any) -> bool:
+def _overwrites(op: Op) -> bool:
     """Whether the body only returns its second argument, which is the update."""
     block = op.operation.regions[0].blocks[0]
     return len(list(block.operations)) == 1 and block.operations[0].operands[0] == block.arguments[1]

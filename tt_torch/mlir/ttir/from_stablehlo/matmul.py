@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 
 @RULES.rewrites("stablehlo.dot_general")
-def dot_general(op: Any, b: Builder) -> Any:
+def dot_general(op: Op, b: Builder) -> Value:
     lhs, rhs = _widened(op, b)
     dims = attrs.dot(op)
     batch, contracted = list(dims.lhs_batching_dimensions), list(dims.lhs_contracting_dimensions)
@@ -26,7 +26,7 @@ def dot_general(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.dot")
-def dot(op: Any, b: Builder) -> Any:
+def dot(op: Op, b: Builder) -> Value:
     """A product of matrices or vectors: contracts the last dimension of the first with the first of the second."""
     lhs, rhs = _widened(op, b)
     rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
@@ -35,17 +35,17 @@ def dot(op: Any, b: Builder) -> Any:
     return b("ttir.reshape", product, shape=shape(op.results[0]))
 
 
-def _widened(op: Any, b: Builder) -> list[Any]:
+def _widened(op: Op, b: Builder) -> list[Value]:
     """The operands in the element type of the result, which may be wider in StableHLO."""
     target = dtype(op.results[0])
     return [x if dtype(x) == target else b("ttir.typecast", x, dtype=target) for x in op.operands]
 
 
-def _free(value: Any, taken: Sequence[int]) -> list[int]:
+def _free(value: Value, taken: Sequence[int]) -> list[int]:
     return [d for d in range(len(shape(value))) if d not in taken]
 
 
-def _arrange(b: Builder, x: Any, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Any:
+def _arrange(b: Builder, x: Value, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Value:
     """`x` with its dimensions in this order, and with rows and columns merged to one dimension each.
 
     Canonicalization removes permutes and reshapes that change nothing.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 
 @RULES.rewrites("stablehlo.batch_norm_inference")
-def batch_norm_inference(op: Any, b: Builder) -> Any:
+def batch_norm_inference(op: Op, b: Builder) -> Value:
     dimension, epsilon = attrs.integer(op, "feature_index"), attrs.number(op, "epsilon")
     return b("ttir.batch_norm_inference", *op.operands, dimension=dimension, epsilon=epsilon)
 
@@ -20,29 +20,29 @@ def batch_norm_inference(op: Any, b: Builder) -> Any:
 class _Features:
     """Ops along the feature dimension of an operand, for both ops of training."""
 
-    def __init__(self, op: Any, b: Builder) -> None:
+    def __init__(self, op: Op, b: Builder) -> None:
         x = op.operands[0]
         self.b, self.sizes, self.dim = b, shape(x), attrs.integer(op, "feature_index")
         self.others = [d for d in range(len(self.sizes)) if d != self.dim]
         self.count = math.prod(self.sizes[d] for d in self.others)
         self.epsilon = full(b, [1], dtype(x), attrs.number(op, "epsilon"))
 
-    def spread(self, vector: Any) -> Any:
+    def spread(self, vector: Value) -> Value:
         """One value per feature, to broadcast with the operand."""
         return self.b("ttir.reshape", vector, shape=[s if d == self.dim else 1 for d, s in enumerate(self.sizes)])
 
-    def sum(self, x: Any) -> Any:
+    def sum(self, x: Value) -> Value:
         return self.b("ttir.sum", x, dim_arg=self.others)
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: Value) -> Value:
         return self.b("ttir.mean", x, dim_arg=self.others)
 
-    def inverse_deviation(self, variance: Any) -> Any:
+    def inverse_deviation(self, variance: Value) -> Value:
         return self.b("ttir.rsqrt", self.b("ttir.add", variance, self.epsilon))
 
 
 @RULES.rewrites("stablehlo.batch_norm_training")
-def batch_norm_training(op: Any, b: Builder) -> Any:
+def batch_norm_training(op: Op, b: Builder) -> list[Value]:
     """Returns the mean and the variance of the batch, too; the variance is divided by the number of elements."""
     x, scale, offset = op.operands
     features = _Features(op, b)
@@ -55,7 +55,7 @@ def batch_norm_training(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("stablehlo.batch_norm_grad")
-def batch_norm_grad(op: Any, b: Builder) -> Any:
+def batch_norm_grad(op: Op, b: Builder) -> list[Value]:
     """The gradients of the operand, the scale and the offset. Source: the specification of StableHLO."""
     x, scale, mean, variance, grad = op.operands
     features = _Features(op, b)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch_mlir import ir
 
@@ -17,6 +16,7 @@ from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import REDUCTIONS, body_op, neutral
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
+from tt_torch.mlir.types import Attrs, Op, Value
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Span:
         return (self.size, self.stride, self.low, self.high) != (1, 1, 0, 0)
 
 
-def spans(op: Any) -> list[Span] | None:
+def spans(op: Op) -> list[Span] | None:
     """The windows of all dimensions; None where padding crops or elements are spread."""
     sizes = attrs.ints(op, "window_dimensions")
     ones = [1] * len(sizes)
@@ -45,7 +45,7 @@ def spans(op: Any) -> list[Span] | None:
 
 
 @RULES.rewrites("stablehlo.reduce_window")
-def reduce_window(op: Any, b: Builder) -> Any:
+def reduce_window(op: Op, b: Builder) -> Value | None:
     windows, combine, x = spans(op), body_op(op), op.operands[0]
     if len(op.results) != 1 or windows is None or combine not in REDUCTIONS or combine in ("and", "or"):
         return None
@@ -70,7 +70,7 @@ def _runs(window: Span, size: int) -> bool | None:
     return {(size - 1, 0): True, (0, size - 1): False}.get((window.low, window.high))
 
 
-def _running(b: Builder, x: Any, dim: int, combine: str, forward: bool) -> Any:
+def _running(b: Builder, x: Value, dim: int, combine: str, forward: bool) -> Value:
     """A cumulative op. If TTNN has no such op, it is computed over the last 1, 2, 4, ... elements."""
     if forward and combine in ("add", "multiply"):
         return b("ttir.cumsum" if combine == "add" else "ttir.cumprod", x, dim=dim)
@@ -82,7 +82,7 @@ def _running(b: Builder, x: Any, dim: int, combine: str, forward: bool) -> Any:
     return x
 
 
-def _pooled(b: Builder, x: Any, combine: str, sliding: Sequence[int], windows: Sequence[Span]) -> Any:
+def _pooled(b: Builder, x: Value, combine: str, sliding: Sequence[int], windows: Sequence[Span]) -> Value:
     """Maxima or sums, over two dimensions at a time. The library refuses padding of more than half a window, so such
     padding is a separate op."""
     if any(2 * max(windows[d].low, windows[d].high) > windows[d].size for d in sliding):
@@ -94,7 +94,7 @@ def _pooled(b: Builder, x: Any, combine: str, sliding: Sequence[int], windows: S
     return x
 
 
-def _pooled_over(b: Builder, x: Any, combine: str, dims: Sequence[int], windows: Sequence[Span]) -> Any:
+def _pooled_over(b: Builder, x: Value, combine: str, dims: Sequence[int], windows: Sequence[Span]) -> Value:
     images = Images(shape(x), dims)
     pair = [Span(1, 1, 1, 0, 0)] * (2 - len(dims)) + [windows[d] for d in dims]
     sizes = images.attributes(pair) | {
@@ -124,20 +124,20 @@ class Images:
         edges = [1] * (2 - len(dims)) + [size[d] for d in dims]
         self.nchw = [math.prod(self.others[:-1]), *(self.others[-1:] or [1]), *edges]
 
-    def attributes(self, pair: Sequence[Span]) -> dict[str, Any]:
+    def attributes(self, pair: Sequence[Span]) -> Attrs:
         batch, channels, height, width = self.nchw
         sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
         names = (("kernel_size", "size"), ("stride", "stride"), ("dilation", "dilation"))
         return sizes | {name: [getattr(w, field) for w in pair] for name, field in names}
 
-    def of(self, b: Builder, x: Any) -> Any:
+    def of(self, b: Builder, x: Value) -> Value:
         if self.order != sorted(self.order):
             x = b("ttir.permute", x, permutation=self.order)
         edges = shape(x)[len(self.others) :]
         size = [*self.nchw[:2], *[1] * (2 - len(edges)), *edges]
         return x if shape(x) == size else b("ttir.reshape", x, shape=size)
 
-    def back(self, b: Builder, x: Any, edges: Sequence[int]) -> Any:
+    def back(self, b: Builder, x: Value, edges: Sequence[int]) -> Value:
         size = [*self.others, *edges]
         x = x if shape(x) == size else b("ttir.reshape", x, shape=size)
         if self.order == sorted(self.order):
@@ -146,7 +146,7 @@ class Images:
 
 
 @RULES.rewrites("stablehlo.select_and_scatter")
-def select_and_scatter(op: Any, b: Builder) -> Any:
+def select_and_scatter(op: Op, b: Builder) -> Value | None:
     """The gradient of max pooling over one or two dimensions: it is added at the position of each first maximum."""
     x, source, initial = op.operands
     windows = spans(op)
@@ -170,7 +170,7 @@ def select_and_scatter(op: Any, b: Builder) -> Any:
     return images.back(b, b("ttir.reshape", added, shape=images.nchw), [shape(x)[d] for d in dims])
 
 
-def _only_compare(region: Any) -> str:
+def _only_compare(region: ir.Region) -> str:
     """The only op of a region: the direction of a comparison, otherwise its name; "" if there are several ops."""
     ops = list(region.blocks[0].operations)
     if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):

@@ -5,30 +5,31 @@ StableHLO: see dynamo/decompositions/random.py.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 # larger than zero, because its logarithm is needed; it is the distance of float32 numbers just below 1
 SMALLEST = 2.0**-24
 
 
 @RULES.rewrites("stablehlo.rng")
-def rng(op: Any, b: Builder) -> Any:
+def rng(op: Op, b: Builder) -> Value | None:
     """New numbers at each run: UNIFORM between two scalars, or NORMAL with a mean and a standard deviation."""
     first, second, _ = op.operands
     result = op.results[0]
     uniform = "UNIFORM" in str(op.attributes["rng_distribution"])
     low, high = splat_of(first), splat_of(second)
     if not isinstance(dtype(result), ir.FloatType):
-        known = uniform and low is not None and high is not None
-        return _integers(b, result, low, high) if known and 0 < high - low <= EXACT else None
+        if not uniform or low is None or high is None or not 0 < high - low <= EXACT:
+            return None
+        return _integers(b, result, low, high)
 
-    def drawn(low: float, high: float) -> Any:
+    def drawn(low: float, high: float) -> Value:
         return b("ttir.rand", type=result.type, size=shape(result), low=low, high=high)
 
     if uniform and low is not None and high is not None:
@@ -45,7 +46,7 @@ def rng(op: Any, b: Builder) -> Any:
     return b("ttir.add", b("ttir.multiply", normal, second), first)
 
 
-def _integers(b: Builder, result: Any, low: int, high: int) -> Any:
+def _integers(b: Builder, result: Value, low: float, high: float) -> Value:
     """Integers in [low, high), which are so few that float32 can represent them."""
     kind, span = tensor(shape(result), ir.F32Type.get()), high - low
     number = b("ttir.floor", b("ttir.rand", type=kind, size=shape(result), low=0.0, high=float(span)))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+from tt_torch.mlir.types import Op, Value
 
-Word = Any  # int32 values of any shape, with wrap-around; keys and counters have two or more words
+Word: TypeAlias = Value  # int32 values of any shape, with wrap-around; keys and counters have two or more words
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -25,7 +26,7 @@ ACCEPTED = "a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHI
 
 
 @RULES.rewrites("stablehlo.rng_bit_generator")
-def rng_bit_generator(op: Any, b: Builder) -> Any:
+def rng_bit_generator(op: Op, b: Builder) -> list[Value]:
     """The bits and the next state. StableHLO leaves the algorithm DEFAULT open; here it is Threefry, which needs no
     products."""
     algorithm = str(op.attributes["rng_algorithm"]).rstrip(">").split()[-1]
@@ -93,7 +94,7 @@ class Bits:
 
     # --- states
 
-    def words(self, state: Any) -> list[Word]:
+    def words(self, state: Value) -> list[Word]:
         """The words of a state of shape (n, 2); each has the shape (1)."""
         flat = self.b(
             "ttir.reshape", self.b("ttir.bitcast_convert", state, dtype=self.i32), shape=[2 * shape(state)[0]]
@@ -101,7 +102,7 @@ class Bits:
         spans = range(shape(flat)[0])
         return [self.b("ttir.slice_static", flat, begins=[i], ends=[i + 1], step=[1]) for i in spans]
 
-    def state(self, words: Sequence[Word]) -> Any:
+    def state(self, words: Sequence[Word]) -> Value:
         joined = self.b("ttir.reshape", self.b("ttir.concat", list(words), dim=0), shape=[len(words) // 2, 2])
         return self.b("ttir.bitcast_convert", joined, dtype=ir.IntegerType.get_unsigned(32))
 
@@ -111,7 +112,7 @@ class Bits:
         steps = self.b("ttir.arange", type=kind, start=0, end=count, step=1, arange_dimension=0)
         return self.advanced(counter, steps), self.advanced(counter, self.constant(count))
 
-    def narrowed(self, numbers: Word, element: ir.IntegerType, target: ir.Type) -> Any:
+    def narrowed(self, numbers: Word, element: ir.IntegerType, target: ir.Type) -> Value:
         """The low bits, in the device's type for `element`."""
         if element.width < 32:
             numbers = self.both(numbers, self.constant(2**element.width - 1))
@@ -125,7 +126,7 @@ class Bits:
 
     # --- generators: of a key, a counter and a shape, the numbers (the low words of 64-bit ones) and the next counter
 
-    def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Any, list[Word]]:
+    def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
         if wide or not size:
             inputs, after = self.counted(counter, math.prod(size))
             return self.b("ttir.reshape", self.threefry_rounds(key, inputs)[0], shape=size), after
@@ -153,7 +154,7 @@ class Bits:
             x, y = self.add(x, first), self.add(y, self.add(second, self.constant(block + 1)))
         return [x, y]
 
-    def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Any, list[Word]]:
+    def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
         """Philox. If the counter has 64 bits, the key is its upper half."""
         count = math.prod(size)
         inputs, after = self.counted((counter + key)[:4], -(-count * (2 if wide else 1) // 4))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Op, Value
 
 # Booleans are zeros and ones in bf16, so "and" is the minimum and "or" is the maximum.
 REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "min", "or": "max"}
@@ -25,14 +24,14 @@ ENDS = {
 }
 
 
-def body_op(op: Any) -> str:
+def body_op(op: Op) -> str:
     """The name of the only op in a region, apart from the return; "" if there are several."""
     ops = [o.operation.name for o in op.operation.regions[0].blocks[0].operations]
     return ops[0].split(".")[1] if len(ops) == 2 else ""
 
 
 @RULES.rewrites("stablehlo.reduce")
-def reduce(op: Any, b: Builder) -> Any:
+def reduce(op: Op, b: Builder) -> Value | list[Value] | None:
     dims = attrs.ints(op, "dimensions")
     if len(op.results) == 2:
         return _argmax(op, b, dims)
@@ -57,7 +56,7 @@ def neutral(target: str, initial: float | None, element: ir.Type, boolean: bool)
     return initial >= high if target == "min" else initial <= low
 
 
-def counts(positions: Any, dim: int) -> bool:
+def counts(positions: Value, dim: int) -> bool:
     """Whether `positions` holds 0, 1, 2, ... along `dim`."""
     while spread := producer(positions, "ttir.broadcast"):
         positions = spread.operands[0]
@@ -72,7 +71,7 @@ def counts(positions: Any, dim: int) -> bool:
     return shape(positions) == [sizes[dim]] and all(s == 1 for d, s in enumerate(sizes) if d != dim)
 
 
-def _argmax(op: Any, b: Builder, dims: list[int]) -> Any:
+def _argmax(op: Op, b: Builder, dims: list[int]) -> list[Value] | None:
     """torch.max(dim), argmax and their opposites: values reduced together with their positions. TTNN finds the
     position of the largest one only, so the smallest one's is that of the largest negative."""
     x, positions = op.operands[:2]

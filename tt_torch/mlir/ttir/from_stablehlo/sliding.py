@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.types import Value
 
 NCHW = [0, 2, 3, 1]  # where NHWC's dimensions are
 
 
-def flatten(b: Builder, x: Any, order: Sequence[int]) -> Any:
+def flatten(b: Builder, x: Value, order: Sequence[int]) -> Value:
     """`x` to (1, 1, N*H*W, C); `order` names its N, H, W and C dimensions."""
     n, h, w, c = (shape(x)[d] for d in order)
     return b("ttir.reshape", b("ttir.permute", x, permutation=list(order)), shape=[1, 1, n * h * w, c])
 
 
-def unflatten(b: Builder, x: Any, nhwc: Sequence[int], order: Sequence[int]) -> Any:
+def unflatten(b: Builder, x: Value, nhwc: Sequence[int], order: Sequence[int]) -> Value:
     """The inverse: from (1, 1, N*H*W, C) to the dimension order of which `order` names N, H, W and C."""
     inverse = [list(order).index(d) for d in range(4)]
     return b("ttir.permute", b("ttir.reshape", x, shape=list(nhwc)), permutation=inverse)

@@ -6,14 +6,13 @@ cast. Results of the program have the types of the model.
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import constant_values
+from tt_torch.mlir.types import Function, Value
 
 ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
 FLOATS = (ir.BF16Type, ir.F32Type)
@@ -32,9 +31,9 @@ def apply_dtype(module: ir.Module, policy: str | None) -> None:
         _apply(function, ELEMENT[policy]())
 
 
-def _apply(function: Any, target: ir.Type) -> None:
+def _apply(function: Function, target: ir.Type) -> None:
     constant = constant_values(function)
-    casts: dict[Any, Any] = {}
+    casts: dict[Value, Value] = {}
     for op in list(function.regions[0].blocks[0].operations):
         op = op.operation
         results = list(op.results)
@@ -49,7 +48,7 @@ def _apply(function: Any, target: ir.Type) -> None:
                 op.erase()
 
 
-def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts: dict[Any, Any]) -> None:
+def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Value], casts: dict[Value, Value]) -> None:
     outside = [v for v in op.operands if v in constant or isinstance(v.owner, ir.Block)]
     _cast(op, outside, target, casts)
     # Here booleans in bf16 meet floats of the target type, if the type of the model was bf16.
@@ -57,7 +56,7 @@ def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Any], casts:
         _cast(op, list(op.operands), target, casts)
 
 
-def _cast(op: ir.Operation, values: list[Any], target: ir.Type, casts: dict[Any, Any]) -> None:
+def _cast(op: ir.Operation, values: list[Value], target: ir.Type, casts: dict[Value, Value]) -> None:
     """Casts the floats among `values` that `op` reads to `target`, except booleans and values that are cast already."""
     for i, value in enumerate(op.operands):
         as_it_is = op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0)
@@ -80,7 +79,7 @@ def _retype(op: ir.Operation, target: ir.Type) -> None:
             op.attributes["dtype"] = ir.TypeAttr.get(target)
 
 
-def _restore(op: ir.Operation, function: Any) -> None:
+def _restore(op: ir.Operation, function: Function) -> None:
     """Casts the results of the function to the types in its signature."""
     promised = function.attributes["function_type"].value.results
     for i, value in enumerate(op.operands):

@@ -5,7 +5,7 @@ element-wise ops, and arithmetic on splats.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from torch_mlir import ir
 
@@ -13,35 +13,36 @@ from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("canonicalize")
 BROADCASTING = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL, "where"]]
 
 
-def splat(value: Any) -> Any:
+def splat(value: Value) -> float | None:
     """The value of a `ttir.full`, else None."""
     op = producer(value, "ttir.full")
     return None if op is None else op.attributes["fill_value"].value
 
 
 @RULES.rewrites("ttir.reshape")
-def reshape(op: Any, b: Builder) -> Any:
+def reshape(op: Op, b: Builder) -> Value | None:
     (x,), target = op.operands, shape(op.results[0])
     if shape(x) == target:
         return x
-    if splat(x) is not None:
-        return full(b, target, dtype(x), splat(x))
+    if (value := splat(x)) is not None:
+        return full(b, target, dtype(x), value)
     inner = producer(x, "ttir.reshape")
     return None if inner is None else b("ttir.reshape", inner.operands[0], shape=target)
 
 
 @RULES.rewrites("ttir.permute")
-def permute(op: Any, b: Builder) -> Any:
+def permute(op: Op, b: Builder) -> Value | None:
     (x,), permutation = op.operands, ods.attr(op, "permutation")
     if permutation == sorted(permutation):
         return x
-    if splat(x) is not None:
-        return full(b, shape(op.results[0]), dtype(x), splat(x))
+    if (value := splat(x)) is not None:
+        return full(b, shape(op.results[0]), dtype(x), value)
     if inner := producer(x, "ttir.permute"):
         first = ods.attr(inner, "permutation")
         return b("ttir.permute", inner.operands[0], permutation=[first[p] for p in permutation])
@@ -52,25 +53,25 @@ def permute(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.broadcast")
-def broadcast(op: Any, b: Builder) -> Any:
+def broadcast(op: Op, b: Builder) -> Value | None:
     (x,) = op.operands
-    if splat(x) is not None:
-        return full(b, shape(op.results[0]), dtype(x), splat(x))
+    if (value := splat(x)) is not None:
+        return full(b, shape(op.results[0]), dtype(x), value)
     return x if shape(x) == shape(op.results[0]) else None
 
 
 @RULES.rewrites("ttir.slice_static", "ttir.pad")
-def whole(op: Any, b: Builder) -> Any:
+def whole(op: Op, b: Builder) -> Value | None:
     return op.operands[0] if shape(op.operands[0]) == shape(op.results[0]) else None
 
 
 @RULES.rewrites("ttir.concat")
-def concat_of_one(op: Any, b: Builder) -> Any:
+def concat_of_one(op: Op, b: Builder) -> Value | None:
     return op.operands[0] if len(op.operands) == 1 else None
 
 
 @RULES.rewrites("ttir.typecast")
-def typecast(op: Any, b: Builder) -> Any:
+def typecast(op: Op, b: Builder) -> Value | None:
     (x,), target = op.operands, dtype(op.results[0])
     if dtype(x) == target:
         return x
@@ -85,7 +86,7 @@ def typecast(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites(*BROADCASTING)
-def implicit_broadcast(op: Any, b: Builder) -> Any:
+def implicit_broadcast(op: Op, b: Builder) -> Value | None:
     """Removes broadcasts before element-wise ops, which broadcast if one operand has the shape of the result."""
     for i, operand in enumerate(op.operands):
         others = [shape(v) for j, v in enumerate(op.operands) if j != i]
@@ -94,19 +95,22 @@ def implicit_broadcast(op: Any, b: Builder) -> Any:
         if small is None or infer.broadcast_shapes(small, *others) != shape(op.results[0]):
             continue
         operands = list(op.operands)
-        inner = producer(operand, "ttir.broadcast")
-        operands[i] = inner.operands[0] if inner else full(b, small, dtype(operand), splat(operand))
+        inner, value = producer(operand, "ttir.broadcast"), splat(operand)
+        if inner is not None:
+            operands[i] = inner.operands[0]
+        elif value is not None:
+            operands[i] = full(b, small, dtype(operand), value)
         return b(op.operation.name, *operands, type=op.results[0].type)
     return None
 
 
-def _shape_without_broadcast(operand: Any) -> list[int] | None:
+def _shape_without_broadcast(operand: Value) -> list[int] | None:
     if inner := producer(operand, "ttir.broadcast"):
         return shape(inner.operands[0])
     return [1] if splat(operand) is not None and math.prod(shape(operand)) > 1 else None
 
 
-FOLDS = {
+FOLDS: dict[str, Callable[..., float]] = {
     "ttir.add": lambda a, c: a + c,
     "ttir.subtract": lambda a, c: a - c,
     "ttir.multiply": lambda a, c: a * c,
@@ -116,7 +120,7 @@ FOLDS = {
     "ttir.pow": math.pow,
 }
 LARGEST = 3.3895313e38  # of bf16, within float32
-UNARY_FOLDS = {
+UNARY_FOLDS: dict[str, Callable[..., float]] = {
     "ttir.sqrt": math.sqrt,
     "ttir.rsqrt": lambda a: 1 / math.sqrt(a),
     "ttir.neg": lambda a: -a,
@@ -124,10 +128,10 @@ UNARY_FOLDS = {
 }
 
 
-def fold(compute: Any) -> Rule:
+def fold(compute: Callable[..., float]) -> Rule:
     """Arithmetic on splats of finite floats. Exceptional values, such as NaN in a maximum, are left to the device."""
 
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value | None:
         values = [splat(v) for v in op.operands]
         if any(type(v) is not float or not math.isfinite(v) for v in values):
             return None
@@ -146,7 +150,7 @@ NEUTRAL = {"ttir.multiply": 1, "ttir.divide": 1, "ttir.subtract": 0, "ttir.pow":
 
 
 @RULES.rewrites(*NEUTRAL)
-def neutral(op: Any, b: Builder) -> Any:
+def neutral(op: Op, b: Builder) -> Value | None:
     """x * 1, x / 1, x - 0 and x ** 1. Not x + 0, which turns -0.0 into 0.0."""
     x, value = op.operands
     if op.operation.name == "ttir.multiply" and splat(x) == 1:
@@ -155,7 +159,7 @@ def neutral(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.maximum")
-def relu(op: Any, b: Builder) -> Any:
+def relu(op: Op, b: Builder) -> Value | None:
     for x, bound in (op.operands, list(op.operands)[::-1]):
         if splat(bound) == 0 and shape(x) == shape(op.results[0]) and splat(x) is None:
             return b("ttir.relu", x)
@@ -163,7 +167,7 @@ def relu(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.divide")
-def undo_multiply(op: Any, b: Builder) -> Any:
+def undo_multiply(op: Op, b: Builder) -> Value | None:
     """x * c / c of an average pool that is written as the sum of a window divided by its size. For other x, x * c may
     overflow, so these stay."""
     product, divisor = producer(op.operands[0], "ttir.multiply"), splat(op.operands[1])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.passes.canonicalize import splat
+from tt_torch.mlir.types import Op, Operand, Value
 
 RULES = RuleSet("fuse-attention")
 SPLIT = [0, 2, 1, 3]  # (B, S, H, D) <-> (B, H, S, D)
 
 
 @RULES.rewrites("ttir.matmul")
-def attention(op: Any, b: Builder) -> Any:
+def attention(op: Op, b: Builder) -> Value | None:
     """softmax(query @ key^T * scale + mask) @ value, on (B, H, S, D)."""
     weights = producer(op.operands[0], "ttir.softmax")
     if weights is None or len(shape(op.results[0])) != 4 or any(map(bool, ods.attrs_of(op).values())):
@@ -32,7 +31,7 @@ def attention(op: Any, b: Builder) -> Any:
     return b("ttir.scaled_dot_product_attention", query, key, value, mask, scale=scale * factor)
 
 
-def _mask(scores: Any) -> tuple[Any, Any]:
+def _mask(scores: Value) -> tuple[Value, Value | None]:
     total = producer(scores, "ttir.add")
     if total is None or splat(total.operands[1]) is not None or shape(total.operands[0]) != shape(scores):
         return scores, None
@@ -41,17 +40,17 @@ def _mask(scores: Any) -> tuple[Any, Any]:
     return (total.operands[0], mask) if rank4 else (scores, None)
 
 
-def _scale(value: Any) -> tuple[Any, float]:
+def _scale(value: Value) -> tuple[Value, float]:
     """x and c of x * c or x / (1 / c), c a splat."""
     op = producer(value, "ttir.multiply", "ttir.divide")
     factor = splat(op.operands[1]) if op is not None else None
-    if not factor or shape(op.operands[0]) != shape(value):
+    if op is None or not factor or shape(op.operands[0]) != shape(value):
         return value, 1.0
     return op.operands[0], factor if op.name == "ttir.multiply" else 1 / factor
 
 
 @RULES.rewrites("ttir.reshape")
-def concatenate_heads(op: Any, b: Builder) -> Any:
+def concatenate_heads(op: Op, b: Builder) -> Value | None:
     """(B, H, S, D) permuted to (B, S, H, D), then flattened to (B, S, H * D)."""
     move = producer(op.operands[0], "ttir.permute")
     if move is None or len(shape(move.operands[0])) != 4 or ods.attr(move, "permutation") != SPLIT:
@@ -62,25 +61,25 @@ def concatenate_heads(op: Any, b: Builder) -> Any:
     return b("ttir.concatenate_heads", move.operands[0])
 
 
-def _projection(value: Any) -> Any:
+def _projection(value: Value) -> Op | None:
     """The linear op whose result is `value` after it has been split into heads."""
     move = producer(value, "ttir.permute")
     if move is None or ods.attr(move, "permutation") != SPLIT:
         return None
     split = producer(move.operands[0], "ttir.reshape")
     linear = producer(split.operands[0], "ttir.linear") if split is not None else None
-    if linear is None or not single_use(linear.results[0]):
+    if split is None or linear is None or not single_use(linear.results[0]):
         return None
     batch, length, heads, size = shape(split.results[0])
     return linear if shape(linear.results[0]) == [batch, length, heads * size] else None
 
 
-def _ranks(operands: dict[str, Any]) -> tuple[int, int]:
+def _ranks(operands: dict[str, Operand]) -> tuple[int, int]:
     return len(shape(operands["b"])), len(shape(operands["bias"]))
 
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
-def joint_projection(op: Any, b: Builder) -> Any:
+def joint_projection(op: Op, b: Builder) -> Value | None:
     """Three projections of one input to query, key and value become one product with concatenated weights."""
     values = list(op.operands)[:3]
     linears = [_projection(v) for v in values]

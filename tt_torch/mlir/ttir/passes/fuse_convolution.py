@@ -6,18 +6,17 @@ parameters, so const-eval computes the folded weights once.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.types import Attr, Op, Value
 
 RULES = RuleSet("fuse-convolution")
 
 
 @RULES.rewrites("ttir.batch_norm_inference")
-def batch_norm(op: Any, b: Builder) -> Any:
+def batch_norm(op: Op, b: Builder) -> Value:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset as x * factor + shift."""
     x, scale, offset, mean, variance = op.operands
     epsilon = full(b, [1], dtype(variance), ods.attr(op, "epsilon"))
@@ -29,7 +28,7 @@ def batch_norm(op: Any, b: Builder) -> Any:
     return b("ttir.add", b("ttir.multiply", x, factor), shift)
 
 
-def _conv_and_vector(op: Any) -> tuple[Any, Any]:
+def _conv_and_vector(op: Op) -> tuple[Op, Value] | tuple[None, None]:
     """The convolution whose only reader is `op`, and the other operand of `op` if it is a constant per channel."""
     for product, vector in (op.operands, list(op.operands)[::-1]):
         conv = producer(product, "ttir.conv2d")
@@ -40,7 +39,7 @@ def _conv_and_vector(op: Any) -> tuple[Any, Any]:
     return None, None
 
 
-def _rebuilt(b: Builder, conv: Any, **changes: Any) -> Any:
+def _rebuilt(b: Builder, conv: Op, **changes: Attr) -> Value:
     operands = ods.operands_of(conv)
     operands |= {k: v for k, v in changes.items() if k in operands}
     attributes = ods.attrs_of(conv) | {k: v for k, v in changes.items() if k not in operands}
@@ -48,7 +47,7 @@ def _rebuilt(b: Builder, conv: Any, **changes: Any) -> Any:
 
 
 @RULES.rewrites("ttir.multiply")
-def scale(op: Any, b: Builder) -> Any:
+def scale(op: Op, b: Builder) -> Value | None:
     conv, factor = _conv_and_vector(op)
     if conv is None or not is_constant(ods.operand(conv, "weight")):
         return None
@@ -59,7 +58,7 @@ def scale(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.add")
-def add_bias(op: Any, b: Builder) -> Any:
+def add_bias(op: Op, b: Builder) -> Value | None:
     conv, vector = _conv_and_vector(op)
     if conv is None:
         return None
@@ -68,7 +67,7 @@ def add_bias(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.relu")
-def relu(op: Any, b: Builder) -> Any:
+def relu(op: Op, b: Builder) -> Value | None:
     product = op.operands[0]
     conv = producer(product, "ttir.conv2d")
     if conv is None or not single_use(product) or ods.attr(conv, "activation"):

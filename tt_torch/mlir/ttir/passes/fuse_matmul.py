@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use
+from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-matmul")
 MATMULS = ("ttir.matmul", "ttir.linear")
 
 
 @RULES.rewrites(*MATMULS)
-def transposed_operand(op: Any, b: Builder) -> Any:
+def transposed_operand(op: Op, b: Builder) -> Value | None:
     operands, attributes = ods.operands_of(op), ods.attrs_of(op)
     for name in ("a", "b"):
         move = producer(operands[name], "ttir.permute")
@@ -30,7 +30,7 @@ def transposed_operand(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.add")
-def bias(op: Any, b: Builder) -> Any:
+def bias(op: Op, b: Builder) -> Value | None:
     """matmul + a vector along the columns, for floats only: the library has no product of integers."""
     if not isinstance(dtype(op.results[0]), ir.FloatType):
         return None
@@ -50,7 +50,7 @@ ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "silu", "sigmoi
 
 
 def activation(name: str) -> Rule:
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value | None:
         product = op.operands[0]
         linear = producer(product, "ttir.linear")
         if linear is None or not single_use(product) or ods.attr(linear, "activation"):

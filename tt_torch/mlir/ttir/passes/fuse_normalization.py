@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from torch_mlir import ir
 
@@ -11,18 +10,19 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.passes.canonicalize import splat
+from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-normalization")
 
 
-def _behind(value: Any, name: str) -> Any:
+def _behind(value: Value, name: str) -> Op | None:
     """The op called `name` that makes `value`, also behind reshapes; otherwise None."""
     while move := producer(value, "ttir.reshape"):
         value = move.operands[0]
     return producer(value, name)
 
 
-def _per_row(value: Any, x: Any, axis: int, name: str) -> Any:
+def _per_row(value: Value, x: Value, axis: int, name: str) -> Op | None:
     """The op called `name` that has one result per row of `x` along `axis`, if `value` repeats these along the rows.
 
     The check of shapes matters. If a square matrix is divided by the sums of its rows, column i may be divided by the
@@ -35,7 +35,7 @@ def _per_row(value: Any, x: Any, axis: int, name: str) -> Any:
 
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
-def mean(op: Any, b: Builder) -> Any:
+def mean(op: Op, b: Builder) -> Value | None:
     """sum / n, or sum * (1 / n), n being the number of summed elements."""
     total, value = producer(op.operands[0], "ttir.sum"), splat(op.operands[1])
     if total is None or not value or isinstance(dtype(op.results[0]), ir.IntegerType):
@@ -49,30 +49,31 @@ def mean(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
-def mean_of_reshaped(op: Any, b: Builder) -> Any:
+def mean_of_reshaped(op: Op, b: Builder) -> Value | None:
     """The same with the reduced dimensions restored before the division."""
-    move, value = producer(op.operands[0], "ttir.reshape"), op.operands[1]
-    if move is None or splat(value) is None or producer(move.operands[0], "ttir.sum") is None:
+    move, divisor = producer(op.operands[0], "ttir.reshape"), op.operands[1]
+    value = splat(divisor)
+    if move is None or value is None or producer(move.operands[0], "ttir.sum") is None:
         return None
     if shape(move.results[0]) != shape(op.results[0]):
         return None
-    one = full(b, [1], dtype(value), splat(value))
+    one = full(b, [1], dtype(divisor), value)
     inner = b(op.operation.name, move.operands[0], one)
     return b("ttir.reshape", inner, shape=shape(op.results[0]))
 
 
-def _same_axis(reduced: Any, x: Any) -> int | None:
+def _same_axis(reduced: Op, x: Value) -> int | None:
     """The only dimension of `x` that the reduction `reduced` (its max or sum) reduces."""
     dims = ods.attr(reduced, "dim_arg") if reduced is not None else []
     return dims[0] % len(shape(x)) if len(dims) == 1 and reduced.operands[0] == x else None
 
 
 @RULES.rewrites("ttir.divide")
-def softmax(op: Any, b: Builder) -> Any:
+def softmax(op: Op, b: Builder) -> Value | None:
     """exp(x - max(x)) / sum(exp(x - max(x)))"""
     exponential = producer(op.operands[0], "ttir.exp")
     shifted = producer(exponential.operands[0], "ttir.subtract") if exponential is not None else None
-    if shifted is None:
+    if exponential is None or shifted is None:
         return None
     x, e = shifted.operands[0], exponential.results[0]
     for axis in range(len(shape(x))):
@@ -86,7 +87,7 @@ def softmax(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.multiply")
-def layer_norm(op: Any, b: Builder) -> Any:
+def layer_norm(op: Op, b: Builder) -> Value | None:
     """(x - mean) * rsqrt(mean((x - mean) ** 2) + epsilon), over the last dimension."""
     for first, second in (op.operands, list(op.operands)[::-1]):
         centred = producer(first, "ttir.subtract")
@@ -101,19 +102,19 @@ def layer_norm(op: Any, b: Builder) -> Any:
     return None
 
 
-def _variance(deviation: Any, centred: Any) -> float | None:
+def _variance(deviation: Op, centred: Value) -> float | None:
     """epsilon of rsqrt(mean(centred ** 2) + epsilon); None for another expression."""
     total = _behind(deviation.operands[0], "ttir.add")
     average = _behind(total.operands[0], "ttir.mean") if total is not None else None
     square = producer(average.operands[0], "ttir.multiply") if average is not None else None
-    if square is None or any(v != centred for v in square.operands):
+    if total is None or average is None or square is None or any(v != centred for v in square.operands):
         return None
     last = len(shape(centred)) - 1
     return splat(total.operands[1]) if _same_axis(average, square.results[0]) == last else None
 
 
 @RULES.rewrites("ttir.multiply", "ttir.add")
-def layer_norm_affine(op: Any, b: Builder) -> Any:
+def layer_norm_affine(op: Op, b: Builder) -> Value | None:
     """The weight, then the bias, of a layer norm."""
     for normed, vector in (op.operands, list(op.operands)[::-1]):
         norm = producer(normed, "ttir.layer_norm")
@@ -131,7 +132,7 @@ def layer_norm_affine(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.multiply")
-def gelu(op: Any, b: Builder) -> Any:
+def gelu(op: Op, b: Builder) -> Value | None:
     """x * 0.5 * (1 + erf(x / sqrt(2))), in any order of the factors."""
     factors = _factors(op)
     outer = next((f for f in factors if _erf_plus_one(f) is not None), None)
@@ -144,13 +145,13 @@ def gelu(op: Any, b: Builder) -> Any:
     return b("ttir.gelu", x) if whole and len(halves) == 1 and any(f == x for f in rest) else None
 
 
-def _factors(op: Any) -> list[Any]:
+def _factors(op: Op) -> list[Value]:
     """The factors of a product of products: a, b and c of (a * b) * c, which is the form of a GELU."""
     inner = [producer(value, "ttir.multiply") for value in op.operands]
     return [f for v, i in zip(op.operands, inner, strict=True) for f in (i.operands if i is not None else [v])]
 
 
-def _erf_plus_one(value: Any) -> Any:
+def _erf_plus_one(value: Value) -> Value | None:
     """x of 1 + erf(x * sqrt(0.5))."""
     total = producer(value, "ttir.add")
     if total is None or splat(total.operands[1]) != 1:
@@ -164,7 +165,7 @@ def _erf_plus_one(value: Any) -> Any:
 
 
 @RULES.rewrites("ttir.multiply")
-def silu(op: Any, b: Builder) -> Any:
+def silu(op: Op, b: Builder) -> Value | None:
     for x, gate in (op.operands, list(op.operands)[::-1]):
         sigmoid = producer(gate, "ttir.sigmoid")
         if sigmoid is not None and sigmoid.operands[0] == x:

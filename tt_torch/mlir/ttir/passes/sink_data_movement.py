@@ -8,12 +8,12 @@ op is duplicated.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import is_constant
+from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("sink-data-movement")
 UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, "leaky_relu", "clamp_scalar", "typecast"]]
@@ -21,13 +21,13 @@ BINARY = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.
 MOVES = ("ttir.permute", "ttir.reshape")
 
 
-def movement(value: Any) -> Any:
+def movement(value: Value) -> Op | None:
     """The permute or reshape that makes `value`, if `value` has only one reader."""
     op = producer(value, *MOVES)
     return op if op is not None and single_use(value) else None
 
 
-def again(b: Builder, move: Any, x: Any, result: Any) -> Any:
+def again(b: Builder, move: Op, x: Value, result: Value) -> Value:
     """The same movement on `x`, to the shape of `result`."""
     if move.name == "ttir.permute":
         return b("ttir.permute", x, permutation=ods.attr(move, "permutation"))
@@ -35,7 +35,7 @@ def again(b: Builder, move: Any, x: Any, result: Any) -> Any:
 
 
 @RULES.rewrites(*UNARY)
-def through_unary(op: Any, b: Builder) -> Any:
+def through_unary(op: Op, b: Builder) -> Value | None:
     move = movement(op.operands[0])
     if move is None or is_constant(op.operands[0]):
         return None
@@ -44,7 +44,7 @@ def through_unary(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites(*BINARY)
-def through_binary(op: Any, b: Builder) -> Any:
+def through_binary(op: Op, b: Builder) -> Value | None:
     result = op.results[0]
     for i in (0, 1):
         moved, other = op.operands[i], op.operands[1 - i]
@@ -60,7 +60,7 @@ def through_binary(op: Any, b: Builder) -> Any:
     return None
 
 
-def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
+def _moved_back(b: Builder, move: Op, other: Value, source: list[int]) -> Value | None:
     """`other` in the form of the operand before its movement: by the inverse movement, or by a broadcast."""
     twin = movement(other)
     if twin is not None and twin.name == move.name and shape(twin.operands[0]) == source:
@@ -84,7 +84,7 @@ def _moved_back(b: Builder, move: Any, other: Any, source: list[int]) -> Any:
 
 
 @RULES.rewrites(*(f"ttir.{n}" for n in dialect.REDUCTIONS))
-def through_reduction(op: Any, b: Builder) -> Any:
+def through_reduction(op: Op, b: Builder) -> Value | None:
     """A reduction of permuted dimensions becomes a reduction of the original dimensions."""
     move = producer(op.operands[0], "ttir.permute")
     if move is None or ods.attr(op, "dim_arg") is None:
@@ -100,7 +100,7 @@ def through_reduction(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.layer_norm", "ttir.rms_norm")
-def through_norm(op: Any, b: Builder) -> Any:
+def through_norm(op: Op, b: Builder) -> Value | None:
     """A reshape that keeps the last dimension moves behind a normalization, which only uses that dimension."""
     move = movement(op.operands[0])
     if move is None or move.name != "ttir.reshape" or shape(move.operands[0])[-1:] != shape(op.results[0])[-1:]:
@@ -111,7 +111,7 @@ def through_norm(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.matmul", "ttir.linear")
-def through_matmul_rows(op: Any, b: Builder) -> Any:
+def through_matmul_rows(op: Op, b: Builder) -> Value | None:
     """Removes the reshape of (B, S, K) to (B*S, K) before a product with (K, N): rows may have several dimensions."""
     a, c = op.operands[0], op.operands[1]
     move = producer(a, "ttir.reshape")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
@@ -17,6 +15,7 @@ from tt_torch.mlir.ttnn.from_ttir import (  # noqa: F401  (registers the rules)
 )
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
+from tt_torch.mlir.types import Function
 
 computing.take_the_rest()
 
@@ -36,7 +35,7 @@ def convert(module: ir.Module) -> None:
         retype_function(function)
 
 
-def _place_arguments(function: Any) -> None:
+def _place_arguments(function: Function) -> None:
     """Inputs are row-major in DRAM, to which the runtime uploads them. Parameters and constants are in host memory,
     where const-eval reads them; it leaves only the tensors on the device that the program uses."""
     for argument, kind in zip(function.arguments, argument_kinds(function), strict=True):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.types import Built, Op, Value
 
 
-def rename(op: Any, b: Builder) -> Any:
+def rename(op: Op, b: Builder) -> Built:
     """The TTNN op of the same name, with the attributes that it has."""
     name = op.operation.name.replace("ttir.", "ttnn.")
     attributes = {k: v for k, v in ods.attrs_of(op).items() if k in ods.OPS[name].attrs}
@@ -21,7 +20,7 @@ def rename(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites(*(f"ttir.{name}" for name in ttir.UNARY_PREDICATES))
-def predicate(op: Any, b: Builder) -> Any:
+def predicate(op: Op, b: Builder) -> Value:
     """The library returns the data type of the operand, but a boolean is bf16."""
     name, (x,) = op.operation.name.replace("ttir.", "ttnn."), op.operands
     answer = b(name, x, type=with_layout(shape(x), Layout(layout_of(x).dtype)))

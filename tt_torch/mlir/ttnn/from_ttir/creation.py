@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
+from tt_torch.mlir.types import Attrs, Op, Value
 
 
-def number(value: float | int) -> dict[str, Any]:
+def number(value: float | int) -> Attrs:
     """A number as a value of the wire's union NumberType."""
     return {"I32": {"value": value}} if isinstance(value, int) else {"FP": {"value": value}}
 
 
 @RULES.rewrites("ttir.full")
-def full(op: Any, b: Builder) -> Any:
+def full(op: Op, b: Builder) -> Value:
     return b("ttnn.full", type=result_types("ttnn.full", op.results), fill_value=number(ods.attr(op, "fill_value")))
 
 
 @RULES.rewrites("ttir.rand")
-def rand(op: Any, b: Builder) -> Any:
+def rand(op: Op, b: Builder) -> Value:
     """The seed is zero: then the library takes another seed at each run."""
     return b("ttnn.rand", type=result_types("ttnn.rand", op.results), seed=0, **ods.attrs_of(op))
 
 
 @RULES.rewrites("ttir.constant")
-def constant(op: Any, b: Builder) -> Any:
+def constant(op: Op, b: Builder) -> Value:
     value = op.operation.attributes["value"]
     return b("ttnn.constant", type=result_types("ttnn.constant", op.results), input=value)
 
 
 @RULES.rewrites("ttir.arange")
-def arange(op: Any, b: Builder) -> Any:
+def arange(op: Op, b: Builder) -> Value:
     """A vector, which reshape and repeat bring to the shape of the result."""
     (result,), a = op.results, ods.attrs_of(op)
     length, dim = shape(result)[a["arange_dimension"]], a["arange_dimension"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
@@ -10,13 +10,14 @@ from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
+from tt_torch.mlir.types import Attr, Attrs, Op, Value
 
 
-def _make(name: str, op: Any, b: Builder, *operands: Any, **attributes: Any) -> Any:
+def _make(name: str, op: Op, b: Builder, *operands: Value | None, **attributes: Attr) -> Value:
     return b(name, *operands, type=result_types(name, op.results), **attributes)
 
 
-def _bound(value: float, element: Any) -> float | int:
+def _bound(value: float, element: ir.Type) -> float | int:
     """A bound for integers, clamped to int32, which is the only integer type of the wire's union."""
     if str(element) in ("f32", "bf16"):
         return value
@@ -24,19 +25,19 @@ def _bound(value: float, element: Any) -> float | int:
 
 
 @RULES.rewrites("ttir.clamp_scalar")
-def clamp_scalar(op: Any, b: Builder) -> Any:
+def clamp_scalar(op: Op, b: Builder) -> Value:
     bounds = {side: number(_bound(ods.attr(op, side), dtype(op.results[0]))) for side in ("min", "max")}
     return _make("ttnn.clamp_scalar", op, b, *op.operands, params={"ClampScalarOpParams": bounds})
 
 
 @RULES.rewrites("ttir.leaky_relu")
-def leaky_relu(op: Any, b: Builder) -> Any:
+def leaky_relu(op: Op, b: Builder) -> Value:
     slope = {"EltwiseOpWithFloatParams": {"parameter": ods.attr(op, "parameter")}}
     return _make("ttnn.leaky_relu", op, b, *op.operands, params=slope)
 
 
 @RULES.rewrites("ttir.prod")
-def prod(op: Any, b: Builder) -> Any:
+def prod(op: Op, b: Builder) -> Value:
     """TTNN's prod reduces one dimension, so several dimensions become a chain of ops from the last to the first."""
     (x,), keep, sizes = op.operands, ods.attr(op, "keep_dim"), shape(op.operands[0])
     layout = Layout(wire_dtype(str(dtype(op.results[0]))))
@@ -47,13 +48,13 @@ def prod(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.argmax")
-def argmax(op: Any, b: Builder) -> Any:
+def argmax(op: Op, b: Builder) -> Value:
     (dim,) = ods.attr(op, "dim_arg")
     return _make("ttnn.argmax", op, b, *op.operands, dim=dim, keep_dim=ods.attr(op, "keep_dim"))
 
 
 @RULES.rewrites("ttir.slice_static")
-def slice_static(op: Any, b: Builder) -> Any:
+def slice_static(op: Op, b: Builder) -> Value:
     bounds = {"begins": ods.attr(op, "begins"), "ends": ods.attr(op, "ends")}
     return _make(
         "ttnn.slice_static", op, b, *op.operands, step=ods.attr(op, "step"), params={"SliceStaticOpParams": bounds}
@@ -61,17 +62,17 @@ def slice_static(op: Any, b: Builder) -> Any:
 
 
 @RULES.rewrites("ttir.pad")
-def pad(op: Any, b: Builder) -> Any:
+def pad(op: Op, b: Builder) -> Value:
     return _make("ttnn.pad", op, b, *op.operands, **ods.attrs_of(op))
 
 
 @RULES.rewrites("ttir.broadcast")
-def broadcast(op: Any, b: Builder) -> Any:
+def broadcast(op: Op, b: Builder) -> Value:
     return _make("ttnn.repeat", op, b, *op.operands, repeat_dims=ods.attr(op, "broadcast_dimensions"))
 
 
 @RULES.rewrites("ttir.conv2d")
-def conv2d(op: Any, b: Builder) -> Any:
+def conv2d(op: Op, b: Builder) -> Value | None:
     attributes = ods.attrs_of(op)
     activation = attributes.pop("activation")
     config = {"activation": {"op_type": activation.capitalize(), "params": []}} if activation else None
@@ -82,9 +83,9 @@ def conv2d(op: Any, b: Builder) -> Any:
 
 
 def pool(name: str) -> Rule:
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value:
         attributes = ods.attrs_of(op)
-        extra: dict[str, Any] = {"MaxPool2dExtraParams": {}}
+        extra: Attrs = {"MaxPool2dExtraParams": {}}
         if name == "avg_pool2d":
             extra = {"AvgPool2dExtraParams": {"count_include_pad": attributes.pop("count_include_pad")}}
         return _make(f"ttnn.{name}", op, b, *op.operands, extra_params=extra, **attributes)

@@ -8,13 +8,13 @@ that use them, so each group gets its own copy of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.ttir.constness import constant_values
+from tt_torch.mlir.types import Function, Op, Value
 
 
 def hoist_const_eval(module: ir.Module) -> None:
@@ -31,20 +31,20 @@ def _is_creation(op: ir.Operation) -> bool:
     return not len(op.operands)
 
 
-def _operations(function: Any) -> Iterable[ir.Operation]:
+def _operations(function: Function) -> Iterable[ir.Operation]:
     return (op.operation for op in function.regions[0].blocks[0].operations)
 
 
-def _outside_uses(op: ir.Operation, constant: set[Any]) -> list[Any]:
+def _outside_uses(op: ir.Operation, constant: set[Value]) -> list[Value]:
     """The results of a constant op that ops outside of const-eval read."""
     return [r for r in op.results if any(not _in(u.owner.operation, constant) for u in r.uses)]
 
 
-def _in(op: ir.Operation, constant: set[Any]) -> bool:
+def _in(op: ir.Operation, constant: set[Value]) -> bool:
     return len(op.results) > 0 and op.results[0] in constant
 
 
-def _groups(function: Any, constant: set[Any]) -> list[list[ir.Operation]]:
+def _groups(function: Function, constant: set[Value]) -> list[list[ir.Operation]]:
     """Connected groups of constant ops, in program order. A creation op is a group only if it is alone."""
     group_of: dict[ir.Operation, list[ir.Operation]] = {}
     groups = []
@@ -69,7 +69,7 @@ def _groups(function: Any, constant: set[Any]) -> list[list[ir.Operation]]:
     return [sorted(g, key=order.__getitem__) for g in groups if any(_outside_uses(op, constant) for op in g)]
 
 
-def _hoist(module: Any, first: Any, group: list[ir.Operation], constant: set[Any], name: str) -> None:
+def _hoist(module: ir.Module, first: Op, group: list[ir.Operation], constant: set[Value], name: str) -> None:
     arguments = list(dict.fromkeys(v for op in group for v in op.operands if isinstance(v.owner, ir.Block)))
     results = [r for op in group for r in _outside_uses(op, constant)]
     signature = ir.FunctionType.get([a.type for a in arguments], [r.type for r in results])
@@ -90,7 +90,7 @@ def _hoist(module: Any, first: Any, group: list[ir.Operation], constant: set[Any
         _replace_outside(old, new, constant)
 
 
-def _clone(block: Any, group: list[ir.Operation], mapped: dict[Any, Any], results: list[Any]) -> None:
+def _clone(block: ir.Block, group: list[ir.Operation], mapped: dict[Value, Value], results: list[Value]) -> None:
     """Copies the group, and the creation ops that it reads, into the function."""
     with ir.InsertionPoint(block):
         for op in group:
@@ -102,7 +102,7 @@ def _clone(block: Any, group: list[ir.Operation], mapped: dict[Any, Any], result
             ir.Operation.create("func.return", [], [mapped[r] for r in results])
 
 
-def _copy(op: ir.Operation, mapped: dict[Any, Any]) -> None:
+def _copy(op: ir.Operation, mapped: dict[Value, Value]) -> None:
     with op.location:
         attributes = {name: op.attributes[name] for name in op.attributes}
         operands = [mapped[v] for v in op.operands]
@@ -110,14 +110,14 @@ def _copy(op: ir.Operation, mapped: dict[Any, Any]) -> None:
     mapped.update(zip(op.results, copy.results, strict=True))
 
 
-def _replace_outside(old: Any, new: Any, constant: set[Any]) -> None:
+def _replace_outside(old: Value, new: Value, constant: set[Value]) -> None:
     for use in list(old.uses):
         user = use.owner.operation
         if not _in(user, constant):
             user.operands[use.operand_number] = new
 
 
-def _erase_unused(function: Any) -> None:
+def _erase_unused(function: Function) -> None:
     for op in reversed(list(_operations(function))):
         if op.name in ods.OPS and op.results and not any(True for r in op.results for _ in r.uses):
             op.erase()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import argument_kinds, main
 from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.types import Function, Value
 
 
 def deallocate(module: ir.Module) -> None:
@@ -23,12 +22,12 @@ def deallocate(module: ir.Module) -> None:
                 _after(last[value], value)
 
 
-def _temporaries(function: Any, operations: list[ir.Operation]) -> list[Any]:
+def _temporaries(function: Function, operations: list[ir.Operation]) -> list[Value]:
     kinds = argument_kinds(function)
     inputs = [a for a, kind in zip(function.arguments, kinds, strict=True) if kind == "input"]
     return inputs + [r for op in operations if op.name != "func.call" for r in op.results]
 
 
-def _after(op: ir.Operation, value: Any) -> None:
+def _after(op: ir.Operation, value: Value) -> None:
     with ir.InsertionPoint.after(op), op.location:
         Builder()("ttnn.deallocate", value, type=[], force=False)

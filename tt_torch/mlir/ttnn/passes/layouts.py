@@ -6,8 +6,6 @@ layout, it is converted once, before the first use in that layout; later uses sh
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
@@ -16,6 +14,7 @@ from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
+from tt_torch.mlir.types import Value
 from tt_torch.wire.facts import BLOCK_FLOATS
 
 # These ops take any layout, because they change layouts.
@@ -29,7 +28,7 @@ WEIGHTS = {("ttnn.matmul", "b"), ("ttnn.linear", "b")}
 
 def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
     """Inserts to_device, to_layout, typecast and from_device before ops whose operands have another layout."""
-    converted: dict[Any, Any] = {}
+    converted: dict[tuple[Value, Layout], Value] = {}
     with module.context, ir.Location.unknown():
         weights = constant_values(main(module)) if weight_dtype else set()
         for op in list(main(module).regions[0].blocks[0].operations):
@@ -51,7 +50,7 @@ def _operand_names(op: ir.Operation) -> list[str]:
     return names
 
 
-def wanted(op: ir.Operation, name: str, value: Any) -> Layout:
+def wanted(op: ir.Operation, name: str, value: Value) -> Layout:
     """The layout that `op` requires for its operand `name`."""
     layout = layout_of(value)
     if producer(value, *PREPARED):
@@ -63,7 +62,7 @@ def wanted(op: ir.Operation, name: str, value: Any) -> Layout:
     return layout.with_(**{"tiled": True, "buffer": layout.buffer if layout.on_device else "DRAM", **needs})
 
 
-def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[Any, Any]) -> None:
+def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[tuple[Value, Layout], Value]) -> None:
     value = op.operands[index]
     if layout_of(value) == target:
         return
@@ -73,7 +72,7 @@ def _fix(op: ir.Operation, index: int, target: Layout, converted: dict[Any, Any]
     op.operands[index] = converted[value, target]
 
 
-def convert(b: Builder, value: Any, target: Layout) -> Any:
+def convert(b: Builder, value: Value, target: Layout) -> Value:
     """`value` in the layout `target`: moved to the device first, then converted there, and moved to the host last.
 
     The library can change the data type while it makes tiles, but not while it makes rows. It makes no tiles of bytes.

@@ -6,8 +6,6 @@ operands and results stay in DRAM. Tensors also stay in DRAM if the library refu
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import main
@@ -15,6 +13,7 @@ from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import layout_of, with_layout
+from tt_torch.mlir.types import Value
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.messages import SystemDesc
 
@@ -37,7 +36,7 @@ def place_in_l1(module: ir.Module, system: SystemDesc) -> None:
     with module.context, ir.Location.unknown():
         operations = [op.operation for op in main(module).regions[0].blocks[0].operations]
         last = {v: i for i, op in enumerate(operations) for v in op.operands}
-        live: dict[Any, int] = {}
+        live: dict[Value, int] = {}
         for i, op in enumerate(operations):
             live = {v: size for v, size in live.items() if last[v] >= i}
             for result in op.results:
@@ -46,7 +45,7 @@ def place_in_l1(module: ir.Module, system: SystemDesc) -> None:
                     live[result] = size
 
 
-def _moved(op: ir.Operation, result: Any) -> bool:
+def _moved(op: ir.Operation, result: Value) -> bool:
     """Moves the result to L1 if the library can make and read it there; returns whether it did."""
     before = result.type
     result.set_type(with_layout(shape(result), layout_of(result).with_(buffer="L1")))
@@ -56,10 +55,10 @@ def _moved(op: ir.Operation, result: Any) -> bool:
     return True
 
 
-def _size(value: Any) -> int:
+def _size(value: Value) -> int:
     return layout_of(value).bytes(shape(value))
 
 
-def _fits(op: ir.Operation, result: Any) -> bool:
+def _fits(op: ir.Operation, result: Value) -> bool:
     readers = users(result)
     return op.name in FIT and bool(readers) and all(reader.name in FIT for reader in readers)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.types import Attrs, Op, Value
 from tt_torch.wire.facts import BLOCK_FLOATS
 
 PREPARED = ("ttnn.prepare_conv2d_weights", "ttnn.prepare_conv2d_bias")
@@ -24,7 +23,7 @@ def prepare_convolutions(module: ir.Module, weight_dtype: str | None = None) -> 
 
 
 def prepare(weights_dtype: str | None) -> Rule:
-    def rule(op: Any, b: Builder) -> Any:
+    def rule(op: Op, b: Builder) -> Value | None:
         operands, attributes = ods.operands_of(op), ods.attrs_of(op)
         weight, bias = operands["weight"], operands["bias"]
         if producer(weight, *PREPARED) or not is_constant(weight) or not (bias is None or is_constant(bias)):
@@ -44,7 +43,7 @@ def prepare(weights_dtype: str | None) -> Rule:
     return rule
 
 
-def _is_product(weight: Any, attributes: dict[str, Any]) -> bool:
+def _is_product(weight: Value, attributes: Attrs) -> bool:
     """Whether a convolution is a matrix product. The library prepares block floats for no others: "Only TILE layout
     is supported for BFLOAT8_B dtype!"
     """
@@ -52,13 +51,13 @@ def _is_product(weight: Any, attributes: dict[str, Any]) -> bool:
     return plain and all(s == 1 for s in attributes["stride"])
 
 
-def _future_input(activation: Any) -> dict[str, Any]:
+def _future_input(activation: Value) -> Attrs:
     """What the preparation needs to know about the input of the convolution."""
     dtype = layout_of(activation).dtype
     return {"input_dtype": dtype, "input_tensor_layout": "Tile", "input_memory_config": INTERLEAVED_DRAM}
 
 
-def _prepared_shape(weight: Any, groups: int) -> list[int]:
+def _prepared_shape(weight: Value, groups: int) -> list[int]:
     """(1, 1, KH * KW * C, O): one row per element of a filter, and one column per filter. With groups, filters have
     zeros for the channels of other groups."""
     out, inner, height, width = shape(weight)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, workaround
+from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.scaled_dot_product_attention")
-def attention_in_steps(op: Any, b: Builder) -> Any:
+def attention_in_steps(op: Op, b: Builder) -> Value | None:
     """Attention that the fused op does not support becomes a product, a softmax and a product:
 
     "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
@@ -41,7 +41,7 @@ def attention_in_steps(op: Any, b: Builder) -> Any:
     return make(b, "matmul", weights, value, transpose_a=False, transpose_b=False)
 
 
-def _all_heads(b: Builder, x: Any, heads: int) -> Any:
+def _all_heads(b: Builder, x: Value, heads: int) -> Value:
     """Repeats each head of keys or values for all heads of the query that use it."""
     batch, own, length, size = shape(x)
     if own == heads:
@@ -51,7 +51,7 @@ def _all_heads(b: Builder, x: Any, heads: int) -> Any:
     return reshape(b, repeated, [batch, heads, length, size])
 
 
-def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Any:
+def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Value:
     """0 where a row may attend to a column, otherwise -inf."""
     down = reshape(b, _count(b, rows), [rows, 1])
     across = reshape(b, _count(b, columns), [1, columns])
@@ -60,13 +60,13 @@ def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Any:
     return make(b, "where", sees, zero, never, dtype=dtype)
 
 
-def _count(b: Builder, length: int) -> Any:
+def _count(b: Builder, length: int) -> Value:
     kind = with_layout([length], Layout("Float32", tiled=False))
     return b("ttnn.arange", type=kind, start=0.0, end=float(length), step=1.0)
 
 
 @workaround("ttnn.split_query_key_value_and_split_heads")
-def heads_of_no_whole_tiles(op: Any, b: Builder) -> Any:
+def heads_of_no_whole_tiles(op: Op, b: Builder) -> list[Value] | None:
     """Heads that are not whole tiles are sliced, and moved in front of the sequence:
 
     "Invalid head size: 8. The head size must be a multiple of the tile width (32)"
@@ -87,7 +87,7 @@ def heads_of_no_whole_tiles(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.concatenate_heads")
-def heads_side_by_side(op: Any, b: Builder) -> Any:
+def heads_side_by_side(op: Op, b: Builder) -> Value | None:
     """Heads that are not whole tiles are moved behind the sequence:
 
     "Head size must be a multiple of 32 but was found to be 8"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+from tt_torch.mlir.types import Op, Value
 
 
 @workaround(*legality.without_bytes())
-def arithmetic_of_bytes(op: Any, b: Builder) -> Any:
+def arithmetic_of_bytes(op: Op, b: Builder) -> list[Value] | None:
     """Bytes are computed as 32-bit integers, and the lower 8 bits of the results are kept:
 
     "Unsupported datatype DataType::UINT8"
@@ -33,19 +32,19 @@ def _as_integer(layout: Layout) -> Layout:
     return layout.with_(dtype="Int32") if layout.dtype == "UInt8" else layout
 
 
-def _wider(b: Builder, value: Any) -> Any:
+def _wider(b: Builder, value: Value) -> Value:
     if isinstance(value, list):
         return [_wider(b, v) for v in value]
     return typecast(b, value, "Int32") if value is not None and layout_of(value).dtype == "UInt8" else value
 
 
-def _byte(b: Builder, value: Any) -> Any:
+def _byte(b: Builder, value: Value) -> Value:
     low = make(b, "bitwise_and", value, full(b, 255, "Int32"))
     return typecast(b, reshape(b, low, shape(value)), "UInt8")
 
 
 @workaround("ttnn.matmul")
-def products_of_integer_matrices(op: Any, b: Builder) -> Any:
+def products_of_integer_matrices(op: Op, b: Builder) -> Value | None:
     """Integers are multiplied element by element and summed:
 
     "Unsupported data format for input A: DataType::INT32"
@@ -61,13 +60,13 @@ def products_of_integer_matrices(op: Any, b: Builder) -> Any:
     return make(b, "sum", product, dim_arg=[len(shape(product)) - 2], keep_dim=False)
 
 
-def _transposed(b: Builder, x: Any) -> Any:
+def _transposed(b: Builder, x: Value) -> Value:
     *outer, rows, columns = range(len(shape(x)))
     return make(b, "permute", x, permutation=[*outer, columns, rows])
 
 
 @workaround("ttnn.sign")
-def signs_of_integers(op: Any, b: Builder) -> Any:
+def signs_of_integers(op: Op, b: Builder) -> Value | None:
     """The sign of an integer is the integer clamped to -1 .. 1:
 
     "Unary: UnaryOpType::SIGN does not support integer input dtype DataType::INT32"
@@ -80,7 +79,7 @@ def signs_of_integers(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.prod")
-def products_of_integers(op: Any, b: Builder) -> Any:
+def products_of_integers(op: Op, b: Builder) -> Value | None:
     """Integers are multiplied half by half:
 
     "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got DataType::INT32"
@@ -97,7 +96,7 @@ def products_of_integers(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.pow")
-def powers_of_integers(op: Any, b: Builder) -> Any:
+def powers_of_integers(op: Op, b: Builder) -> Value | None:
     """For integers, the exponent must be a constant number:
 
     "tensor exponents are not supported for integer inputs, use a scalar integer exponent"
@@ -111,7 +110,7 @@ def powers_of_integers(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.divide")
-def quotients_of_integers(op: Any, b: Builder) -> Any:
+def quotients_of_integers(op: Op, b: Builder) -> Value | None:
     """Integers are divided as float32. A second division, of the remainder, gives the error of the first quotient, so
     the sum is exact. Negative quotients are rounded towards zero, as in integer division.
 
@@ -131,11 +130,11 @@ def quotients_of_integers(op: Any, b: Builder) -> Any:
     return make(b, "add", down, typecast(b, inexact, layout_of(rest).dtype))
 
 
-def _predicate(b: Builder, name: str, left: Any, right: Any) -> Any:
+def _predicate(b: Builder, name: str, left: Value, right: Value) -> Value:
     return make(b, name, left, right, dtype="BFloat16")
 
 
-def _near_quotient(b: Builder, left: Any, right: Any) -> Any:
+def _near_quotient(b: Builder, left: Value, right: Value) -> Value:
     quotient = make(b, "divide", typecast(b, left, "Float32"), typecast(b, right, "Float32"))
     rounded = make(b, "floor", make(b, "add", quotient, full(b, 0.5, "Float32")))
     return typecast(b, rounded, layout_of(left).dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
@@ -11,12 +10,13 @@ from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, typecast, workaround
+from tt_torch.mlir.types import Op, Value
 
 LARGE = 1 << 26  # bytes of a chip's memory for float32 filters that are prepared
 
 
 @workaround("ttnn.typecast")
-def conversion_of_bytes(op: Any, b: Builder) -> Any:
+def conversion_of_bytes(op: Op, b: Builder) -> Value | None:
     """Bytes of an input are converted before they become tiles:
 
     "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors"
@@ -28,7 +28,7 @@ def conversion_of_bytes(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.multiply", "ttnn.typecast")
-def filters_as_matrices(op: Any, b: Builder) -> Any:
+def filters_as_matrices(op: Op, b: Builder) -> Value | None:
     """Filters of a convolution are scaled and converted as a matrix with one row per filter, which is made on the host.
     In tiles, a 1x1 filter would take 1024 times its size. ResNet-50 would need
 
@@ -45,18 +45,18 @@ def filters_as_matrices(op: Any, b: Builder) -> Any:
     return _on_host(b, b(op.name, *operands, type=made, **ods.attrs_of(op)), filters)
 
 
-def _are_large_filters(x: Any) -> bool:
+def _are_large_filters(x: Value) -> bool:
     size, layout = shape(x), layout_of(x)
     large = Layout("Float32").bytes(size) > LARGE
     return len(size) == 4 and layout.on_device and layout.tiled and large and is_constant(x)
 
 
-def _is_matched(x: Any) -> bool:
+def _is_matched(x: Value) -> bool:
     """Whether the rule above applies to the op that makes `x`; then that op is rewritten first."""
     return producer(x, "ttnn.multiply", "ttnn.typecast") is not None
 
 
-def _filters_to_rows(b: Builder, x: Any, filters: list[int]) -> Any:
+def _filters_to_rows(b: Builder, x: Value, filters: list[int]) -> Value | None:
     """Filters as a matrix, or one number per filter or for all; None for other shapes."""
     rows = [filters[0], math.prod(filters[1:])]
     if shape(x) == filters:
@@ -67,13 +67,13 @@ def _filters_to_rows(b: Builder, x: Any, filters: list[int]) -> Any:
     return x if shape(x) in ([], [1]) else None
 
 
-def _on_host(b: Builder, x: Any, sizes: list[int]) -> Any:
+def _on_host(b: Builder, x: Value, sizes: list[int]) -> Value:
     host = Layout(layout_of(x).dtype, tiled=False, buffer="SystemMemory")
     return b("ttnn.reshape", x, type=with_layout(sizes, host), shape=sizes)
 
 
 @workaround("ttnn.pad")
-def padding_in_front(op: Any, b: Builder) -> Any:
+def padding_in_front(op: Op, b: Builder) -> Value | None:
     """Rows are padded at their beginning in row-major layout:
 
     "ttnn.pad: on device tile padding does not support front padding"
@@ -84,7 +84,7 @@ def padding_in_front(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.scatter")
-def scatter_of_float32(op: Any, b: Builder) -> Any:
+def scatter_of_float32(op: Op, b: Builder) -> Value | None:
     """float32 is scattered in row-major layout:
 
     "Scatter doesn't work for fp32 tiled tensors yet"
@@ -95,7 +95,7 @@ def scatter_of_float32(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.gather")
-def elements_of_vectors(op: Any, b: Builder) -> Any:
+def elements_of_vectors(op: Op, b: Builder) -> Value | None:
     """Elements of a vector are gathered from a matrix with one row:
 
     "Can't convert shape rank"
@@ -104,7 +104,7 @@ def elements_of_vectors(op: Any, b: Builder) -> Any:
     return None if len(shape(x)) > 1 else gather(b, x, index, ods.attr(op, "dim"))
 
 
-def gather(b: Builder, x: Any, index: Any, dim: int) -> Any:
+def gather(b: Builder, x: Value, index: Value, dim: int) -> Value:
     """torch.gather, also for vectors."""
     if len(shape(x)) != 1:
         return make(b, "gather", x, index, dim=dim)
@@ -113,7 +113,7 @@ def gather(b: Builder, x: Any, index: Any, dim: int) -> Any:
 
 
 @workaround("ttnn.embedding")
-def embedding_of_other_types_than_bfloat16(op: Any, b: Builder) -> Any:
+def embedding_of_other_types_than_bfloat16(op: Op, b: Builder) -> Value | None:
     """Rows of a table that is not bfloat16 are gathered element by element, which is exact:
 
     "Weights tensor must have BFLOAT16 dtype"
@@ -131,7 +131,7 @@ def embedding_of_other_types_than_bfloat16(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.scatter")
-def scatter_to_the_largest_or_smallest(op: Any, b: Builder) -> Any:
+def scatter_to_the_largest_or_smallest(op: Op, b: Builder) -> Value | None:
     """Each element of the result is compared with all elements that are scattered to its position:
 
     "reduce must be either 'add' or 'multiply' (case-sensitive), got amax"
@@ -163,13 +163,13 @@ def _greatest(dtype: str) -> float | int:
     return math.inf if dtype in legality.FLOATS else 2**31 - 1
 
 
-def _dim_last(b: Builder, x: Any, dim: int) -> Any:
+def _dim_last(b: Builder, x: Value, dim: int) -> Value:
     """Exchanges a dimension with the last one."""
     order = list(range(len(shape(x))))
     order[dim], order[-1] = order[-1], order[dim]
     return x if order == sorted(order) else make(b, "permute", x, permutation=order)
 
 
-def _numbers(b: Builder, length: int, dtype: str) -> Any:
+def _numbers(b: Builder, length: int, dtype: str) -> Value:
     kind = with_layout([length], Layout(dtype, tiled=False))
     return b("ttnn.arange", type=kind, start=0.0, end=float(length), step=1.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn import legality
@@ -17,10 +15,11 @@ from tt_torch.mlir.ttnn.passes.workarounds.registry import (
     typecast,
     workaround,
 )
+from tt_torch.mlir.types import Attrs, Op, Value
 
 
 @workaround("ttnn.argmax")
-def argmax_of_integers_and_its_result(op: Any, b: Builder) -> Any:
+def argmax_of_integers_and_its_result(op: Op, b: Builder) -> Value | None:
     """Indices have the type UINT32 and row-major layout. For integers, only the last dimension is searched:
 
     "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got DataType::INT32"
@@ -39,7 +38,7 @@ def argmax_of_integers_and_its_result(op: Any, b: Builder) -> Any:
     return _argmax(b, x, dim, keep)
 
 
-def _argmax(b: Builder, x: Any, dim: int, keep: bool) -> Any:
+def _argmax(b: Builder, x: Value, dim: int, keep: bool) -> Value:
     sizes = shape(x)
     sizes[dim : dim + 1 or None] = [1] if keep else []
     indices = b("ttnn.argmax", x, type=with_layout(sizes, Layout("UInt32", False)), dim=dim, keep_dim=keep)
@@ -47,7 +46,7 @@ def _argmax(b: Builder, x: Any, dim: int, keep: bool) -> Any:
 
 
 @workaround("ttnn.sort", "ttnn.topk")
-def indices_of_orderings(op: Any, b: Builder) -> Any:
+def indices_of_orderings(op: Op, b: Builder) -> list[Value] | None:
     """Positions have the type UINT16; for float32 and for long dimensions they have UINT32. The library does not sort
     integers, so they are sorted by their lower 16 bits and then, with a stable sort, by their upper 16 bits.
 
@@ -66,13 +65,13 @@ def indices_of_orderings(op: Any, b: Builder) -> Any:
     return [gather(b, x, order, a["dim"]), order]
 
 
-def _ordered(b: Builder, name: str, x: Any, sizes: list[int], attributes: dict[str, Any]) -> Any:
+def _ordered(b: Builder, name: str, x: Value, sizes: list[int], attributes: Attrs) -> list[Value]:
     index = legality.positions(name, x, attributes["dim"])
     types = [with_layout(sizes, Layout(dtype)) for dtype in (layout_of(x).dtype, index)]
     return b(name, x, type=types, **attributes)
 
 
-def _order_of_integers(b: Builder, x: Any, dim: int, descending: bool) -> Any:
+def _order_of_integers(b: Builder, x: Value, dim: int, descending: bool) -> Value:
     attributes = {"dim": dim, "descending": descending, "stable": True}
     low = make(b, "bitwise_and", x, full(b, 0xFFFF, "Int32"))
     high = typecast(b, make(b, "subtract", x, low), "Float32")  # exact: multiples of 2**16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
 
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.types import Attr, Op, Operand, Value
 
 RULES = RuleSet("workarounds")
 
@@ -29,7 +29,7 @@ ALL: list[Workaround] = []
 def workaround(*ops: str, version: str = "0.81.1") -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         @wraps(rule)
-        def of_the_same_shape(op: Any, b: Builder) -> Any:
+        def of_the_same_shape(op: Op, b: Builder) -> list[Value] | None:
             """Gives scalars one dimension: the library cannot fill a tensor without dimensions."""
             values = rule(op, b)
             if values is None:
@@ -44,26 +44,26 @@ def workaround(*ops: str, version: str = "0.81.1") -> Callable[[Rule], Rule]:
     return register
 
 
-def make(b: Builder, name: str, *operands: Any, tiled: bool = True, dtype: str = "", **attributes: Any) -> Any:
+def make(b: Builder, name: str, *operands: Operand, tiled: bool = True, dtype: str = "", **attributes: Attr) -> Value:
     """An op whose result has the inferred shape, by default in tiles and in the data type of the first operand."""
     (kind,) = infer(f"ttnn.{name}", operands, attributes)
     layout = Layout(dtype or layout_of(operands[0]).dtype, tiled)
     return b(f"ttnn.{name}", *operands, type=with_layout(list(kind.shape), layout), **attributes)
 
 
-def reshape(b: Builder, x: Any, sizes: list[int]) -> Any:
+def reshape(b: Builder, x: Value, sizes: list[int]) -> Value:
     return x if shape(x) == sizes else make(b, "reshape", x, shape=sizes)
 
 
-def typecast(b: Builder, x: Any, dtype: str, tiled: bool = True) -> Any:
+def typecast(b: Builder, x: Value, dtype: str, tiled: bool = True) -> Value:
     return b("ttnn.typecast", x, type=with_layout(shape(x), Layout(dtype, tiled)))
 
 
-def full(b: Builder, value: float | int, dtype: str, sizes: list[int] | None = None) -> Any:
+def full(b: Builder, value: float | int, dtype: str, sizes: list[int] | None = None) -> Value:
     return b("ttnn.full", type=with_layout(sizes or [1], Layout(dtype)), fill_value=number(value))
 
 
-def slices(b: Builder, x: Any, dim: int, begin: int, end: int, step: int = 1) -> Any:
+def slices(b: Builder, x: Value, dim: int, begin: int, end: int, step: int = 1) -> Value:
     """Elements `begin` to `end` of a dimension."""
     sizes = shape(x)
     if (begin, end, step) == (0, sizes[dim], 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -13,11 +12,12 @@ from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn import legality, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+from tt_torch.mlir.types import Attrs, Op, Value
 from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.avg_pool2d")
-def averages_of_images(op: Any, b: Builder) -> Any:
+def averages_of_images(op: Op, b: Builder) -> Value | None:
     """The average of a whole image becomes a mean. The library has no room for the window of a large image:
 
     "Statically allocated dataflow buffers on core range [0-0 - 1-0] grow to 262249824 B which is beyond max L1 size"
@@ -31,7 +31,7 @@ def averages_of_images(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.avg_pool2d")
-def averages_of_float32(op: Any, b: Builder) -> Any:
+def averages_of_float32(op: Op, b: Builder) -> Value | None:
     """float32 is averaged by a convolution of each channel with equal weights:
 
     "Only BFLOAT16 supported for now"
@@ -58,7 +58,7 @@ def averages_of_float32(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.max_pool2d", "ttnn.max_pool2d_with_indices")
-def largest_of_float32(op: Any, b: Builder) -> Any:
+def largest_of_float32(op: Op, b: Builder) -> list[Value] | None:
     """The float32 elements of each window are gathered, and their maximum is taken:
 
     "Only BFLOAT16 supported for now"
@@ -78,7 +78,7 @@ def largest_of_float32(op: Any, b: Builder) -> Any:
     return [reshape(b, v, shape(r)) for v, r in zip(found, op.results, strict=True)]
 
 
-def _places(a: dict[str, Any]) -> np.ndarray:
+def _places(a: Attrs) -> np.ndarray:
     """Positions in an image, of shape (elements of a window, windows). A position in the padding is replaced by the
     first element of the window that is not in the padding, which does not change the maximum."""
     rows, columns = (_line(a, dim) for dim in (0, 1))
@@ -86,7 +86,7 @@ def _places(a: dict[str, Any]) -> np.ndarray:
     return flat.reshape(rows.shape[0] * columns.shape[0], -1).astype(np.int32)
 
 
-def _line(a: dict[str, Any], dim: int) -> np.ndarray:
+def _line(a: Attrs, dim: int) -> np.ndarray:
     """The same along one dimension."""
     kernel, stride, dilation = (a[name][dim] for name in ("kernel_size", "stride", "dilation"))
     size = a[("input_height", "input_width")[dim]]
@@ -96,12 +96,12 @@ def _line(a: dict[str, Any], dim: int) -> np.ndarray:
     return np.where(inside, places, np.take_along_axis(places, inside.argmax(0)[None], 0))
 
 
-def _constant(b: Builder, values: np.ndarray) -> Any:
+def _constant(b: Builder, values: np.ndarray) -> Value:
     kind = with_layout(list(values.shape), Layout("Int32", tiled=False, buffer="SystemMemory"))
     return b("ttnn.constant", type=kind, input=ir.DenseElementsAttr.get(values, type=kind.element_type))
 
 
-def _place(b: Builder, x: Any, index: Any, largest: Any) -> Any:
+def _place(b: Builder, x: Value, index: Value, largest: Value) -> Value:
     """The position of the maximum: the first of equal ones, or the last NaN. For a NaN at position p, -1 - p is
     compared."""
     is_nan = make(b, "ne", x, x, dtype="BFloat16")
@@ -114,7 +114,7 @@ def _place(b: Builder, x: Any, index: Any, largest: Any) -> Any:
 
 
 @workaround("ttnn.max_pool2d_with_indices")
-def places_of_the_largest(op: Any, b: Builder) -> Any:
+def places_of_the_largest(op: Op, b: Builder) -> list[Value] | None:
     """Results are in row-major layout. Positions have the type UINT16, in large images UINT32. For others, the check
     says:
 
@@ -137,7 +137,7 @@ def places_of_the_largest(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.conv2d")
-def narrow_convolutions(op: Any, b: Builder) -> Any:
+def narrow_convolutions(op: Op, b: Builder) -> Value | None:
     """Images with one or two columns are padded to three columns, and the result is cropped:
 
     "Reader indices buffer page size 68 exceeds worst-case CB size 64 (config tensor layout changed?)"
@@ -156,7 +156,7 @@ def narrow_convolutions(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.conv2d")
-def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
+def convolutions_of_each_channel_along_a_row(op: Op, b: Builder) -> Value | None:
     """A bias of zero makes the library prepare these weights like others:
 
     "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=3 height=32"
@@ -169,7 +169,7 @@ def convolutions_of_each_channel_along_a_row(op: Any, b: Builder) -> Any:
 
 
 @workaround("ttnn.conv3d")
-def channels_of_volumes(op: Any, b: Builder) -> Any:
+def channels_of_volumes(op: Op, b: Builder) -> Value | None:
     """Channels are padded with zeros to whole tiles; otherwise the channels of the result would be padded. The weights
     of a group have zeros for the channels of other groups:
 
@@ -200,7 +200,7 @@ def channels_of_volumes(op: Any, b: Builder) -> Any:
     return slices(b, found, 4, 0, outputs)
 
 
-def _groups(b: Builder, groups: int, size: int, dim: int) -> Any:
+def _groups(b: Builder, groups: int, size: int, dim: int) -> Value:
     """The group of each of `size` channels, along one of three dimensions."""
     kind = with_layout([groups], Layout("Float32", tiled=False))
     number = b("ttnn.arange", type=kind, start=0.0, end=float(groups), step=1.0)
