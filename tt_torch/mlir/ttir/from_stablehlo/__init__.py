@@ -26,6 +26,7 @@ from tt_torch.mlir.ttir.from_stablehlo import (  # noqa: F401  (importing regist
 )
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 
+elementwise.take_the_rest()
 SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
 
 

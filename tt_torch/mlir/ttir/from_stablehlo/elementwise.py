@@ -1,4 +1,5 @@
-"""Element-wise ops: rows of a unary and a binary family, and functions for the few others."""
+"""Element-wise ops. An op that StableHLO or CHLO has under the name of a TTIR op needs nothing here; ops with another
+name have a row, and those with another form a function."""
 
 from __future__ import annotations
 
@@ -6,51 +7,27 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
+# Ops that have another name in TTIR.
 UNARY = {
-    "stablehlo.abs": "abs",
-    "stablehlo.cbrt": "cbrt",
-    "stablehlo.ceil": "ceil",
     "stablehlo.cosine": "cos",
     "stablehlo.exponential": "exp",
     "stablehlo.exponential_minus_one": "expm1",
-    "stablehlo.floor": "floor",
     "stablehlo.is_finite": "isfinite",
-    "stablehlo.log": "log",
     "stablehlo.log_plus_one": "log1p",
     "stablehlo.logistic": "sigmoid",
     "stablehlo.negate": "neg",
-    "stablehlo.rsqrt": "rsqrt",
-    "stablehlo.sign": "sign",
     "stablehlo.sine": "sin",
-    "stablehlo.sqrt": "sqrt",
-    "stablehlo.tan": "tan",
-    "stablehlo.tanh": "tanh",
-    "chlo.acos": "acos",
-    "chlo.asin": "asin",
-    "chlo.asinh": "asinh",
-    "chlo.atan": "atan",
-    "chlo.erf": "erf",
-    "chlo.erfc": "erfc",
-    "chlo.tan": "tan",
 }
 BINARY = {
-    "stablehlo.add": "add",
-    "stablehlo.atan2": "atan2",
-    "stablehlo.divide": "divide",
-    "stablehlo.maximum": "maximum",
-    "stablehlo.minimum": "minimum",
-    "stablehlo.multiply": "multiply",
     "stablehlo.power": "pow",
     "stablehlo.shift_left": "logical_left_shift",
     "stablehlo.shift_right_logical": "logical_right_shift",
-    "stablehlo.subtract": "subtract",
 }
-# The same ops in CHLO, with broadcasting.
-BINARY |= {f"chlo.broadcast_{name.split('.')[1]}": target for name, target in BINARY.items()}
 # Booleans are zeros and ones in bf16 here, so the element type distinguishes logical ops from bitwise ones.
 LOGICAL = {"and": "and", "or": "or", "xor": "xor"}
 
@@ -92,8 +69,6 @@ def _aligned(op: Op, b: Builder) -> list[Value]:
     return aligned
 
 
-RULES.rows(unary, UNARY)
-RULES.rows(binary, BINARY)
 RULES.rows(logical, {f"stablehlo.{name}": target for name, target in LOGICAL.items()})
 RULES.rows(logical, {f"chlo.broadcast_{name}": target for name, target in LOGICAL.items()})
 
@@ -199,3 +174,14 @@ def shift_right_arithmetic(op: Op, b: Builder) -> Value:
     negative = b("ttir.lt", x, full(b, [1] * len(shape(x)), dtype(x), 0))
     shifted = b("ttir.bitwise_not", b("ttir.logical_right_shift", b("ttir.bitwise_not", x), bits))
     return b("ttir.where", negative, shifted, b("ttir.logical_right_shift", x, bits))
+
+
+def take_the_rest() -> None:
+    """Registers the rules of both families: for the rows above, and for ops that TTIR has under the same name, unless
+    they have a rule of their own. Binary ops with broadcasting have a prefix in CHLO: `chlo.broadcast_add`."""
+    own = RULES.names
+    of_one = {f"{dialect}.{name}": name for dialect in ("stablehlo", "chlo") for name in ttir.UNARY} | UNARY
+    of_two = {f"stablehlo.{name}": name for name in ttir.BINARY} | BINARY
+    of_two |= {name.replace("stablehlo.", "chlo.broadcast_"): target for name, target in of_two.items()}
+    for family, ops in (unary, of_one), (binary, of_two):
+        RULES.rows(family, {name: target for name, target in ops.items() if name not in own})
