@@ -69,7 +69,7 @@ void require_heads(OpBuilder& op, const Attention& a, size_t head_dim) {
 
 }  // namespace
 
-void attention(OpBuilder& op) {
+static void attention(OpBuilder& op) {
   const Attention a = read_attention(op);
   require_heads(op, a, 1);
   const Slot out = op.out();
@@ -80,7 +80,7 @@ void attention(OpBuilder& op) {
 }
 
 // One query per user: [1, B, H, D] against [B, H, S, D].
-void attention_decode(OpBuilder& op) {
+static void attention_decode(OpBuilder& op) {
   const Attention a = read_attention(op);
   require_heads(op, a, 2);
   const auto position = op.maybe("cur_pos_tensor");
@@ -104,7 +104,7 @@ void attention_decode(OpBuilder& op) {
   });
 }
 
-void split_heads(OpBuilder& op) {
+static void split_heads(OpBuilder& op) {
   const Slot source = op.in("in");
   const auto kv = op.maybe("kv_input");
   const int64_t heads = op.attributes().integer("num_heads");
@@ -131,7 +131,7 @@ void split_heads(OpBuilder& op) {
   op.view(outs[2], from, [=](const Tensor& t) { return part(t, offset + kv_heads, kv_heads); });
 }
 
-void concatenate_heads(OpBuilder& op) {
+static void concatenate_heads(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   op.require(op.spec(source).shape.size() == 4, "the input must be B x H x S x D");
   op.write(out, [=, shape = op.spec(source).shape](Frame& f) {
@@ -139,7 +139,7 @@ void concatenate_heads(OpBuilder& op) {
   });
 }
 
-void create_heads_decode(OpBuilder& op) {
+static void create_heads_decode(OpBuilder& op) {
   const Slot source = op.in("input");
   const int64_t heads = op.attributes().integer("num_heads");
   const int64_t kv_heads = op.attributes().maybe_integer("num_kv_heads").value_or(heads);
@@ -161,7 +161,7 @@ void create_heads_decode(OpBuilder& op) {
   }
 }
 
-void concatenate_heads_decode(OpBuilder& op) {
+static void concatenate_heads_decode(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const int64_t heads = op.attributes().integer("num_heads");
   op.require(op.spec(source).shape.size() == 4 && heads <= op.spec(source).shape[2], "num_heads");
@@ -171,7 +171,7 @@ void concatenate_heads_decode(OpBuilder& op) {
   });
 }
 
-void rotary_embedding(OpBuilder& op) {
+static void rotary_embedding(OpBuilder& op) {
   const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
   const auto index = op.attributes().maybe_integer("token_index");
   const auto &shape = op.spec(source).shape, &cache = op.spec(cosine).shape;
@@ -186,5 +186,13 @@ void rotary_embedding(OpBuilder& op) {
     return x * f[cosine].narrow(-2, first, count) + rotated * f[sine].narrow(-2, first, count);
   });
 }
+
+static constexpr Row ops[] = {
+    {"ConcatenateHeadsOp", concatenate_heads},  {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
+    {"NLPConcatHeadsOp", concatenate_heads},    {"NLPCreateQKVHeadsDecodeOp", create_heads_decode},
+    {"RotaryEmbeddingOp", rotary_embedding},    {"ScaledDotProductAttentionDecodeOp", attention_decode},
+    {"ScaledDotProductAttentionOp", attention}, {"SplitQueryKeyValueAndSplitHeadsOp", split_heads},
+};
+constinit const Table attention_ops = ops;
 
 }  // namespace tt::runtime::kernels

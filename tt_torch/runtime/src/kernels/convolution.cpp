@@ -153,7 +153,7 @@ at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64
   return flat.reshape({batch, height, width, flat.size(-1)}).permute({0, 3, 1, 2});
 }
 
-void conv2d(OpBuilder& op) {
+static void conv2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   Operands o = read_operands(op);
   op.require(checked_volume(op.spec(o.input).shape) == checked_volume(c.shape.input) || !c.edges.empty(),
@@ -178,7 +178,7 @@ void conv2d(OpBuilder& op) {
   op.compute(o.out, [o, c](Frame& f) { return run_conv2d(o, c, f); });
 }
 
-void conv1d(OpBuilder& op) {
+static void conv1d(OpBuilder& op) {
   const auto& a = op.attributes();
   const Operands o = read_operands(op);
   const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
@@ -203,7 +203,7 @@ void conv1d(OpBuilder& op) {
   });
 }
 
-void conv3d(OpBuilder& op) {
+static void conv3d(OpBuilder& op) {
   const auto& a = op.attributes();
   constexpr wire::Named<bool> pads_with_zeros[] = {{"zeros", true}, {"replicate", false}};
   const bool zeros = a.choose("padding_mode", pads_with_zeros);
@@ -233,7 +233,7 @@ void conv3d(OpBuilder& op) {
   });
 }
 
-void conv_transpose2d(OpBuilder& op) {
+static void conv_transpose2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   const Operands o = read_operands(op);
   const Ints extra = op.attributes().integers("output_padding");
@@ -252,5 +252,13 @@ void conv_transpose2d(OpBuilder& op) {
     return as_flat(apply(o.activation, y), o.result);
   });
 }
+
+static constexpr Row ops[] = {
+    {"Conv1dOp", conv1d},
+    {"Conv2dOp", conv2d},
+    {"Conv3dOp", conv3d},
+    {"ConvTranspose2dOp", conv_transpose2d},
+};
+constinit const Table convolution_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -21,7 +21,7 @@ at::ScalarType activation_type(OpBuilder& op) {
 
 }  // namespace
 
-void prepare_conv2d_weights(OpBuilder& op) {
+static void prepare_conv2d_weights(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
@@ -35,7 +35,7 @@ void prepare_conv2d_weights(OpBuilder& op) {
 
 // The device library runs a transposed convolution as a plain one over a mirrored kernel, and mirrors it here
 // unless the weight comes mirrored already. Ours takes it as it was.
-void prepare_conv_transpose2d_weights(OpBuilder& op) {
+static void prepare_conv_transpose2d_weights(OpBuilder& op) {
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
   op.require(op.spec(source).shape.size() == 4, "the weight is not I x O x KH x KW");
@@ -46,12 +46,12 @@ void prepare_conv_transpose2d_weights(OpBuilder& op) {
   });
 }
 
-void prepare_bias(OpBuilder& op) {
+static void prepare_bias(OpBuilder& op) {
   const Slot source = op.in("bias_tensor"), out = op.out();
   op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) { return to_value(f[source], dtype); });
 }
 
-void prepare_conv3d_weights(OpBuilder& op) {
+static void prepare_conv3d_weights(OpBuilder& op) {
   const Slot source = op.in("weight_tensor"), out = op.out();
   const int64_t alignment = std::max<int64_t>(op.attributes().integer("alignment"), 1);
   const int64_t block = op.attributes().integer("c_in_block");
@@ -64,5 +64,14 @@ void prepare_conv3d_weights(OpBuilder& op) {
     return weight.permute({2, 3, 4, 1, 0}).reshape({-1, weight.size(0)});
   });
 }
+
+static constexpr Row ops[] = {
+    {"PrepareConv2dBiasOp", prepare_bias},
+    {"PrepareConv2dWeightsOp", prepare_conv2d_weights},
+    {"PrepareConv3dWeightsOp", prepare_conv3d_weights},
+    {"PrepareConvTranspose2dBiasOp", prepare_bias},
+    {"PrepareConvTranspose2dWeightsOp", prepare_conv_transpose2d_weights},
+};
+constinit const Table convolution_prepare_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -32,19 +32,19 @@ at::Generator seeded(int64_t seed) { return at::detail::createCPUGenerator(stati
 
 }  // namespace
 
-void full(OpBuilder& op) {
+static void full(OpBuilder& op) {
   const auto value = op.attributes().member("fill_value");
   op.require(value.has_value(), "fill_value is missing");
   const bool integral = std::string_view(value->type_name()).ends_with("IntegralType");
   fill(op, integral ? static_cast<double>(value->integer("value")) : value->real("value"));
 }
 
-void named_full(OpBuilder& op) {
+static void named_full(OpBuilder& op) {
   constexpr wire::Named<double> values[] = {{"Zeros", 0.0}, {"Ones", 1.0}};
   fill(op, op.attributes().choose("type", values));
 }
 
-void arange(OpBuilder& op) {
+static void arange(OpBuilder& op) {
   const double start = op.attributes().real("start"), step = op.attributes().real("step");
   const Slot out = op.out();
   op.require(op.spec(out).shape.size() == 1, "the result must have one dimension");
@@ -52,7 +52,7 @@ void arange(OpBuilder& op) {
   op.compute(out, [=](Frame&) { return at::arange(count, at::kDouble).mul_(step).add_(start); });
 }
 
-void constant(OpBuilder& op) {
+static void constant(OpBuilder& op) {
   const auto bytes = op.attributes().bytes("input");
   const DataType dtype = decode_dtype(op.attributes(), "input_dtype");
   const Slot out = op.out();
@@ -69,9 +69,9 @@ void constant(OpBuilder& op) {
   });
 }
 
-void empty(OpBuilder& op) { fill(op, 0.0); }
+static void empty(OpBuilder& op) { fill(op, 0.0); }
 
-void random(OpBuilder& op) {
+static void random(OpBuilder& op) {
   const double low = op.attributes().real("low"), high = op.attributes().real("high");
   const int64_t seed = op.attributes().integer("seed");
   const Slot out = op.out();
@@ -82,7 +82,7 @@ void random(OpBuilder& op) {
   });
 }
 
-void dropout(OpBuilder& op) {
+static void dropout(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const double keep = 1.0 - op.attributes().real("prob"), scale = op.attributes().real("scale");
   const int64_t seed = op.attributes().integer("seed");
@@ -91,5 +91,11 @@ void dropout(OpBuilder& op) {
     return f[source] * at::empty(f[source].sizes(), at::kFloat).bernoulli_(keep, seeded(seed)) * scale;
   });
 }
+
+static constexpr Row ops[] = {
+    {"ArangeOp", arange}, {"ConstantOp", constant},    {"DropoutOp", dropout}, {"EmptyOp", empty},
+    {"FullOp", full},     {"NamedFullOp", named_full}, {"RandOp", random},
+};
+constinit const Table creation_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -122,11 +122,13 @@ void build_binary(OpBuilder& op, const BinaryRow& row) {
 
 }  // namespace
 
-void binary(OpBuilder& op) { build_binary(op, op.attributes().choose("type", binary_rows)); }
+static void binary(OpBuilder& op) { build_binary(op, op.attributes().choose("type", binary_rows)); }
 
-void binary_composite(OpBuilder& op) { build_binary(op, op.attributes().choose("type", composite_rows)); }
+static void binary_composite(OpBuilder& op) {
+  build_binary(op, op.attributes().choose("type", composite_rows));
+}
 
-void power_scalar(OpBuilder& op) {
+static void power_scalar(OpBuilder& op) {
   constexpr wire::Named<Tensor (*)(const Tensor&, const at::Scalar&)> functions[] = {
       {"PowScalar", [](const Tensor& x, const at::Scalar& y) { return at::pow(x, y); }}};
   const auto function = op.attributes().choose("type", functions);
@@ -139,7 +141,7 @@ void power_scalar(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return function(f[a], number); });
 }
 
-void where(OpBuilder& op) {
+static void where(OpBuilder& op) {
   const Slot condition = op.in("first"), yes = op.in("second"), no = op.in("third"), out = op.out();
   const auto shape =
       at::infer_size(at::infer_size(op.spec(condition).shape, op.spec(yes).shape), op.spec(no).shape);
@@ -182,7 +184,7 @@ Parameter read_parameter(OpBuilder& op, const wire::Record& owner, const char* f
 
 }  // namespace
 
-void quantization(OpBuilder& op) {
+static void quantization(OpBuilder& op) {
   const Conversion conversion = op.attributes().choose("type", conversions);
   const Slot source = op.in("in");
   const auto params = op.attributes().member("params");
@@ -203,7 +205,7 @@ void quantization(OpBuilder& op) {
   });
 }
 
-void gelu_backward(OpBuilder& op) {
+static void gelu_backward(OpBuilder& op) {
   constexpr wire::Named<Tensor (*)(const Tensor&, const Tensor&, std::string_view)> functions[] = {
       {"GeluBW", [](const Tensor& grad, const Tensor& input, std::string_view approximate) {
          return at::gelu_backward(grad, input, approximate);
@@ -214,5 +216,15 @@ void gelu_backward(OpBuilder& op) {
   const std::string_view approximate = op.attributes().choose("approximate", algorithms);
   op.compute(out, [=](Frame& f) { return function(f[grad], f[input], approximate); });
 }
+
+static constexpr Row ops[] = {
+    {"EltwiseBinaryCompositeOp", binary_composite},
+    {"EltwiseBinaryCompositeScalarOp", power_scalar},
+    {"EltwiseBinaryOp", binary},
+    {"EltwiseQuantizationOp", quantization},
+    {"EltwiseTernaryWhereOp", where},
+    {"ExperimentalEltwiseBinaryBackwardOp", gelu_backward},
+};
+constinit const Table elementwise_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -70,7 +70,7 @@ std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& i
 
 }  // namespace
 
-void host_function(OpBuilder& op) {
+static void host_function(OpBuilder& op) {
   if (!op.planner().options.host_code)
     throw Error(ErrorKind::UnsupportedBinary,
                 "the binary carries machine code for the host (CpuOp); to run it, open the "
@@ -99,5 +99,10 @@ void host_function(OpBuilder& op) {
     });
   }
 }
+
+static constexpr Row ops[] = {
+    {"CpuOp", host_function},
+};
+constinit const Table host_code_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -21,13 +21,13 @@ int64_t checked_dim(OpBuilder& op, Slot slot) {
 
 }  // namespace
 
-void gather(OpBuilder& op) {
+static void gather(OpBuilder& op) {
   const Slot source = op.in("input"), index = op.in("index"), out = op.out();
   const int64_t dim = checked_dim(op, source);
   op.compute(out, [=](Frame& f) { return at::gather(f[source], dim, indices(f, index)); });
 }
 
-void scatter(OpBuilder& op) {
+static void scatter(OpBuilder& op) {
   const Slot source = op.in("input"), index = op.in("index"), update = op.in("source"), out = op.out();
   const int64_t dim = checked_dim(op, source);
   const char* reduce = op.attributes().choose("scatter_reduce_type", scatter_reductions);
@@ -38,7 +38,7 @@ void scatter(OpBuilder& op) {
   });
 }
 
-void embedding(OpBuilder& op) {
+static void embedding(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), out = op.out();
   op.require(!op.spec(table).shape.empty(), "the table must have rows");
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
@@ -47,7 +47,7 @@ void embedding(OpBuilder& op) {
   });
 }
 
-void embedding_backward(OpBuilder& op) {
+static void embedding_backward(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), grad = op.in("in_grad"), out = op.out();
   op.require(op.spec(table).shape.size() >= 2, "the table must have rows");
   const int64_t rows = op.spec(table).shape[op.spec(table).shape.size() - 2];
@@ -57,7 +57,7 @@ void embedding_backward(OpBuilder& op) {
   });
 }
 
-void fill_cache(OpBuilder& op) {
+static void fill_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input");
   const int64_t row = op.attributes().integer("batch_offset");
   op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
@@ -67,7 +67,7 @@ void fill_cache(OpBuilder& op) {
   });
 }
 
-void update_cache(OpBuilder& op) {
+static void update_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input"), position = op.in("update_index");
   const int64_t row = op.attributes().integer("batch_offset");
   op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
@@ -81,5 +81,15 @@ void update_cache(OpBuilder& op) {
         .copy_(rows);
   });
 }
+
+static constexpr Row ops[] = {
+    {"EmbeddingBackwardOp", embedding_backward},
+    {"EmbeddingOp", embedding},
+    {"FillCacheOp", fill_cache},
+    {"GatherOp", gather},
+    {"ScatterOp", scatter},
+    {"UpdateCacheOp", update_cache},
+};
+constinit const Table indexing_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -14,17 +14,17 @@ Slot checked_out(OpBuilder& op, Slot source, const char* field = "out") {
 
 }  // namespace
 
-void to_layout(OpBuilder& op) {
+static void to_layout(OpBuilder& op) {
   const Slot source = op.in("in");
   op.same(checked_out(op, source), source);
 }
 
-void to_memory_config(OpBuilder& op) {
+static void to_memory_config(OpBuilder& op) {
   const Slot source = op.in("in0");
   op.same(checked_out(op, source), source);
 }
 
-void typecast(OpBuilder& op) {
+static void typecast(OpBuilder& op) {
   const Slot source = op.in("in");
   const Slot out = checked_out(op, source);
   if (op.spec(out).dtype == op.spec(source).dtype) return op.same(out, source);
@@ -32,7 +32,7 @@ void typecast(OpBuilder& op) {
 }
 
 // Through the host representation, whose bits are the device's.
-void bitcast(OpBuilder& op) {
+static void bitcast(OpBuilder& op) {
   const Slot source = op.in("in"), out = checked_out(op, source);
   const DataType from = op.spec(source).dtype, to = op.spec(out).dtype;
   op.require(c10::elementSize(host_type(from)) == c10::elementSize(host_type(to)), "element widths differ");
@@ -41,7 +41,7 @@ void bitcast(OpBuilder& op) {
   });
 }
 
-void assign(OpBuilder& op) {
+static void assign(OpBuilder& op) {
   const Slot source = op.in("input"), out = checked_out(op, source, "output");
   op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
 }
@@ -52,7 +52,20 @@ static void copy_into(OpBuilder& op, const char* from, const char* to) {
   op.update(target, [source, target](Frame& f) { f[target].copy_(f[source]); });
 }
 
-void copy(OpBuilder& op) { copy_into(op, "src", "dst"); }
-void write_tensor(OpBuilder& op) { copy_into(op, "host_tensor", "device_tensor"); }
+static void copy(OpBuilder& op) { copy_into(op, "src", "dst"); }
+static void write_tensor(OpBuilder& op) { copy_into(op, "host_tensor", "device_tensor"); }
+
+static constexpr Row ops[] = {
+    {"AssignOp", assign},
+    {"BitcastConvertOp", bitcast},
+    {"CopyOp", copy},
+    {"FromDeviceOp", to_layout},
+    {"ToDeviceOp", to_layout},
+    {"ToLayoutOp", to_layout},
+    {"ToMemoryConfigOp", to_memory_config},
+    {"TypecastOp", typecast},
+    {"WriteTensorOp", write_tensor},
+};
+constinit const Table layout_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -116,7 +116,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>
   return activated(x, weight, bias, activation_named(activation));
 }
 
-void matmul(OpBuilder& op) {
+static void matmul(OpBuilder& op) {
   Product p{op.in("a"),
             op.in("b"),
             -1,
@@ -139,5 +139,11 @@ void matmul(OpBuilder& op) {
     return f[p.b].is_mkldnn() ? packed_product(p, f).view(p.shape) : plain_product(p, f);
   });
 }
+
+static constexpr Row ops[] = {
+    {"LinearOp", matmul},
+    {"MatmulOp", matmul},
+};
+constinit const Table matmul_ops = ops;
 
 }  // namespace tt::runtime::kernels

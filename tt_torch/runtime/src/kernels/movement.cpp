@@ -9,7 +9,7 @@ using Ints = std::vector<int64_t>;
 int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
 }  // namespace
 
-void reshape(OpBuilder& op) {
+static void reshape(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints shape = op.spec(out).shape;
   op.require(checked_volume(shape) == checked_volume(op.spec(source).shape), "the shapes differ in volume");
@@ -37,12 +37,12 @@ static void reorder(OpBuilder& op, Slot source, Slot out, Ints order) {
   op.write(out, [=](Frame& f) { f[out].copy_(f[source].permute(order)); });
 }
 
-void permute(OpBuilder& op) {
+static void permute(OpBuilder& op) {
   const Slot source = op.in("in");
   reorder(op, source, op.out(), op.attributes().integers("permutation"));
 }
 
-void transpose(OpBuilder& op) {
+static void transpose(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   Ints order(rank(op, source));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
@@ -52,7 +52,7 @@ void transpose(OpBuilder& op) {
   reorder(op, source, out, std::move(order));
 }
 
-void concat(OpBuilder& op) {
+static void concat(OpBuilder& op) {
   const std::vector<Slot> sources = op.ins("inputs");
   const Slot out = op.out();
   op.require(!sources.empty(), "nothing to concatenate");
@@ -101,7 +101,7 @@ Ints as_ints(const at::Tensor& tensor) {
 
 }  // namespace
 
-void slice(OpBuilder& op) {
+static void slice(OpBuilder& op) {
   constexpr wire::Named<bool> bounds_are_tensors[] = {{"SliceStaticOp", false}, {"SliceDynamicOp", true}};
   const bool dynamic = op.attributes().choose("type", bounds_are_tensors);
   const Slot source = op.in("in");
@@ -130,7 +130,7 @@ void slice(OpBuilder& op) {
   op.write(out, [=](Frame& f) { f[out].copy_(cut(f[source], begins, ends, steps)); });
 }
 
-void pad(OpBuilder& op) {
+static void pad(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints given = op.attributes().integers("padding");
   const double value = op.attributes().real("value");
@@ -146,7 +146,7 @@ void pad(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return at::constant_pad_nd(f[source], widths, value); });
 }
 
-void repeat(OpBuilder& op) {
+static void repeat(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints counts = op.attributes().integers("repeat_dims");
   const Ints& from = op.spec(source).shape;
@@ -161,7 +161,7 @@ void repeat(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return f[source].repeat(counts); });
 }
 
-void repeat_interleave(OpBuilder& op) {
+static void repeat_interleave(OpBuilder& op) {
   const Slot source = op.in("input"), out = op.out();
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   const int64_t count = op.attributes().integer("repeats");
@@ -170,5 +170,13 @@ void repeat_interleave(OpBuilder& op) {
              "repeats");
   op.compute(out, [=](Frame& f) { return at::repeat_interleave(f[source], count, dim); });
 }
+
+static constexpr Row ops[] = {
+    {"ConcatOp", concat},   {"PadOp", pad},
+    {"PermuteOp", permute}, {"RepeatInterleaveOp", repeat_interleave},
+    {"RepeatOp", repeat},   {"ReshapeOp", reshape},
+    {"SliceOp", slice},     {"TransposeOp", transpose},
+};
+constinit const Table movement_ops = ops;
 
 }  // namespace tt::runtime::kernels

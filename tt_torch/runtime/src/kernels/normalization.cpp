@@ -22,7 +22,7 @@ Tensor rms(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps
 
 }  // namespace
 
-void softmax(OpBuilder& op) {
+static void softmax(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const int64_t dim =
       op.dim(op.attributes().integer("dimension"), static_cast<int64_t>(op.spec(source).shape.size()));
@@ -31,7 +31,7 @@ void softmax(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return at::softmax(f[source], dim); });
 }
 
-void layer_norm(OpBuilder& op) {
+static void layer_norm(OpBuilder& op) {
   const Slot source = op.in("input");
   const auto weight = op.maybe("weight"), bias = op.maybe("bias");
   const Slot out = op.out();
@@ -43,7 +43,7 @@ void layer_norm(OpBuilder& op) {
   });
 }
 
-void rms_norm(OpBuilder& op) {
+static void rms_norm(OpBuilder& op) {
   const Slot source = op.in("input");
   const auto weight = op.maybe("weight"), bias = op.maybe("bias");
   const Slot out = op.out();
@@ -53,7 +53,7 @@ void rms_norm(OpBuilder& op) {
   });
 }
 
-void batch_norm_inference(OpBuilder& op) {
+static void batch_norm_inference(OpBuilder& op) {
   const Slot source = op.in("input"), mean = op.in("running_mean"), var = op.in("running_var");
   const Slot weight = op.in("weight"), bias = op.in("bias"), out = op.out();
   const double epsilon = op.attributes().real("epsilon");
@@ -64,7 +64,7 @@ void batch_norm_inference(OpBuilder& op) {
   });
 }
 
-void batch_norm_training(OpBuilder& op) {
+static void batch_norm_training(OpBuilder& op) {
   const Slot source = op.in("input"), mean = op.in("running_mean"), var = op.in("running_var");
   const auto weight = op.maybe("weight"), bias = op.maybe("bias");
   const double epsilon = op.attributes().real("epsilon"), momentum = op.attributes().real("momentum");
@@ -83,7 +83,7 @@ void batch_norm_training(OpBuilder& op) {
   op.update(var, [=](Frame& f) { f[var].copy_(updated->second.reshape(f[var].sizes())); });
 }
 
-void group_norm(OpBuilder& op) {
+static void group_norm(OpBuilder& op) {
   const Slot source = op.in("input");
   const auto weight = op.maybe("weight"), bias = op.maybe("bias");
   const Slot out = op.out();
@@ -97,5 +97,15 @@ void group_norm(OpBuilder& op) {
         .contiguous();
   });
 }
+
+static constexpr Row ops[] = {
+    {"BatchNormInferenceOp", batch_norm_inference},
+    {"BatchNormTrainingOp", batch_norm_training},
+    {"GroupNormOp", group_norm},
+    {"LayerNormOp", layer_norm},
+    {"RMSNormOp", rms_norm},
+    {"SoftmaxOp", softmax},
+};
+constinit const Table normalization_ops = ops;
 
 }  // namespace tt::runtime::kernels

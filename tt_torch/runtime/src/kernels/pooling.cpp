@@ -79,7 +79,7 @@ Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
 
 }  // namespace
 
-void pool2d(OpBuilder& op) {
+static void pool2d(OpBuilder& op) {
   constexpr wire::Named<bool> takes_maximum[] = {{"AvgPool2d", false}, {"MaxPool2d", true}};
   const bool max = op.attributes().choose("type", takes_maximum);
   const Slot source = op.in("in"), out = op.out();
@@ -93,7 +93,7 @@ void pool2d(OpBuilder& op) {
   });
 }
 
-void max_pool2d_with_indices(OpBuilder& op) {
+static void max_pool2d_with_indices(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out("result"), positions = op.out("result_indices");
   const Pool p = read_pool(op, source);
   op.require(symmetric(p), "uneven padding with indices");
@@ -111,13 +111,13 @@ void max_pool2d_with_indices(OpBuilder& op) {
   });
 }
 
-void global_avg_pool2d(OpBuilder& op) {
+static void global_avg_pool2d(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   op.require(op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
   op.compute(out, [=](Frame& f) { return at::mean(f[source], at::IntArrayRef{1, 2}, true); });
 }
 
-void upsample(OpBuilder& op) {
+static void upsample(OpBuilder& op) {
   constexpr wire::Named<bool> repeats[] = {{"nearest", true}, {"bilinear", false}};
   const bool nearest = op.attributes().choose("mode", repeats);
   const Slot source = op.in("in"), out = op.out();
@@ -136,5 +136,13 @@ void upsample(OpBuilder& op) {
     return y.permute({0, 2, 3, 1}).contiguous();
   });
 }
+
+static constexpr Row ops[] = {
+    {"GlobalAvgPool2dOp", global_avg_pool2d},
+    {"MaxPool2dWithIndicesOp", max_pool2d_with_indices},
+    {"Pool2dOp", pool2d},
+    {"UpsampleOp", upsample},
+};
+constinit const Table pooling_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -34,7 +34,7 @@ constexpr wire::Named<Reduce> reductions[] = {
 
 }  // namespace
 
-void reduction(OpBuilder& op) {
+static void reduction(OpBuilder& op) {
   const Reduce reduce = op.attributes().choose("type", reductions);
   const Slot source = op.in("in"), out = op.out();
   const bool keep = op.attributes().flag("keep_dim");
@@ -43,7 +43,7 @@ void reduction(OpBuilder& op) {
   });
 }
 
-void product(OpBuilder& op) {
+static void product(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const auto given = op.attributes().maybe_integer("dim_arg");
   const bool keep = op.attributes().flag("keep_dim");
@@ -53,7 +53,7 @@ void product(OpBuilder& op) {
   });
 }
 
-void argmax(OpBuilder& op) {
+static void argmax(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const auto given = op.attributes().maybe_integer("dim");
   const std::optional<int64_t> dim = given ? std::optional(op.dim(*given, rank(op, source))) : std::nullopt;
@@ -63,13 +63,13 @@ void argmax(OpBuilder& op) {
   });
 }
 
-void cumulative_sum(OpBuilder& op) {
+static void cumulative_sum(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   op.compute(out, [=](Frame& f) { return at::cumsum(f[source], dim); });
 }
 
-void cumulative_product(OpBuilder& op) {
+static void cumulative_product(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   op.compute(out, [=](Frame& f) { return at::cumprod(f[source], dim); });
@@ -88,19 +88,30 @@ static void two_results(OpBuilder& op, const std::vector<Slot>& outs,
   op.compute(outs[1], [=](Frame&) { return std::exchange(*indices, Tensor()); });
 }
 
-void sort(OpBuilder& op) {
+static void sort(OpBuilder& op) {
   const Slot source = op.in("in");
   const int64_t dim = op.dim(static_cast<int8_t>(op.attributes().integer("dim")), rank(op, source));
   const bool descending = op.attributes().flag("descending"), stable = op.attributes().flag("stable");
   two_results(op, op.outs("outputs"), [=](Frame& f) { return at::sort(f[source], stable, dim, descending); });
 }
 
-void top_k(OpBuilder& op) {
+static void top_k(OpBuilder& op) {
   const Slot source = op.in("input_tensor");
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source)),
                 k = op.attributes().integer("k");
   const bool largest = op.attributes().flag("largest"), sorted = op.attributes().flag("sorted");
   two_results(op, op.outs("outputs"), [=](Frame& f) { return at::topk(f[source], k, dim, largest, sorted); });
 }
+
+static constexpr Row ops[] = {
+    {"CumProdOp", cumulative_product},
+    {"CumSumOp", cumulative_sum},
+    {"ReductionArgMaxOp", argmax},
+    {"ReductionOp", reduction},
+    {"ReductionProdOp", product},
+    {"SortOp", sort},
+    {"TopKOp", top_k},
+};
+constinit const Table reduction_ops = ops;
 
 }  // namespace tt::runtime::kernels

@@ -3,29 +3,36 @@
 
 namespace tt::runtime::kernels {
 
-void get_device(OpBuilder& op) {
+static void get_device(OpBuilder& op) {
   const auto mesh = op.attributes().record("mesh");
   if (!mesh || mesh->integer("x") * mesh->integer("y") == 1) return;
   throw Error(ErrorKind::UnsupportedBinary, "the program asks for a mesh of several chips");
 }
 
-void deallocate(OpBuilder& op) {
+static void deallocate(OpBuilder& op) {
   const auto ref = op.attributes().record("in");
   op.require(ref.has_value(), "operand in is missing");
   op.planner().forget(static_cast<uint32_t>(ref->integer("global_id")));
 }
 
-void load_cached(OpBuilder& op) { op.planner().load_cached(op); }
+static void load_cached(OpBuilder& op) { op.planner().load_cached(op); }
 
-void func_call(OpBuilder& op) {
+static void func_call(OpBuilder& op) {
   op.planner().call(op, static_cast<size_t>(op.attributes().integer("program_id")));
 }
 
-void identity_marker(OpBuilder& op) {
+static void identity_marker(OpBuilder& op) {
   const Slot source = op.in("operand");
   op.same(op.out("result"), source);
 }
 
-void no_effect(OpBuilder& op) { op.maybe("operand"); }
+static void no_effect(OpBuilder& op) { op.maybe("operand"); }
+
+static constexpr Row ops[] = {
+    {"AnnotateOp", identity_marker}, {"DeallocateOp", deallocate},     {"FuncCallOp", func_call},
+    {"GetDeviceOp", get_device},     {"LoadCachedOp", load_cached},    {"MemorySnapshotOp", no_effect},
+    {"PrintOp", no_effect},          {"RegionEndOp", identity_marker}, {"RegionStartOp", identity_marker},
+};
+constinit const Table structure_ops = ops;
 
 }  // namespace tt::runtime::kernels

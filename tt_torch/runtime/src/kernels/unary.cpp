@@ -103,7 +103,7 @@ constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_row
 
 }  // namespace
 
-void unary(OpBuilder& op) {
+static void unary(OpBuilder& op) {
   const UnaryRow& row = op.attributes().choose("type", rows);
   const Slot source = op.in("in"), out = op.out();
   op.require(op.spec(source).shape == op.spec(out).shape, "operand and result differ in shape");
@@ -117,10 +117,16 @@ void unary(OpBuilder& op) {
   });
 }
 
-void unary_composite(OpBuilder& op) {
+static void unary_composite(OpBuilder& op) {
   const auto build = op.attributes().choose("type", composite_rows);
   const Slot source = op.in("in"), out = op.out();
   build(op, source, out);
 }
+
+static constexpr Row ops[] = {
+    {"EltwiseUnaryCompositeOp", unary_composite},
+    {"EltwiseUnaryOp", unary},
+};
+constinit const Table unary_ops = ops;
 
 }  // namespace tt::runtime::kernels
