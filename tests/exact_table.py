@@ -88,6 +88,9 @@ WIDE = [
     Exact("least place", lambda x: (x.argmin(), x.min(0)), [of(i32, 5, -(2**31), 7)]),
     Exact("float beyond 32 bits", lambda x: x.to(i64), [of(f32, 3e9, -1e12, 5)], "call on the host"),
     Exact("NaN to integer", lambda x: x.to(i64), [of(f32, nan, inf, -inf, 5)], "call on the host"),
+    Exact(
+        "quotient by zero to integer", lambda x, y: (x / y).to(i64), [of(i64, 5, -3), of(i64, 0, 2)], "call on the host"
+    ),
     Exact("float within 32 bits", lambda x: x.to(i64), [of(f32, 2e9, -7.9, 5)]),
     Exact("count", lambda x: (x.sum(), x.cumsum(0)), [torch.ones(5000, dtype=torch.bool)]),
 ]

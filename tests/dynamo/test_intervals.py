@@ -1,4 +1,5 @@
-"""A property of the interval rules: from operands within their intervals, an op computes a result within its own."""
+"""The intervals of exact integers: the results of an op lie within its interval if its operands lie within theirs, and
+the interval is as narrow as `interval_table.py` says."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_table import ROWS
 from torch._functorch.aot_autograd import aot_function
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
@@ -152,6 +154,21 @@ def test_results_lie_within(name: str) -> None:
         assert not unknown, "no rule says anything"
 
     check()
+
+
+@pytest.mark.parametrize("family", ROWS)
+def test_intervals_are_narrow(family: str) -> None:
+    functions, x, y, expected = zip(*ROWS[family], strict=True)
+    gm = graph_of(lambda *inputs: [function(*inputs) for function in functions])
+    inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    (output,) = gm.graph.find_nodes(op="output")
+    nodes = integer_cone(gm)
+    found = []
+    for node, *ranges in zip(output.args[0], x, y, strict=True):
+        given = dict(zip(inputs, (*(Interval(*range) for range in ranges), PLACES), strict=False))
+        (interval,) = intervals(nodes, given)[node]
+        found.append(tuple(interval))
+    assert found == list(expected)
 
 
 def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:

@@ -21,7 +21,7 @@ from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import value
 from tt_torch.torch_private.ops import schema
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten = torch.ops.aten
 LARGEST_POWER = 128  # larger exponents would only give numbers with very many digits
 
 # A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number. It
@@ -88,16 +88,6 @@ def sequence(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return hull(a.get("start") or 0, a["end"])
 
 
-@RULES(prims.iota)
-def iota(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return hull(a["start"], a["start"] + a["step"] * a["length"])
-
-
-@RULES(aten.randint, aten.randint_like)
-def random(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return hull(a.get("low") or 0, a["high"] - 1)
-
-
 # --- arithmetic
 
 
@@ -119,11 +109,6 @@ def subtract_from(node: Node, a: dict[str, Any], of: Of) -> Interval:
 @RULES(aten.mul)
 def multiply(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return of(a["self"]).times(of(a["other"]))
-
-
-@RULES(aten.square)
-def square(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    return _power(of(a["self"]), 2)
 
 
 @RULES(aten.pow)
@@ -152,7 +137,7 @@ def absolute(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
 
-@RULES(aten.relu, aten.relu6, aten.hardtanh)
+@RULES(aten.relu, aten.hardtanh)
 def positive(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return hull(max(x.low, min(0, a.get("min_val") or 0)), max(x.high, 0)) if math.isfinite(x.high - x.low) else x
@@ -163,7 +148,7 @@ def sign(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(-1, 1)
 
 
-@RULES(aten.clamp, aten.clamp_min, aten.clamp_max, aten.clip)
+@RULES(aten.clamp, aten.clamp_min, aten.clamp_max)
 def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     if value(node).dtype.is_floating_point and x == ANYTHING:
@@ -176,36 +161,30 @@ def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(low, high)
 
 
-@RULES(aten.maximum, aten.minimum, aten.fmax, aten.fmin)
+@RULES(aten.maximum, aten.minimum)
 def extreme(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
-    choose = max if facts.packet(node.target) in (aten.maximum, aten.fmax) else min
+    choose = max if facts.packet(node.target) is aten.maximum else min
     return ANYTHING if ANYTHING in (x, y) else Interval(choose(x.low, y.low), choose(x.high, y.high))
 
 
-@RULES(aten.div, aten.floor_divide, aten.true_divide)
+@RULES(aten.div)
 def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
-    """The quotient is largest for the divisors nearest to zero on either side; with all kinds of rounding."""
+    """The quotient is largest for the divisors nearest to zero on either side. It is infinite or NaN for zero."""
     x, y = of(a["self"]), of(a["other"])
-    whole = type(x.low) is type(x.high) is type(y.low) is type(y.high) is int
+    if value(node).is_floating_point():
+        bad = y.low <= 0 <= y.high or ANYTHING in (x, y)
+        return ANYTHING if bad else hull(*(v / d for v in x for d in y))
     near = [v for v in (*y, -1, 1) if v and y.low <= v <= y.high]
-    if not near or (not whole and (y.low <= 0 <= y.high or ANYTHING in (x, y))):
-        return ANYTHING
-    if whole:
-        return hull(*(q for v in x for d in near for q in (v // d, -(-v // d))))
-    return whole_numbers(hull(*(v / d for v in x for d in near)))
+    return hull(*(q for v in x for d in near for q in (v // d, -(-v // d)))) if near else ANYTHING
 
 
-@RULES(aten.remainder, aten.fmod)
+@RULES(aten.remainder)
 def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     if ANYTHING in (x, y) or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
         return ANYTHING
-    size = max(abs(v) for v in y)
-    signs = (
-        y if facts.packet(node.target) is aten.remainder else x
-    )  # the result has the sign of the divisor or of the dividend
-    return Interval(-size if signs.low < 0 else 0, size if signs.high > 0 else 0)
+    return Interval(min(0, y.low), max(0, y.high))  # the result has the sign of the divisor
 
 
 # --- bits
@@ -213,14 +192,13 @@ def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 def _mask(*operands: Interval) -> int:
     """The largest number with as many bits as the operands need."""
-    size = max(max(abs(int(v)) for v in x) if math.isfinite(x.high - x.low) else 2**64 for x in operands)
-    return 2 ** size.bit_length() - 1
+    return 2 ** max(int(v).bit_length() for x in operands for v in x) - 1
 
 
-@RULES(aten.bitwise_and, aten.__and__, aten.bitwise_or, aten.__or__, aten.bitwise_xor, aten.__xor__)
+@RULES(aten.bitwise_and, aten.bitwise_or, aten.bitwise_xor)
 def bitwise(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
-    if facts.packet(node.target) in (aten.bitwise_and, aten.__and__) and max(x.low, y.low) >= 0:
+    if facts.packet(node.target) is aten.bitwise_and and max(x.low, y.low) >= 0:
         return Interval(0, min(v.high for v in (x, y) if v.low >= 0))
     return Interval(0 if min(x.low, y.low) >= 0 else -_mask(x, y) - 1, _mask(x, y))
 
@@ -231,14 +209,14 @@ def invert(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return BIT if value(node).dtype is torch.bool else Interval(-x.high - 1, -x.low - 1)
 
 
-@RULES(aten.__lshift__, aten.bitwise_left_shift)
+@RULES(aten.bitwise_left_shift)
 def shift_left(node: Node, a: dict[str, Any], of: Of) -> Interval:
     """A shift by a negative number of bits gives zero."""
     most = of(a["other"]).high
     return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
 
-@RULES(aten.__rshift__, aten.bitwise_right_shift)
+@RULES(aten.bitwise_right_shift)
 def shift_right(node: Node, a: dict[str, Any], of: Of) -> Interval:
     x = of(a["self"])
     return Interval(min(x.low, 0), max(x.high, 0))
@@ -278,30 +256,30 @@ def product(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(-(size**count), size**count) | BIT if count <= LARGEST_POWER and size < math.inf else ANYTHING
 
 
-@RULES(aten.mm, aten.bmm, aten.dot, aten.mv, aten.matmul)
+@RULES(aten.mm, aten.bmm, aten.dot, aten.mv)
 def matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
     left, right = node.all_input_nodes[0], node.all_input_nodes[-1]
     return _many(of(left).times(of(right)), value(left).shape[-1])
 
 
-@RULES(aten.addmm, aten.baddbmm, aten.addmv, aten.addbmm)
+@RULES(aten.addmm, aten.baddbmm)
 def add_matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
     first, left, right = (v for v in a.values() if isinstance(v, Node))
-    product = _many(of(left).times(of(right)), value(left).shape[-1] * max(1, value(left).shape[0]))
+    product = _many(of(left).times(of(right)), value(left).shape[-1])
     return of(first).times(of(a["beta"])).plus(product.times(of(a["alpha"])))
 
 
-@RULES(aten.scatter_add, aten.index_add, aten.scatter_reduce, aten._unsafe_masked_index_put_accumulate)
+@RULES(aten.scatter_add, aten.scatter_reduce)
 def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
     """Each element may get the sum of the whole source, or its largest or smallest element."""
     if a.get("reduce") not in (None, "sum", "amax", "amin"):
         return ANYTHING
-    source = next(a[name] for name in ("src", "source", "values") if name in a)
+    source = a["src"] if "src" in a else a["values"]
     if a.get("reduce") in ("amax", "amin"):
         return of(a["self"]) | of(source)
-    return of(a["self"]).plus(_many(of(source).times(of(a.get("alpha", 1))), _count(source)))
+    return of(a["self"]).plus(_many(of(source), _count(source)))
 
 
-@RULES(aten.sigmoid, aten.softmax, aten._softmax, aten.tanh, aten.sin, aten.cos, aten.erf)
+@RULES(aten.sigmoid, aten._softmax, aten.tanh, aten.sin, aten.cos, aten.erf)
 def unit(node: Node, a: dict[str, Any], of: Of) -> Interval:
     return Interval(-1, 1) if math.isfinite(sum(map(abs, of(node.all_input_nodes[0])))) else ANYTHING
