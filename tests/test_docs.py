@@ -68,6 +68,7 @@ def test_snippets_run(tmp_path: Path) -> None:
     done = run("-c", RUN, *map(str, programs), folder=tmp_path)
     assert "2 input <TensorSpec 4x64 Float32 row_major dram>" in done.stdout
     assert "aten._linalg_eigh.default is not supported" in done.stdout
+    assert "no bucket of" not in done.stderr
 
 
 @pytest.mark.slow
