@@ -159,8 +159,8 @@ class CompilerConfig:
     compile_depth: CompileDepth = _option(  # noqa: RUF009 - a field, as the others
         _enum(CompileDepth),
         CompileDepth.EXECUTE,
-        "where to stop; below EXECUTE the graph runs on the CPU. The op-by-op depths take it apart: "
-        "[bring_up.md](bring_up.md)",
+        "the last stage that runs. Before EXECUTE, the CPU computes the results. The op-by-op depths run each op by "
+        "itself: [bring_up.md](bring_up.md)",
         "TT_TORCH_COMPILE_DEPTH",
     )
     enable_consteval: bool = _option(
@@ -184,15 +184,16 @@ class CompilerConfig:
     fallback: str = _option(
         _choice("host", "error", "strict-dtype"),
         "host",
-        "what happens to ops without an exact form on the device: `host` runs them in eager PyTorch and warns, "
-        "`error` raises UnsupportedOpError, `strict-dtype` is `host` for float64 and float16 too, which else run as "
-        "float32",
+        "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
+        "`error` raises UnsupportedOpError; `strict-dtype` is like `host`, and also runs float64 and float16 on the "
+        "host, which are computed in float32 otherwise",
         "TT_TORCH_FALLBACK",
     )
     buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(
         _buckets(),
         (),
-        "sizes that dynamic dimensions, each named by an input and its number, are padded up to; results are cropped",
+        "sizes to which dynamic dimensions are padded; a dimension is named by an input and a number, as in `x.1`. "
+        "Results are cropped",
         "TT_TORCH_BUCKETS",
     )
     arch: str = _option(
@@ -202,37 +203,37 @@ class CompilerConfig:
         "TT_TORCH_ARCH",
     )
     system_desc: str = _option(
-        _text(), "", "a .ttsys file of the system to compile for; empty: one chip of `arch`", "TT_TORCH_SYSTEM_DESC"
+        _text(), "", "a .ttsys file of the system to compile for; if empty, one chip of `arch`", "TT_TORCH_SYSTEM_DESC"
     )
     device: str = _option(
         _choice("emulated", "ttnn"),
         "emulated",
-        "what runs programs: the emulated device, or Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
+        "the device that runs programs: emulated, or by Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
         "TT_TORCH_DEVICE",
     )
     ttnn_python: str = _option(
         _text(),
         "",
-        'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; the one that runs, if empty',
+        'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; if empty, the running one',
         "TT_TORCH_TTNN_PYTHON",
     )
     device_timeout: float = _option(
         _number(float, 0.001, "seconds"),
         300.0,
-        "how long an answer of the `ttnn` device may take; after that, it counts as hanging",
+        "time limit for an answer of the `ttnn` device; after that, the device counts as hanging",
         "TT_TORCH_DEVICE_TIMEOUT",
     )
     enable_trace: bool = _option(
         _boolean(),
         False,
-        "record the device's commands for a program in its second call, and only replay them from then on; for "
+        "record the device's commands in the second call of a program, and only replay them in later calls; for "
         '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
         "TT_TORCH_ENABLE_TRACE",
     )
     trace_region_size: int = _option(
         _number(int, 0, "bytes"),
         0,
-        "device memory reserved for the recordings of `enable_trace`; 0: the library finds the memory itself",
+        "device memory that is reserved for the recordings of `enable_trace`; with 0, the library finds memory itself",
         "TT_TORCH_TRACE_REGION_SIZE",
     )
     mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
@@ -240,7 +241,7 @@ class CompilerConfig:
     compiler: str = _option(
         _choice("tt-torch", "tt-mlir"),
         "tt-torch",
-        "what compiles StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
+        "the compiler of StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
         "TT_TORCH_COMPILER",
     )
     verify_ir: bool = _option(
@@ -272,7 +273,7 @@ class CompilerConfig:
     op_by_op_backend: OpByOpBackend = _option(  # noqa: RUF009 - a field, as the others
         _enum(OpByOpBackend),
         OpByOpBackend.TORCH,
-        "which program the op-by-op depths split into ops",
+        "the program that the op-by-op depths split into ops",
         "TT_TORCH_OP_BY_OP_BACKEND",
     )
     single_op_timeout: float = _option(
@@ -281,13 +282,13 @@ class CompilerConfig:
     jobs: int = _option(
         _number(int, 0, "a whole number"),
         0,
-        "number of worker processes of the op-by-op depths; 0: one per core",
+        "number of worker processes of the op-by-op depths; with 0, one per core",
         "TT_TORCH_JOBS",
     )
     check_all_ops_execute: bool = _option(
         _boolean(),
         False,
-        "raise OpByOpError when an op has not been executed by an op-by-op depth",
+        "raise OpByOpError if an op-by-op run could not execute an op",
         "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
     )
     enable_intermediate_verification: bool = _option(
@@ -299,20 +300,20 @@ class CompilerConfig:
     bisect: bool = _option(
         _boolean(),
         False,
-        "shrink a graph whose results depart from eager PyTorch, or that breaks a step, and write the smallest part "
-        "that does so as a program into `repro_dir`",
+        "if the results of a graph depart from eager PyTorch, or a step of the compiler fails on it, find the smallest "
+        "part with this fault, and write it as a program to `repro_dir`",
         "TT_TORCH_BISECT",
     )
     required_pcc: float = _option(
-        _number(float, -1, "a correlation"), 0.99, "lower correlations count as wrong", "TT_TORCH_REQUIRED_PCC"
+        _number(float, -1, "a correlation"), 0.99, "a lower correlation counts as wrong", "TT_TORCH_REQUIRED_PCC"
     )
     profile: str = _option(
-        _text(), "", "folder for a profile of all calls of this process; none if empty", "TT_TORCH_PROFILE"
+        _text(), "", "folder for a profile of all calls of this process; if empty, none is made", "TT_TORCH_PROFILE"
     )
     results_path: str = _option(
         _folder(),
         "results/models",
-        "folder of op-by-op results and of tables of intermediates",
+        "folder for op-by-op results and for tables of intermediates",
         "TT_TORCH_RESULTS_PATH",
     )
     model_group: str = _option(_text(), "", "group of the model in op-by-op results")

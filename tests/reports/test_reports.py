@@ -102,4 +102,4 @@ def test_pages_of_ops_and_models():
     assert "| float32 | 2 | 2 | 2 | 1 (50.0%) |" in ops_page(ops)
     assert "| add/int64/0 | wrong | Mismatch: =values \\| differ |" in ops_page(ops)
     assert "| aten.cumprod.default | no form &lt;on> the device | 1 | cumprod |" in ops_page(ops)
-    assert "1 of 3 run with nothing on the host" in models_page(models)
+    assert "1 of 3 run without the host" in models_page(models)

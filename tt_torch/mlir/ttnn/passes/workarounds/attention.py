@@ -66,8 +66,8 @@ def _count(b: Builder, length: int) -> Value:
 
 
 @workaround("ttnn.split_query_key_value_and_split_heads")
-def heads_of_no_whole_tiles(op: Op, b: Builder) -> list[Value] | None:
-    """Heads that are not whole tiles are sliced, and moved in front of the sequence:
+def heads_that_are_not_whole_tiles(op: Op, b: Builder) -> list[Value] | None:
+    """If heads are not whole tiles, they are sliced, and their dimension is moved before that of the sequence:
 
     "Invalid head size: 8. The head size must be a multiple of the tile width (32)"
     """
@@ -87,8 +87,8 @@ def heads_of_no_whole_tiles(op: Op, b: Builder) -> list[Value] | None:
 
 
 @workaround("ttnn.concatenate_heads")
-def heads_side_by_side(op: Op, b: Builder) -> Value | None:
-    """Heads that are not whole tiles are moved behind the sequence:
+def concatenation_of_heads(op: Op, b: Builder) -> Value | None:
+    """If heads are not whole tiles, their dimension is moved after that of the sequence, and the result is reshaped:
 
     "Head size must be a multiple of 32 but was found to be 8"
     """

@@ -80,7 +80,7 @@ def signs_of_integers(op: Op, b: Builder) -> Value | None:
 
 @workaround("ttnn.prod")
 def products_of_integers(op: Op, b: Builder) -> Value | None:
-    """Integers are multiplied half by half:
+    """The two halves of the dimension are multiplied with each other, until one element is left:
 
     "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got DataType::INT32"
     """
@@ -97,7 +97,7 @@ def products_of_integers(op: Op, b: Builder) -> Value | None:
 
 @workaround("ttnn.pow")
 def powers_of_integers(op: Op, b: Builder) -> Value | None:
-    """For integers, the exponent must be a constant number:
+    """For integers, the exponent becomes an attribute, so it must be a constant number:
 
     "tensor exponents are not supported for integer inputs, use a scalar integer exponent"
     """

@@ -73,7 +73,7 @@ def _on_host(b: Builder, x: Value, sizes: list[int]) -> Value:
 
 
 @workaround("ttnn.pad")
-def padding_in_front(op: Op, b: Builder) -> Value | None:
+def padding_before_the_first_row(op: Op, b: Builder) -> Value | None:
     """Rows are padded at their beginning in row-major layout:
 
     "ttnn.pad: on device tile padding does not support front padding"
@@ -113,7 +113,7 @@ def gather(b: Builder, x: Value, index: Value, dim: int) -> Value:
 
 
 @workaround("ttnn.embedding")
-def embedding_of_other_types_than_bfloat16(op: Op, b: Builder) -> Value | None:
+def embedding_of_types_other_than_bfloat16(op: Op, b: Builder) -> Value | None:
     """Rows of a table that is not bfloat16 are gathered element by element, which is exact:
 
     "Weights tensor must have BFLOAT16 dtype"
@@ -131,7 +131,7 @@ def embedding_of_other_types_than_bfloat16(op: Op, b: Builder) -> Value | None:
 
 
 @workaround("ttnn.scatter")
-def scatter_to_the_largest_or_smallest(op: Op, b: Builder) -> Value | None:
+def scatter_of_maximum_or_minimum(op: Op, b: Builder) -> Value | None:
     """Each element of the result is compared with all elements that are scattered to its position:
 
     "reduce must be either 'add' or 'multiply' (case-sensitive), got amax"

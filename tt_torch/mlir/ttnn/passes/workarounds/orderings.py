@@ -19,7 +19,7 @@ from tt_torch.mlir.types import Attrs, Op, Value
 
 
 @workaround("ttnn.argmax")
-def argmax_of_integers_and_its_result(op: Op, b: Builder) -> Value | None:
+def argmax_of_integers_and_layout_of_results(op: Op, b: Builder) -> Value | None:
     """Indices have the type UINT32 and row-major layout. For integers, only the last dimension is searched:
 
     "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got DataType::INT32"

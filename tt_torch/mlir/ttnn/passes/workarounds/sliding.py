@@ -17,7 +17,7 @@ from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.avg_pool2d")
-def averages_of_images(op: Op, b: Builder) -> Value | None:
+def average_pooling_of_whole_images(op: Op, b: Builder) -> Value | None:
     """The average of a whole image becomes a mean. The library has no room for the window of a large image:
 
     "Statically allocated dataflow buffers on core range [0-0 - 1-0] grow to 262249824 B which is beyond max L1 size"
@@ -31,7 +31,7 @@ def averages_of_images(op: Op, b: Builder) -> Value | None:
 
 
 @workaround("ttnn.avg_pool2d")
-def averages_of_float32(op: Op, b: Builder) -> Value | None:
+def average_pooling_of_float32(op: Op, b: Builder) -> Value | None:
     """float32 is averaged by a convolution of each channel with equal weights:
 
     "Only BFLOAT16 supported for now"
@@ -58,7 +58,7 @@ def averages_of_float32(op: Op, b: Builder) -> Value | None:
 
 
 @workaround("ttnn.max_pool2d", "ttnn.max_pool2d_with_indices")
-def largest_of_float32(op: Op, b: Builder) -> list[Value] | None:
+def max_pooling_of_float32(op: Op, b: Builder) -> list[Value] | None:
     """The float32 elements of each window are gathered, and their maximum is taken:
 
     "Only BFLOAT16 supported for now"
@@ -114,7 +114,7 @@ def _place(b: Builder, x: Value, index: Value, largest: Value) -> Value:
 
 
 @workaround("ttnn.max_pool2d_with_indices")
-def places_of_the_largest(op: Op, b: Builder) -> list[Value] | None:
+def positions_of_max_pooling(op: Op, b: Builder) -> list[Value] | None:
     """Results are in row-major layout. Positions have the type UINT16, in large images UINT32. For others, the check
     says:
 
@@ -156,7 +156,7 @@ def narrow_convolutions(op: Op, b: Builder) -> Value | None:
 
 
 @workaround("ttnn.conv2d")
-def convolutions_of_each_channel_along_a_row(op: Op, b: Builder) -> Value | None:
+def depthwise_convolutions_along_a_row(op: Op, b: Builder) -> Value | None:
     """A bias of zero makes the library prepare these weights like others:
 
     "The width of the first tensor must be equal to the height of the second tensor. Mismatch: width=3 height=32"
