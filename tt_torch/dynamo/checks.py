@@ -9,11 +9,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
+
+from tt_torch.dynamo.types import Arguments, Result
+from tt_torch.torch_private.ops import OpOverload
 
 Check = Callable[[Tensor], None]
 CHECKS = {torch.ops.aten._linalg_check_errors.default}
@@ -41,7 +43,7 @@ def defer_checks(gm: GraphModule) -> list[Check]:
     return checks
 
 
-def passed(results: Sequence[Any], checks: Sequence[Check]) -> list[Any]:
+def passed(results: Sequence[Result], checks: Sequence[Check]) -> list[Result]:
     """The results for the caller, without those for checks. If a check fails, it raises the same error as eager."""
     count = len(results) - len(checks)
     for check, read in zip(checks, results[count:], strict=True):
@@ -53,5 +55,5 @@ def _is_check(node: Node) -> bool:
     return node.target is torch.ops.higher_order.with_effects and node.args[1] in CHECKS
 
 
-def _check(op: Any, rest: Sequence[Any], options: dict[str, Any], read: Tensor) -> None:
+def _check(op: OpOverload, rest: Sequence[str], options: Arguments, read: Tensor) -> None:
     op(read, *rest, **options)

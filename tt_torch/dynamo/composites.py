@@ -8,25 +8,25 @@ into StableHLO beside the composite. Names and operands are those that tt-mlir l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from tt_torch.dynamo.decompositions.convolution import transposed_convolution
+from tt_torch.dynamo.types import Argument, Arguments, Function, Target
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tracing import make_fx
 
 NAMESPACE = "tenstorrent"
 LIBRARY = torch.library.Library(NAMESPACE, "DEF")
-FUNCTIONS: dict[OpOverload, Callable[..., Any]] = {}
+FUNCTIONS: dict[OpOverload, Function] = {}
 
 
-def composite(signature: str) -> Callable[[Callable[..., Any]], OpOverload]:
+def composite(signature: str) -> Callable[[Function], OpOverload]:
     """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op."""
 
-    def register(function: Callable[..., Any]) -> OpOverload:
+    def register(function: Function) -> OpOverload:
         name = function.__name__
         LIBRARY.define(f"{name}{signature}")
         LIBRARY.impl(name, function, "CompositeExplicitAutograd")
@@ -63,7 +63,9 @@ def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
     "(Tensor input, Tensor weight, Tensor? bias, *, int[] stride, int[] padding, int[] output_padding, "
     "int[] dilation, int groups) -> Tensor"
 )
-def conv_transpose2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, **window: Any) -> torch.Tensor:
+def conv_transpose2d(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, **window: int | Sequence[int]
+) -> torch.Tensor:
     return transposed_convolution(x, weight, bias, **window)
 
 
@@ -167,13 +169,13 @@ class Form:
 
     symbol: str
     name: str
-    attributes: dict[str, Any]
+    attributes: Arguments
     body: torch.fx.GraphModule
 
 
 def forms(graph: torch.fx.Graph) -> list[Form]:
     """The form of each composite node, in the order of the graph. Equal nodes share a form."""
-    known: dict[Any, Form] = {}
+    known: dict[tuple[Target, str, str], Form] = {}
     result = []
     for node in graph.nodes:
         if node.target in FUNCTIONS:
@@ -186,7 +188,7 @@ def forms(graph: torch.fx.Graph) -> list[Form]:
     return result
 
 
-def _form(node: torch.fx.Node, values: list[Any], number: int) -> Form:
+def _form(node: torch.fx.Node, values: list[Argument], number: int) -> Form:
     name = schema(node.target).name.replace("::", ".")
     mode = next(v.fake_mode for v in values if v is not None)
     with mode:  # new tensors, because an operand that is used twice must still be two arguments

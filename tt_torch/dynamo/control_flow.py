@@ -7,7 +7,7 @@ computed and one result is selected. Other operators, such as `while_loop`, run 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
+from tt_torch.dynamo.types import Arguments, Decompositions, Result, Target
 from tt_torch.torch_private.ops import HigherOrderOperator, math_attention
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
 from tt_torch.torch_private.tracing import make_fx
@@ -26,10 +27,10 @@ aten = torch.ops.aten
 # A longer loop would take minutes to compile when it is written out.
 MOST_STEPS = 128
 
-Results = Sequence[Any]
+Results: TypeAlias = Sequence[Result]
 
 
-def write_out(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
+def write_out(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
     """The graph with the calls of its subgraphs written out, as far as this is possible. `gm` is not changed."""
     if not any(_rule(n.target) for n in gm.graph.nodes):
         return gm
@@ -46,14 +47,14 @@ def write_out(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) ->
     return written
 
 
-def _rule(target: Any) -> Callable[..., Results] | None:
+def _rule(target: Target) -> Callable[..., Results] | None:
     return RULES.get(target.name()) if isinstance(target, HigherOrderOperator) else None
 
 
 class _WrittenOut(Interpreter):
     """Runs a graph, and applies the rules to its higher-order operators."""
 
-    def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: Target, args: tuple, kwargs: Arguments) -> Result:
         rule = _rule(target)
         given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
         results = rule(*given, **kwargs) if rule else NotImplemented
@@ -66,7 +67,7 @@ class _Callable:
     def __init__(self, graph: GraphModule) -> None:
         self.graph = graph
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Tensor) -> Results:
         return _WrittenOut(self.graph).run(*args)
 
     def is_pure(self) -> bool:
@@ -78,11 +79,11 @@ class _Callable:
         return known and not any(n.is_impure() and not _draws(n.target) for n in ops)
 
 
-def _draws(op: Any) -> bool:
+def _draws(op: Target) -> bool:
     return op is SEED or torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
 
 
-def _cond(predicate: Any, yes: _Callable, no: _Callable, operands: Sequence[Any] = ()) -> Results:
+def _cond(predicate: Tensor | bool, yes: _Callable, no: _Callable, operands: Sequence[Tensor] = ()) -> Results:
     if not isinstance(predicate, Tensor):
         return (yes if predicate else no)(*operands)
     if not (yes.is_pure() and no.is_pure()):
@@ -90,11 +91,11 @@ def _cond(predicate: Any, yes: _Callable, no: _Callable, operands: Sequence[Any]
     return tree_map(lambda a, b: torch.where(predicate.reshape(()), a, b), list(yes(*operands)), list(no(*operands)))
 
 
-def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
+def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Tensor]) -> Results:
     return _scan(function, (), xs, others)
 
 
-def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Any]) -> Results:
+def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]) -> Results:
     """`function` takes the carried tensors, a row of each of `xs`, and the others. It returns the carried tensors and a
     row of each result."""
     if not 0 < len(xs[0]) <= MOST_STEPS:
@@ -107,7 +108,7 @@ def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], 
     return [*carried, *(torch.stack(column) for column in zip(*rows, strict=True))]
 
 
-def _invoke(function: _Callable, identifier: str, *operands: Any) -> Results:
+def _invoke(function: _Callable, identifier: str, *operands: Tensor) -> Results:
     return function(*operands)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.fx import Node
 
+from tt_torch.dynamo.types import Function, Target
 from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, schema
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -119,7 +120,7 @@ _row(_F.REINTERPRETS, "_indices ccol_indices col_indices crow_indices indices ro
 _row(_F.REINTERPRETS, "_fw_primal _make_dual _unpack_dual")  # of forward-mode derivatives
 
 
-def of(target: Any) -> Fact:
+def of(target: object) -> Fact:
     """The facts of an op: of an overload, or of a packet if they hold for one of its overloads at least. What is no op,
     such as `operator.getitem` or an op on functions, has none."""
     if isinstance(target, OpOverloadPacket):
@@ -136,7 +137,7 @@ def _of_overload(op: OpOverload) -> Fact:
     return found
 
 
-def _has_tensors(result: Any) -> bool:
+def _has_tensors(result: torch.Argument) -> bool:
     return kind(result.type) is torch.TensorType
 
 
@@ -145,7 +146,7 @@ def named(name: str) -> Fact:
     return of(getattr(aten, name, None))
 
 
-def is_free(target: Any) -> bool:
+def is_free(target: Target) -> bool:
     """Whether an op has one result that shows its operand's elements as they are: as a view, or as a copy that a
     functional graph can leave out."""
     known = of(target)
@@ -153,7 +154,7 @@ def is_free(target: Any) -> bool:
     return free and not isinstance(schema(target).returns[0].type, torch.ListType)
 
 
-def of_any_strides(target: Any) -> Any:
+def of_any_strides(target: Function) -> Function:
     """`reshape` in the place of a view that PyTorch refuses for some strides, since a functional graph has no strides;
     any other op as it is."""
     return aten.reshape.default if _F.RESHAPES in of(target) else target
@@ -167,7 +168,7 @@ def value_arguments(op: OpOverload) -> list[str]:
 # --- names of ops, and types in their schemas
 
 
-def packet(target: Any) -> Any:
+def packet(target: object) -> object:
     """The packet of an overload; anything else as it is."""
     return target.overloadpacket if isinstance(target, OpOverload) else target
 
@@ -184,7 +185,7 @@ def called(node: Node) -> OpOverloadPacket | None:
     return getattr(aten, name, None) if own else None
 
 
-def kind(of_schema: Any) -> type:
+def kind(of_schema: object) -> type:
     """The class of a type in a schema, without lists and options: `torch.TensorType` for `Tensor?[]`."""
     while isinstance(of_schema, (torch.ListType, torch.OptionalType)):
         of_schema = of_schema.getElementType()
@@ -202,10 +203,10 @@ class ByOp(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._own: dict[Any, T] = {}
+        self._own: dict[object, T] = {}
         self._families: list[tuple[Fact, T]] = []
 
-    def __call__(self, *keys: Any) -> Callable[[T], T]:
+    def __call__(self, *keys: object) -> Callable[[T], T]:
         """A decorator that registers a value for these overloads, packets and facts."""
 
         def register(value: T) -> T:
@@ -215,7 +216,7 @@ class ByOp(Generic[T]):
 
         return register
 
-    def get(self, target: Any) -> T | None:
+    def get(self, target: object) -> T | None:
         """The value for an op; None if it has none."""
         for key in (target, packet(target)):
             if key in self._own:

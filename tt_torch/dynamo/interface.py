@@ -6,10 +6,9 @@ A program only takes and returns tensors. A graph also takes sizes, draws random
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -17,6 +16,7 @@ from torch.fx import GraphModule, Node
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
 from tt_torch.dynamo.shared_memory import View, return_once, with_strides
+from tt_torch.dynamo.types import Argument, Decompositions, Result
 from tt_torch.torch_private.aot import PlainAOTInput
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
@@ -26,14 +26,14 @@ class Interface:
     """Turns calls of a graph into calls of its program."""
 
     inputs: list[int]  # positions of the tensors among the graph's inputs
-    outputs: list[Any]  # the results of the graph that are not tensors, with Ellipsis for each tensor
+    outputs: list[Result]  # the results of the graph that are not tensors, with Ellipsis for each tensor
     seeds: list[torch.device]  # one per random op; if there are any, the last input of the program has their seeds
     complex_inputs: list[int]  # positions among the program's tensors, which have a last dimension of 2 for the parts
     complex_outputs: list[int]
     strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
     places: list[int | View]  # where each output that is a tensor is among the results
 
-    def arguments(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+    def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
         tensors = [inputs[i] for i in self.inputs]
         for i in self.complex_inputs:
             tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
@@ -44,7 +44,7 @@ class Interface:
         """The roles of the program's inputs, from those of the graph's inputs."""
         return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
 
-    def results(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
+    def results(self, tensors: Sequence[torch.Tensor]) -> list[Result]:
         tensors = list(tensors)
         for i in self.complex_outputs:
             tensors[i] = torch.view_as_complex(tensors[i])
@@ -54,9 +54,7 @@ class Interface:
         return [next(remaining) if value is ... else value for value in self.outputs]
 
 
-def real_tensors_only(
-    gm: GraphModule, decompositions: dict[Any, Callable[..., Any]], seen: int
-) -> tuple[GraphModule, Interface]:
+def real_tensors_only(gm: GraphModule, decompositions: Decompositions, seen: int) -> tuple[GraphModule, Interface]:
     """The graph with only real tensors at its border, and its interface. `gm` is changed on the way.
 
     The user gets the first `seen` outputs. If some of them are views of one memory, the results are too.
@@ -97,11 +95,11 @@ def _tensors_only(gm: GraphModule) -> Interface:
     return Interface(given, [_constant(v) for v in returned], seeds, [], [], {}, [])
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Result) -> Result:
     return value.meta["val"] if isinstance(value, Node) else value
 
 

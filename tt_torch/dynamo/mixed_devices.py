@@ -7,19 +7,19 @@ both, copies to the device are inserted before the op. Gradients of copied opera
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch.fx import Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.types import Arguments, Result
 from tt_torch.torch_private import dynamo
 from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map
 
 
-def run_node(tracer: Any, node: Node, args: Any, kwargs: Any, nnmodule: Any) -> Any:
+def run_node(tracer: object, node: Node, args: tuple, kwargs: Arguments, nnmodule: object) -> Result:
     """The function that Dynamo calls for each op. It returns the result on fake tensors, or raises RuntimeError."""
     strangers, device = _strangers(node)
     if device is None:

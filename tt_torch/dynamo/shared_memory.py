@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.types import Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
 
@@ -55,7 +56,7 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View]:
     return places
 
 
-def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any]:
+def share_strided(gm: GraphModule, run: Function) -> Function:
     """`run`, with results of `unfold` and `as_strided` as views again; on the device they are copies.
 
     A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
@@ -65,7 +66,7 @@ def share_strided(gm: GraphModule, run: Callable[..., Any]) -> Callable[..., Any
     if not views:
         return run
 
-    def call(*inputs: Any) -> tuple[Any, ...]:
+    def call(*inputs: Tensor) -> tuple[Result, ...]:
         results = list(run(*inputs))
         for i, view in views.items():
             if not results[i].requires_grad:

@@ -12,9 +12,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.types import Function
 from tt_torch.torch_private.dynamo import STREAM_OPS
 
 # The results of calls that create an event or a stream, or that ask whether it is done.
@@ -35,12 +37,12 @@ def without_streams(gm: GraphModule) -> tuple[GraphModule, list[Call], list[Call
     return gm, before, after
 
 
-def around(run: Callable[..., Any], before: list[Call], after: list[Call]) -> Callable[..., Any]:
+def around(run: Function, before: list[Call], after: list[Call]) -> Function:
     """`run`, with calls before it and after it."""
     if not (before or after):
         return run
 
-    def call(*inputs: Any) -> Any:
+    def call(*inputs: Tensor | int) -> list[Tensor]:
         for op in before:
             op()
         results = run(*inputs)

@@ -38,7 +38,7 @@ def _settings() -> Iterator[None]:
 traced_for_device = dynamo.traced_within(_settings)
 
 
-def partition(joint: GraphModule, inputs: Sequence[Any], **facts: Any) -> tuple[GraphModule, GraphModule]:
+def partition(joint: GraphModule, inputs: Sequence[object], **facts: object) -> tuple[GraphModule, GraphModule]:
     """AOTAutograd's partition, which keeps the seeds, so that checkpointing draws the same random numbers again."""
     for node in joint.graph.find_nodes(op="call_function", target=SEED):
         node.meta["recompute"] = CheckpointPolicy.MUST_SAVE

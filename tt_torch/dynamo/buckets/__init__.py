@@ -7,22 +7,23 @@ padding into results that are kept. An op that has no rule there is refused, by 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import sympy
 import torch
+from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  (importing fills the table)
 from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
 from tt_torch.dynamo.shared_memory import with_strides
+from tt_torch.dynamo.types import Argument, Decompositions, Function, Result
 from tt_torch.torch_private.tensors import FakeTensorMode
 from tt_torch.torch_private.tracing import make_fx
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]  # of dimensions by name, like (("x.1", (16, 32)),)
-CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Any]], Sequence[Any]]]
+CompileFor = Callable[[GraphModule, Sequence[str]], Callable[[list[Tensor]], Sequence[Tensor]]]
 
 
 def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int, ...]]:
@@ -62,7 +63,7 @@ class BucketedProgram:
         gm: GraphModule,
         roles: Sequence[str],
         buckets: Mapping[sympy.Symbol, tuple[int, ...]],
-        decompositions: Mapping[Any, Any],
+        decompositions: Decompositions,
         compile_for: CompileFor,
         layouts: Layouts,
     ) -> None:
@@ -72,11 +73,11 @@ class BucketedProgram:
         self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._outputs = next(n for n in gm.graph.nodes if n.op == "output").args[0]
         self._roles = [role for role, n in zip(roles, self._inputs, strict=True) if _is_tensor(n)]
-        self._programs: dict[tuple[int, ...], tuple[Callable[..., Any], Padding]] = {}
+        self._programs: dict[tuple[int, ...], tuple[Function, Padding]] = {}
         # so that errors are raised at compile time
         self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})
 
-    def __call__(self, inputs: list[Any]) -> list[Any]:
+    def __call__(self, inputs: list[Argument]) -> list[Result]:
         sizes: dict[sympy.Symbol, int] = {}
         for node, given in zip(self._inputs, inputs, strict=True):
             sizes |= _bound(node, given)
@@ -89,14 +90,16 @@ class BucketedProgram:
         results = iter(program([*padded, *lengths]))
         return [self._result(out, results, sizes, padding) for out in self._outputs]
 
-    def _result(self, out: Any, results: Any, sizes: Mapping[sympy.Symbol, int], padding: Padding) -> Any:
+    def _result(
+        self, out: Result, results: Iterator[Tensor], sizes: Mapping[sympy.Symbol, int], padding: Padding
+    ) -> Result:
         if not isinstance(out, Node):
             return out
         if not _is_tensor(out):
             return evaluated(out.meta["val"], sizes)
         return _placed(crop(next(results), padding.tags[out], padding.sizes, sizes), out.meta["val"], sizes)
 
-    def _program(self, sizes: Mapping[sympy.Symbol, int]) -> tuple[Callable[..., Any], Padding]:
+    def _program(self, sizes: Mapping[sympy.Symbol, int]) -> tuple[Function, Padding]:
         rounded = {s: round_up(n, self._buckets[s]) if s in self._buckets else n for s, n in sizes.items()}
         key = tuple(rounded.values())
         if key not in self._programs:
@@ -118,7 +121,7 @@ class BucketedProgram:
             ]
             lengths = [torch.empty((), dtype=torch.int32) for _ in padding.padded]
 
-        def run(*given: torch.Tensor) -> tuple[Any, ...]:
+        def run(*given: torch.Tensor) -> tuple[Tensor, ...]:
             remaining = iter(given)
             arguments = [
                 next(remaining) if isinstance(v, torch.Tensor) else evaluated(v, padding.sizes) for v in values
@@ -131,7 +134,7 @@ class BucketedProgram:
             return make_fx(run, tracing_mode="real", decomposition_table=dict(self._decompositions))(*tensors, *lengths)
 
 
-def _is_tensor(node: Any) -> bool:
+def _is_tensor(node: object) -> bool:
     return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
 
 
@@ -146,7 +149,7 @@ def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
     return sizes
 
 
-def _bound(node: Node, given: Any) -> dict[sympy.Symbol, int]:
+def _bound(node: Node, given: Argument) -> dict[sympy.Symbol, int]:
     """The symbols whose values follow from an input, with these values."""
     value = node.meta["val"]
     pairs = zip(value.shape, given.shape, strict=True) if isinstance(value, torch.Tensor) else [(value, given)]

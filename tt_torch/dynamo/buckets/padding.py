@@ -16,11 +16,13 @@ from typing import Any
 
 import sympy
 import torch
+from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.buckets.registry import RULES, Tags
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
+from tt_torch.dynamo.types import Argument, Result
 from tt_torch.errors import BucketError
 from tt_torch.torch_private.ops import OpOverload, schema
 
@@ -42,9 +44,9 @@ class Padding(Interpreter):
         self.sizes, self.padded = dict(sizes), list(padded)
         self._fixed = {s: size for s, size in sizes.items() if s not in self.padded}
         self.lengths: dict[sympy.Symbol, torch.Tensor] = {}
-        self.tags: dict[Node, Any] = {}
+        self.tags: dict[Node, Any] = {}  # Tags, or a list of them for several results
 
-    def run_node(self, n: Node) -> Any:
+    def run_node(self, n: Node) -> Result:
         if n.op == "output":
             return super().run_node(n)
         if n.op != "call_function" or not self._concerned(n):
@@ -61,7 +63,7 @@ class Padding(Interpreter):
         reads_size = any(v.node.expr.free_symbols & set(self.padded) for v in sizes)
         return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
 
-    def _run_rule(self, n: Node) -> Any:
+    def _run_rule(self, n: Node) -> Result:
         if n.target is operator.getitem:
             self.tags[n] = self.tags[n.args[0]][n.args[1]]
             return super().run_node(n)
@@ -75,7 +77,7 @@ class Padding(Interpreter):
         result, self.tags[n] = rule(self, n, given)
         return result
 
-    def _argument(self, n: Node, schema: Any, given: Any) -> Any:
+    def _argument(self, n: Node, schema: torch.Argument, given: Argument) -> Argument:
         """The value of an argument. Arithmetic on a size gets the real size, which is known only in the call."""
         symbolic = isinstance(given, Node) and isinstance(given.meta.get("val"), torch.SymInt)
         expr = given.meta["val"].node.expr.xreplace(self._fixed) if symbolic else sympy.Integer(0)
@@ -132,7 +134,7 @@ class Padding(Interpreter):
         """The padded sizes of a tensor."""
         return [evaluated(size, self.sizes) for size in n.meta["val"].shape]
 
-    def of(self, argument: Any) -> Tags:
+    def of(self, argument: Argument) -> Tags:
         return self.tags[argument]
 
     def masked(self, x: torch.Tensor, tags: Tags, dims: Sequence[int], neutral: float) -> torch.Tensor:
@@ -144,7 +146,7 @@ class Padding(Interpreter):
                 x = torch.where(valid, x, torch.full((), neutral, dtype=x.dtype))
         return x
 
-    def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Any:
+    def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Tensor:
         """The number of real elements in these dimensions together."""
         fixed, count = math.prod(shape[d] for d in dims), 1
         for symbol in [s for d in dims for s in tags[d]]:
@@ -152,7 +154,7 @@ class Padding(Interpreter):
         return fixed * count
 
 
-def evaluated(value: Any, sizes: Mapping[sympy.Symbol, int]) -> Any:
+def evaluated(value: torch.SymInt | int, sizes: Mapping[sympy.Symbol, int]) -> int:
     """A size as a number, whether it is symbolic or not."""
     return int(value.node.expr.xreplace(sizes)) if isinstance(value, torch.SymInt) else value
 
@@ -174,7 +176,7 @@ def pad(
     return x
 
 
-def crop(x: Any, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]) -> torch.Tensor:
+def crop(x: Tensor, tags: Tags, padded: Mapping[sympy.Symbol, int], real: Mapping[sympy.Symbol, int]) -> torch.Tensor:
     """Removes the padding of each dimension."""
     for dim, symbols in enumerate(tags):
         # The outermost symbol first: cropping it leaves the steps of the others as they are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -12,15 +12,16 @@ from torch.fx import Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.buckets.padding import NO_RULE, Padding
-from tt_torch.dynamo.buckets.registry import RULES, Tags
+from tt_torch.dynamo.buckets.registry import RULES, Tagged, Tags
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments
-from tt_torch.torch_private.ops import schema
+from tt_torch.dynamo.types import Arguments, Result
+from tt_torch.torch_private.ops import OpOverloadPacket, schema
 
 aten = torch.ops.aten
 
 
-def run(node: Node, a: dict[str, Any]) -> Any:
+def run(node: Node, a: Arguments) -> Result:
     """Runs the op on arguments that may have been masked."""
     target: Any = node.target
     if schema(target).overload_name == "Scalar" and isinstance(a.get("other"), torch.Tensor):
@@ -30,7 +31,7 @@ def run(node: Node, a: dict[str, Any]) -> Any:
     return target(*positional, **{p.name: a[p.name] for p in parameters if p.kwarg_only})
 
 
-def _dims(given: Any, rank: int) -> list[int]:
+def _dims(given: int | Sequence[int] | None, rank: int) -> list[int]:
     given = range(rank) if given is None or given == [] else [given] if isinstance(given, int) else given
     return [d % max(rank, 1) for d in given]
 
@@ -44,7 +45,7 @@ def _source(node: Node) -> Node:
 
 
 @RULES(Fact.ELEMENTWISE)
-def elementwise(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def elementwise(p: Padding, node: Node, a: Arguments) -> Tagged:
     result = run(node, a)
     return result, _broadcast(p, node, _operands(node), result.dim())
 
@@ -67,7 +68,7 @@ def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> T
 
 
 @RULES(Fact.RESHAPES, aten.view.dtype)
-def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def view(p: Padding, node: Node, a: Arguments) -> Tagged:
     """The tags after a view. Each symbol must keep its step in memory; otherwise elements would change places."""
     result = run(node, a)
     tags: list[dict[sympy.Symbol, int]] = [{} for _ in result.shape]
@@ -83,14 +84,14 @@ def view(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return result, tuple(tags)
 
 
-def _steps(shape: Sequence[int], tags: Tags) -> Any:
+def _steps(shape: Sequence[int], tags: Tags) -> Iterator[tuple[sympy.Symbol, int]]:
     """The symbols, with the number of elements in memory for one step of each."""
     for dim, symbols in enumerate(tags):
         yield from ((s, inner * math.prod(shape[dim + 1 :])) for s, inner in symbols.items())
 
 
 @RULES(aten.split, aten.split_with_sizes, aten.unbind, aten.roll)
-def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def by_position(p: Padding, node: Node, a: Arguments) -> Tagged:
     own = p.of(_source(node))
     taken = _dims(a.get("dim", a.get("dims")), len(own))
     if any(own[d] for d in taken):
@@ -101,7 +102,7 @@ def by_position(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.select)
-def select(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def select(p: Padding, node: Node, a: Arguments) -> Tagged:
     """Selects a position from the front, or from the end of the real elements."""
     own = p.of(_source(node))
     dim = a["dim"] % len(own)
@@ -121,7 +122,7 @@ def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
 
 
 @RULES(aten.expand)
-def expand(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def expand(p: Padding, node: Node, a: Arguments) -> Tagged:
     new, own, shape = p.of_shape(node), p.of(_source(node)), p.shape(_source(node))
     lead = len(new) - len(own)
     tags = (own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
@@ -129,39 +130,39 @@ def expand(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.unsqueeze)
-def unsqueeze(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def unsqueeze(p: Padding, node: Node, a: Arguments) -> Tagged:
     own = p.of(_source(node))
     at = a["dim"] % (len(own) + 1)
     return run(node, a), (*own[:at], {}, *own[at:])
 
 
 @RULES(aten.squeeze)
-def squeeze(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def squeeze(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, shape = p.of(_source(node)), p.shape(_source(node))
     gone = [d for d in _dims(a.get("dim"), len(own)) if shape[d] == 1]
     return run(node, a), tuple(tags for d, tags in enumerate(own) if d not in gone)
 
 
 @RULES(aten.t)
-def t(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def t(p: Padding, node: Node, a: Arguments) -> Tagged:
     return run(node, a), p.of(_source(node))[::-1]
 
 
 @RULES(aten.transpose)
-def transpose(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def transpose(p: Padding, node: Node, a: Arguments) -> Tagged:
     tags, i, j = list(p.of(_source(node))), a["dim0"], a["dim1"]
     tags[i], tags[j] = tags[j], tags[i]
     return run(node, a), tuple(tags)
 
 
 @RULES(aten.permute)
-def permute(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def permute(p: Padding, node: Node, a: Arguments) -> Tagged:
     own = p.of(_source(node))
     return run(node, a), tuple(own[d] for d in a["dims"])
 
 
 @RULES(aten.slice)
-def slice_(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
     new = p.of_shape(node)[dim]
     if (own[dim] or new) and (a["start"] not in (None, 0) or a["step"] != 1):
@@ -175,7 +176,7 @@ def slice_(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.cat, aten.stack)
-def joined(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def joined(p: Padding, node: Node, a: Arguments) -> Tagged:
     result, tags = run(node, a), p.of(_operands(node)[0])
     dim = a["dim"] % result.dim()
     stacked = facts.packet(node.target) is aten.stack
@@ -185,7 +186,7 @@ def joined(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(Fact.CREATES)
-def created(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def created(p: Padding, node: Node, a: Arguments) -> Tagged:
     for size in node.meta["val"].shape:
         expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
         if set(p.padded) & expr.free_symbols and not expr.is_Symbol:
@@ -197,7 +198,7 @@ def created(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.scalar_tensor)
-def scalar(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def scalar(p: Padding, node: Node, a: Arguments) -> Tagged:
     return torch.as_tensor(a["s"]).to(node.meta["val"].dtype), ()
 
 
@@ -209,7 +210,7 @@ LOWEST = {aten.amax, aten.argmax, aten.max, aten.logsumexp}
 HIGHEST = {aten.amin, aten.argmin, aten.min}
 
 
-def _neutral(op: Any, dtype: torch.dtype) -> float:
+def _neutral(op: OpOverloadPacket, dtype: torch.dtype) -> float:
     if op in NEUTRAL:
         return NEUTRAL[op]
     if dtype.is_floating_point:
@@ -220,7 +221,7 @@ def _neutral(op: Any, dtype: torch.dtype) -> float:
 
 
 @RULES(Fact.REDUCES)
-def reduction(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def reduction(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, op = p.of(_source(node)), facts.packet(node.target)
     if op not in {*NEUTRAL, *LOWEST, *HIGHEST}:
         raise p.refused(node, NO_RULE)
@@ -240,13 +241,13 @@ def reduction(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten._softmax, aten._log_softmax)
-def softmax(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def softmax(p: Padding, node: Node, a: Arguments) -> Tagged:
     own = p.of(_source(node))
     return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own
 
 
 @RULES(Fact.SCANS, Fact.SORTS)
-def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def along_one(p: Padding, node: Node, a: Arguments) -> Tagged:
     """A scan along a padded dimension: the padding comes last, so it does not change the real elements."""
     own = p.of(_source(node))
     dim = a["dim"] % len(own)
@@ -260,7 +261,7 @@ def along_one(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot)
-def matmul(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def matmul(p: Padding, node: Node, a: Arguments) -> Tagged:
     names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("self", "mat2")
     names = names if names[1] in a else ("self", "vec" if "vec" in a else "tensor")
     by_name = arguments(node)
@@ -276,7 +277,7 @@ def matmul(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten._scaled_dot_product_flash_attention_for_cpu)
-def attention(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def attention(p: Padding, node: Node, a: Arguments) -> Tagged:
     query, key, content = (p.of(n) for n in node.args[:3])
     if query[3] or key[3] or content[3] or key != content or query[:2] != key[:2]:
         raise p.refused(node, "its operands are padded differently")
@@ -287,7 +288,7 @@ def attention(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
     return run(node, a), [query, query[:3]]
 
 
-def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
+def _attention_mask(p: Padding, a: Arguments, key: Tags) -> torch.Tensor:
     """A mask that is added to the scores: the given mask, with padded keys hidden."""
     dtype, (length, keys) = a["query"].dtype, (a["query"].shape[2], a["key"].shape[2])
     mask = a["attn_mask"]
@@ -307,14 +308,14 @@ def _attention_mask(p: Padding, a: dict[str, Any], key: Tags) -> torch.Tensor:
 
 
 @RULES(aten.embedding)
-def embedding(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def embedding(p: Padding, node: Node, a: Arguments) -> Tagged:
     weight, indices = (p.of(n) for n in node.args[:2])
     places = p.masked(a["indices"], indices, range(len(indices)), 0)
     return run(node, a | {"indices": places}), (*indices, *weight[1:])
 
 
 @RULES(aten.gather, aten.index_select)
-def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def gather(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
     selects = facts.packet(node.target) is aten.index_select
@@ -326,7 +327,7 @@ def gather(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.index, aten._unsafe_index)
-def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def index(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}  # type: ignore
     if any(a["indices"][d].dtype is torch.bool for d in given):
         raise p.refused(node, "it picks by a mask")
@@ -347,11 +348,11 @@ def index(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 # --- ops that work on each element of some dimensions alone
 
 
-def _independent(mixed: Any, *ops: Any) -> None:
+def _independent(mixed: Callable[[Arguments, int], Sequence[int]], *ops: OpOverloadPacket) -> None:
     """Ops that mix along the dimensions that `mixed` gives for arguments and rank."""
 
     @RULES(*ops)
-    def alone(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+    def alone(p: Padding, node: Node, a: Arguments) -> Tagged:
         own = p.of(node.args[0])
         if any(own[d] for d in mixed(a, len(own))) or any(any(p.of(n)) for n in _operands(node)[1:]):
             raise p.refused(node, "it mixes along a padded dimension")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.fx import Node
 
 from tt_torch.dynamo.buckets.padding import Padding
-from tt_torch.dynamo.buckets.registry import RULES
+from tt_torch.dynamo.buckets.registry import RULES, Tagged
 from tt_torch.dynamo.buckets.rules import plain, run
+from tt_torch.dynamo.types import Arguments
 
 aten = torch.ops.aten
 
 
 @RULES(aten.flip)
-def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
     """Reverses the order of the real elements. The padding gets any of them."""
     x, own = a["self"], p.of(node.args[0])
     for dim in (d % x.dim() for d in a["dims"]):
@@ -31,7 +30,7 @@ def flip(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.index_put, aten._unsafe_index_put)
-def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
     """An index_put that accumulates. The padding adds zero at the first position."""
     own, given = p.of(node.args[0]), node.args[1]
     at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
@@ -45,7 +44,7 @@ def index_put(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
 
 
 @RULES(aten.scatter, aten.scatter_add)
-def scatter(p: Padding, node: Node, a: dict[str, Any]) -> tuple[Any, Any]:
+def scatter(p: Padding, node: Node, a: Arguments) -> Tagged:
     """Writes at real positions along `dim`, and position by position in all other dimensions."""
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import NotImplementedType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.complex_pairs.pairs import REAL, RULES, Pair, pair, stacked, unstacked
+from tt_torch.dynamo.complex_pairs.pairs import REAL, RULES, Operand, Pair, pair, stacked, unstacked
+from tt_torch.dynamo.types import Argument, Function
 
 aten = torch.ops.aten
+T = TypeVar("T")
 
 
 # --- creation and conversion
@@ -31,7 +34,9 @@ RULES(aten.view_as_real.default)(stacked)
 
 
 @RULES(aten._to_copy.default)
-def to_copy(x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+def to_copy(
+    x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: Argument
+) -> Pair | Tensor | NotImplementedType:
     if isinstance(x, Pair):
         if dtype is None or dtype in REAL:
             return x.each(lambda part: aten._to_copy(part, dtype=REAL.get(dtype), **options))
@@ -43,12 +48,14 @@ def to_copy(x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: An
 
 
 @RULES(torch.ops.prims.convert_element_type.default)
-def convert_element_type(x: Pair | Tensor, dtype: torch.dtype) -> Any:
+def convert_element_type(x: Pair | Tensor, dtype: torch.dtype) -> Pair | Tensor | NotImplementedType:
     return to_copy(x, dtype=dtype)
 
 
 @RULES(aten.full.default, aten.full_like.default)
-def full(size: Any, value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+def full(
+    size: Sequence[int] | Tensor | Pair, value: complex, *, dtype: torch.dtype | None = None, **options: Argument
+) -> Pair | NotImplementedType:
     """A tensor of a size, or of the form of another tensor."""
     if isinstance(size, Pair):
         dtype, size = dtype or size.dtype, size.re
@@ -60,8 +67,10 @@ def full(size: Any, value: complex, *, dtype: torch.dtype | None = None, **optio
     return Pair(torch.full(shape, number.real, dtype=real), torch.full(shape, number.imag, dtype=real))
 
 
-def _filled(value: float) -> Callable[..., Any]:
-    def create(size: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+def _filled(value: float) -> Function:
+    def create(
+        size: Sequence[int] | Tensor | Pair, *, dtype: torch.dtype | None = None, **options: Argument
+    ) -> Pair | NotImplementedType:
         if dtype not in REAL and not isinstance(size, Pair):
             return NotImplemented
         return full(size, complex(value), dtype=dtype)
@@ -74,7 +83,9 @@ RULES(aten.ones.default, aten.ones_like.default)(_filled(1))
 
 
 @RULES(aten.scalar_tensor.default)
-def scalar_tensor(value: complex, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+def scalar_tensor(
+    value: complex, *, dtype: torch.dtype | None = None, **options: Argument
+) -> Pair | NotImplementedType:
     return full((), value, dtype=dtype)
 
 
@@ -82,22 +93,22 @@ def scalar_tensor(value: complex, *, dtype: torch.dtype | None = None, **options
 
 
 @RULES(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
-def conj(x: Pair | Tensor) -> Any:
+def conj(x: Pair | Tensor) -> Pair | Tensor:
     return Pair(x.re, -x.im) if isinstance(x, Pair) else x
 
 
 @RULES(aten.abs.default)
-def absolute(x: Pair | Tensor) -> Any:
+def absolute(x: Pair | Tensor) -> Tensor | NotImplementedType:
     return torch.hypot(x.re, x.im) if isinstance(x, Pair) else NotImplemented
 
 
 @RULES(aten.angle.default)
-def angle(x: Pair | Tensor) -> Any:
+def angle(x: Pair | Tensor) -> Tensor | NotImplementedType:
     return torch.atan2(x.im, x.re) if isinstance(x, Pair) else NotImplemented
 
 
 @RULES(aten.sgn.default)
-def sgn(x: Pair | Tensor) -> Any:
+def sgn(x: Pair | Tensor) -> Pair | NotImplementedType:
     if not isinstance(x, Pair):
         return NotImplemented
     size = absolute(x)
@@ -106,24 +117,24 @@ def sgn(x: Pair | Tensor) -> Any:
 
 
 @RULES(aten.isnan.default)
-def isnan(x: Pair | Tensor) -> Any:
+def isnan(x: Pair | Tensor) -> Tensor | NotImplementedType:
     return torch.isnan(x.re) | torch.isnan(x.im) if isinstance(x, Pair) else NotImplemented
 
 
 @RULES(aten.eq.Tensor, aten.eq.Scalar)
-def eq(x: Any, y: Any) -> Any:
+def eq(x: Operand, y: Operand) -> Tensor | NotImplementedType:
     return _both(x, y, lambda x, y: (x.re == y.re) & (x.im == y.im))
 
 
 @RULES(aten.ne.Tensor, aten.ne.Scalar)
-def ne(x: Any, y: Any) -> Any:
+def ne(x: Operand, y: Operand) -> Tensor | NotImplementedType:
     return _both(x, y, lambda x, y: (x.re != y.re) | (x.im != y.im))
 
 
 # --- arithmetic
 
 
-def _both(x: Any, y: Any, compute: Callable[[Pair, Pair], Any]) -> Any:
+def _both(x: Operand, y: Operand, compute: Callable[[Pair, Pair], T]) -> T | NotImplementedType:
     """A rule for two operands, at least one of which is complex. A complex scalar makes a real tensor complex."""
     if not any(isinstance(v, (Pair, complex)) for v in (x, y)):
         return NotImplemented
@@ -137,14 +148,14 @@ def _both(x: Any, y: Any, compute: Callable[[Pair, Pair], Any]) -> Any:
 
 
 @RULES(aten.add.Tensor, aten.add.Scalar)
-def add(x: Any, y: Any, alpha: complex = 1) -> Any:
+def add(x: Operand, y: Operand, alpha: complex = 1) -> Pair | NotImplementedType:
     if alpha != 1:
         return add(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
     return _both(x, y, lambda x, y: Pair(x.re + y.re, x.im + y.im))
 
 
 @RULES(aten.sub.Tensor, aten.sub.Scalar)
-def sub(x: Any, y: Any, alpha: complex = 1) -> Any:
+def sub(x: Operand, y: Operand, alpha: complex = 1) -> Pair | NotImplementedType:
     if alpha != 1:
         return sub(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
     return _both(x, y, lambda x, y: Pair(x.re - y.re, x.im - y.im))
@@ -156,7 +167,7 @@ def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = to
 
 
 @RULES(aten.mul.Tensor, aten.mul.Scalar)
-def mul(x: Any, y: Any) -> Any:
+def mul(x: Operand, y: Operand) -> Pair | NotImplementedType:
     """The product. A real factor scales both parts separately, so that an infinite part does not make the other NaN."""
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Pair) and not isinstance(other, (Pair, complex)):
@@ -165,7 +176,7 @@ def mul(x: Any, y: Any) -> Any:
 
 
 @RULES(aten.div.Tensor, aten.div.Scalar)
-def div(x: Any, y: Any) -> Any:
+def div(x: Operand, y: Operand) -> Pair | NotImplementedType:
     """The quotient by R. L. Smith, Algorithm 116 (1962), which scales by the larger part of the divisor."""
     if isinstance(x, Pair) and not isinstance(y, (Pair, complex)):
         return x.each(lambda part: part / y)
@@ -183,24 +194,24 @@ def div(x: Any, y: Any) -> Any:
 
 
 @RULES(aten.reciprocal.default)
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: Pair | Tensor) -> Pair | NotImplementedType:
     return div(1.0, x) if isinstance(x, Pair) else NotImplemented
 
 
 @RULES(aten.exp.default)
-def exp(x: Any) -> Any:
+def exp(x: Pair | Tensor) -> Pair | NotImplementedType:
     return polar(torch.exp(x.re), x.im) if isinstance(x, Pair) else NotImplemented
 
 
 @RULES(aten.log.default)
-def log(x: Any) -> Any:
+def log(x: Pair | Tensor) -> Pair | NotImplementedType:
     return Pair(torch.log(absolute(x)), angle(x)) if isinstance(x, Pair) else NotImplemented
 
 
 # --- products of matrices
 
 
-def _matrices(multiply: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Any]:
+def _matrices(multiply: Callable[[Tensor, Tensor], Tensor]) -> Function:
     return lambda x, y: _both(x, y, lambda x, y: _product(x, y, multiply))
 
 

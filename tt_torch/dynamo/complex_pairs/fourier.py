@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ LONGEST_PRIME = 4096  # its matrix has 64 MB; transforms with a longer prime run
 
 
 @RULES(aten._fft_c2c.default)
-def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Pair | NotImplementedType:
     if any(_prime_factor(x.re.shape[d]) > LONGEST_PRIME for d in dim):
         return NotImplemented
     for d in dim:
@@ -32,7 +32,7 @@ def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> A
 
 
 @RULES(aten._fft_r2c.default)
-def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Pair | NotImplementedType:
     full = fft_c2c(Pair(x, torch.zeros_like(x)), dim, normalization, True)
     if full is NotImplemented or not onesided:
         return full
@@ -40,7 +40,7 @@ def fft_r2c(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
 
 
 @RULES(aten._fft_c2r.default)
-def fft_c2r(x: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+def fft_c2r(x: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor | NotImplementedType:
     """The missing half of the last dimension is the conjugate of the given half, in reversed order."""
     if dim[:-1]:
         first = fft_c2c(x, dim[:-1], 0, False)

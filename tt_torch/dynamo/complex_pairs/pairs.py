@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.registry import device_of
 from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import fake_inputs
+from tt_torch.dynamo.types import Argument, Arguments, Decompositions, Function, Result, Scalar, Target
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode, without_modes
 from tt_torch.torch_private.tracing import make_fx
@@ -45,11 +46,14 @@ class Pair:
         return Pair(function(self.re), function(self.im))
 
 
+Operand: TypeAlias = Pair | Tensor | Scalar  # of a rule
+
+
 def split(x: Tensor) -> Pair:
     return unstacked(torch.view_as_real(x))
 
 
-def join(x: Any) -> Any:
+def join(x: Argument) -> Argument:
     return torch.complex(x.re, x.im) if isinstance(x, Pair) else x
 
 
@@ -62,7 +66,7 @@ def unstacked(x: Tensor) -> Pair:
     return Pair(x.select(-1, 0), x.select(-1, 1))
 
 
-def pair(x: Any, like: Pair) -> Pair:
+def pair(x: Operand, like: Pair) -> Pair:
     """A real tensor, or any scalar, as a pair with the dtype of `like`."""
     if isinstance(x, Pair):
         return x
@@ -74,7 +78,7 @@ def pair(x: Any, like: Pair) -> Pair:
     return Pair(x, torch.zeros_like(x))
 
 
-def is_complex(value: Any) -> bool:
+def is_complex(value: object) -> bool:
     return isinstance(value, Tensor) and value.is_complex()
 
 
@@ -82,7 +86,7 @@ def has_complex(gm: GraphModule) -> bool:
     return any(tree_any(is_complex, n.meta.get("val")) for n in gm.graph.nodes)
 
 
-def to_pairs(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> GraphModule:
+def to_pairs(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
     """The graph on real tensors. Complex inputs and outputs become real ones with a last dimension of size 2."""
     fakes = fake_inputs(gm)
     inputs = [_border(fake) for fake in fakes]
@@ -112,11 +116,11 @@ def _border(fake: Tensor) -> Tensor:
 class _Pairs(Interpreter):
     """Runs a graph in which complex tensors are pairs."""
 
-    def run_node(self, n: Node) -> Any:
+    def run_node(self, n: Node) -> Result:
         self._parts = PARTS if tree_any(is_complex, n.meta.get("val")) else PARTS[:1]
         return super().run_node(n)
 
-    def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: Function, args: tuple, kwargs: Arguments) -> Result:
         if rule := RULES.get(target):
             result = rule(*args, **kwargs)
             if result is not NotImplemented:
@@ -128,7 +132,7 @@ class _Pairs(Interpreter):
         result = super().call_function(target, args, kwargs)
         return tree_map(lambda v: split(v) if is_complex(v) else v, result)
 
-    def get_attr(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def get_attr(self, target: Target, args: tuple, kwargs: Arguments) -> Tensor | Pair:
         value = super().get_attr(target, args, kwargs)
         if not is_complex(value):
             return value
@@ -137,11 +141,11 @@ class _Pairs(Interpreter):
         return parts.each(aten.lift_fresh_copy)
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> bool:
     return isinstance(value, Pair)
 
 
-def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
+def _each(target: Function, args: Sequence[Argument], kwargs: Arguments, parts: Sequence[str]) -> Result:
     """Applies an op that keeps elements, or is linear, to each part; only to the real parts if its result is real.
 
     `torch.where(mask, z, x)` of complex z and real x is `where(mask, z.re, x)` and `where(mask, z.im, 0)`.
@@ -157,11 +161,11 @@ def _each(target: Any, args: Any, kwargs: Any, parts: Sequence[str]) -> Any:
     return Pair(*found) if isinstance(found[0], Tensor) else [Pair(re, im) for re, im in zip(*found, strict=True)]
 
 
-def _part(argument: Any, part: str, is_value: bool) -> Any:
+def _part(argument: Argument, part: str, is_value: bool) -> Argument:
     """An argument for the op on the real or on the imaginary parts. Sizes, indices and masks are the same for both. The
     imaginary part of real elements is zero."""
 
-    def leaf(v: Any) -> Any:
+    def leaf(v: Argument) -> Argument:
         if isinstance(v, Pair):
             return getattr(v, part)
         if isinstance(v, torch.dtype):
@@ -176,4 +180,4 @@ def _part(argument: Any, part: str, is_value: bool) -> Any:
 
 
 # By overload or packet. A rule takes the op's arguments, with pairs; it returns NotImplemented if it does not apply.
-RULES = ByOp[Callable[..., Any]]()
+RULES = ByOp[Function]()

@@ -5,7 +5,6 @@ decomposed, so that a later pass finds TTNN's attention.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,7 +32,7 @@ def multi_head_attention(
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """(batch, length, embed_dim) each; the result and, if needed, the weights (batch, [heads,] length, length)."""
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     projected = [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]

@@ -17,6 +17,7 @@ from numpy.polynomial import chebyshev
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.tracing import pw_cast_for_int_to_real, pw_cast_for_opmath
 
@@ -45,7 +46,7 @@ class Fit:
 
     @cached_property
     def coefficients(self) -> list[float]:
-        def nodes(t: Any) -> Any:
+        def nodes(t: Any) -> Any:  # arrays
             x = torch.from_numpy((self.low + self.high) / 2 + t * (self.high - self.low) / 2)
             return self.function(x).numpy()
 
@@ -59,7 +60,7 @@ def series(x: Tensor, count: int) -> Tensor:
     return x + torch.arange(count).reshape([count] + [1] * x.dim())
 
 
-def special(*ops: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+def special(*ops: OpOverload) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Registers a real function. As in eager, integers become float32, and bfloat16 is computed in float32."""
 
     def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -51,7 +51,7 @@ def convolution(
     transposed: bool,
     output_padding: Ints,
     groups: int,
-) -> Any:
+) -> Tensor | NotImplementedType:
     """Transposed convolutions of one and two dimensions become composites. Narrow floats are rounded once."""
     if not transposed or len(stride) < 3 or not (any(output_padding) or x.dtype in NARROW):
         return NotImplemented

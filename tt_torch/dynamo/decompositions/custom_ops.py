@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
+from tt_torch.dynamo.types import Function
 
 
 def grouped_matmul(x: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def grouped_mm(
     offs: Tensor | None = None,
     bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
-) -> Any:
+) -> Tensor | NotImplementedType:
     if x.dim() != 2 or weight.dim() != 3 or offs is None or bias is not None:
         return NotImplemented
     return grouped_matmul(x, weight, offs).to(out_dtype or x.dtype)
@@ -43,7 +43,7 @@ def linear_activation(x: Tensor, weight: Tensor, bias: Tensor | None = None, act
     return ACTIVATIONS[activation](torch.nn.functional.linear(x, weight, bias))
 
 
-_BY_NAME: dict[str, Callable[..., Any]] = {
+_BY_NAME: dict[str, Function] = {
     "transformers::grouped_mm_fallback": grouped_matmul,
     "tt::linear_activation": linear_activation,
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
+from tt_torch.dynamo.types import Function, Scalar
 from tt_torch.torch_private import tracing
+from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tracing import pw_cast_for_int_to_real, pw_cast_for_opmath
 
 aten = torch.ops.aten
@@ -76,7 +78,7 @@ def copysign(x: Tensor, sign: Tensor) -> Tensor:
 
 
 @decomposes(aten.trunc.default)
-def trunc(x: Tensor) -> Any:
+def trunc(x: Tensor) -> Tensor:
     """Rounds towards zero; -0.5 becomes -0.0."""
     return torch.where(x < 0, torch.ceil(x), torch.floor(x)) if x.is_floating_point() else x.clone()
 
@@ -87,7 +89,7 @@ def frac(x: Tensor) -> Tensor:
 
 
 @decomposes(aten.pow.Tensor_Scalar)
-def power(x: Tensor, exponent: float) -> Any:
+def power(x: Tensor, exponent: float) -> Tensor | NotImplementedType:
     """A power of 0.5 is `sqrt`, which gives NaN for -inf."""
     if not x.is_floating_point() or exponent not in (0.5, -0.5):
         return NotImplemented
@@ -106,14 +108,14 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 
 
 @decomposes(aten.add.Tensor)
-def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Any:
+def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor | NotImplementedType:
     """A number that changes from call to call, such as a learning rate, becomes a tensor operand."""
     return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented
 
 
 @decomposes(aten.lerp.Tensor, aten.lerp.Scalar)
 @pw_cast_for_opmath
-def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(x: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tensor:
     """Computed from the nearer end, as in ATen, and rounded once."""
     if isinstance(weight, Tensor):
         return torch.where(weight.abs() < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
@@ -121,7 +123,7 @@ def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 
 @decomposes(aten.native_group_norm.default)
-def native_group_norm(x: Tensor, *arguments: Any) -> Any:
+def native_group_norm(x: Tensor, *arguments: Tensor | int) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
     """Computed in float32 and rounded once; torch-mlir's form rounds at each step."""
     if x.dtype not in (torch.bfloat16, torch.float16):
         return NotImplemented
@@ -135,12 +137,12 @@ def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
 
 
 @decomposes(aten.threshold.default)
-def threshold(x: Tensor, least: float, value: float) -> Any:
+def threshold(x: Tensor, least: float, value: float) -> Tensor | NotImplementedType:
     return NotImplemented if x.is_floating_point() else torch.where(x > least, x, value).to(x.dtype)
 
 
-def _of_integers(op: Any) -> Any:
-    def compute(x: Tensor) -> Any:
+def _of_integers(op: OpOverload) -> Function:
+    def compute(x: Tensor) -> Tensor | NotImplementedType:
         real = x.is_floating_point() or x.is_complex()
         return NotImplemented if real else op(x.to(torch.get_default_dtype()))
 
@@ -152,7 +154,7 @@ for _op in (aten.erf.default, aten.erfc.default, aten.reciprocal.default):
 
 
 @decomposes(aten.angle.default)
-def angle(x: Tensor) -> Any:
+def angle(x: Tensor) -> Tensor | NotImplementedType:
     """The angle of real numbers; complex numbers are pairs here."""
     if x.is_complex():
         return NotImplemented
@@ -161,7 +163,7 @@ def angle(x: Tensor) -> Any:
 
 
 @decomposes(aten.gelu.default)
-def gelu(x: Tensor, *, approximate: str = "none") -> Any:
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType:
     """The form with tanh in float32: in narrow floats, the roundings of its steps would add up."""
     if approximate != "tanh" or x.dtype not in NARROW:
         return NotImplemented
@@ -169,7 +171,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Any:
 
 
 @decomposes(aten.logaddexp.default)
-def logaddexp(x: Tensor, y: Tensor) -> Any:
+def logaddexp(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     if x.dtype not in NARROW or y.dtype != x.dtype:
         return NotImplemented
     return aten.logaddexp(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
+from tt_torch.dynamo.types import Argument, Function
 from tt_torch.torch_private.ops import OpOverload, schema
 
 PREFIX = "_foreach_"
 # Ops whose function for a single tensor has other arguments.
-SINGLE: dict[str, Callable[..., Any]] = {
+SINGLE: dict[str, Function] = {
     "addcdiv": lambda x, a, b, value=1: x + a / b * value,
     "addcmul": lambda x, a, b, value=1: x + a * b * value,
     "copy": lambda x, source, non_blocking=False: source.to(x.dtype).expand(x.shape),
@@ -33,7 +33,7 @@ def _for_each(op: OpOverload) -> Callable[..., list[Tensor]]:
     listed = {a.name for a in schema(op).arguments if isinstance(a.type, torch.ListType)} | {"scalars"}
     names = [a.name for a in schema(op).arguments]
 
-    def run(*args: Any, **kwargs: Any) -> list[Tensor]:
+    def run(*args: Argument, **kwargs: Argument) -> list[Tensor]:
         columns = [(args[i], name in listed) for i, name in enumerate(names[: len(args)])]
         count = next(len(values) for values, is_list in columns if is_list)
         return [single(*(v[i] if is_list else v for v, is_list in columns), **kwargs) for i in range(count)]

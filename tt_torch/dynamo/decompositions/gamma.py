@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -57,7 +57,7 @@ def digamma(x: Tensor) -> Tensor:
 _EULER_MACLAURIN = [1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000]
 
 
-def _hurwitz(s: Any, q: Tensor) -> Tensor:
+def _hurwitz(s: Tensor | int, q: Tensor) -> Tensor:
     """The terms of zeta(s, q) for s > 1 and q >= 0, along a new first dimension: 9 terms of its sum, and the rest by
     DLMF 25.11.7 (Euler and Maclaurin)."""
     w = q + 9
@@ -69,7 +69,7 @@ def _hurwitz(s: Any, q: Tensor) -> Tensor:
     return torch.cat([series(q, 9) ** -s, rest.unsqueeze(0)])
 
 
-def _zeta(s: Any, q: Tensor, sign: Any) -> Tensor:
+def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
     """zeta(s, q) for s > 1, where (-1)^s is `sign`. Below zero the terms with a negative base are summed by themselves:
     with the distances f and g to the next integers, they are zeta(s, g) - zeta(s, 1 - q) up to that sign. The sums
     are added term by term, because the first ones may cancel."""
@@ -100,7 +100,7 @@ def _trigamma(x: Tensor) -> Tensor:
 
 
 @special(aten.polygamma.default)
-def polygamma(n: int, x: Tensor) -> Any:
+def polygamma(n: int, x: Tensor) -> Tensor | NotImplementedType:
     """DLMF 25.11.12."""
     if n == 0:
         return digamma(x)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 
@@ -59,7 +60,9 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
 
 
 @decomposes(aten.index_put.default)
-def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
+def index_put(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor | NotImplementedType:
     """index_put with one mask. All selected elements get the same value, or there is one value per element."""
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
@@ -81,7 +84,7 @@ def index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accum
 
 
 @decomposes(aten.masked_fill.Scalar)
-def masked_fill(x: Tensor, mask: Tensor, value: float) -> Any:
+def masked_fill(x: Tensor, mask: Tensor, value: float) -> Tensor | NotImplementedType:
     """For booleans, torch-mlir would only use the lowest bit of the number."""
     return torch.where(mask, torch.full((), bool(value)), x) if x.dtype is torch.bool else NotImplemented
 
@@ -96,10 +99,10 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, source.reshape(-1)[place].reshape(x.shape), x)
 
 
-def _composed(op: Any) -> None:
+def _composed(op: OpOverload) -> None:
     """Registers the form of `op` for scalars, and for booleans, which are summed as integers."""
 
-    def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
+    def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor | NotImplementedType:
         if not x.dim():
             return op(x.reshape(1), 0, index.reshape(1), source.reshape(1)).reshape(())
         if x.dtype is torch.bool:
@@ -129,7 +132,7 @@ def _neutral(reduce: str, dtype: torch.dtype) -> float:
 @decomposes(aten.scatter_reduce.two)
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Any:
+) -> Tensor | NotImplementedType:
     """A plain reduction becomes a composite. A mean is a sum and a count. Booleans are integers."""
     if x.dtype is torch.bool:
         own, others = x.to(torch.int32), source.to(torch.int32)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
+from tt_torch.dynamo.types import Argument, Function, Scalar
+from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 
 
 @decomposes(aten.fmod.Tensor, aten.fmod.Scalar)
-def fmod(x: Tensor, y: Any) -> Tensor:
+def fmod(x: Tensor, y: Tensor | float) -> Tensor:
     """fmod from the device's remainder, which has the sign of the divisor."""
     if isinstance(y, Tensor) or not x.is_floating_point():
         x, y = torch.broadcast_tensors(*_promoted(x, y))
@@ -26,7 +28,7 @@ def fmod(x: Tensor, y: Any) -> Tensor:
 
 
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
-def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
+def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor") -> Tensor | NotImplementedType:
     """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
     x, y = _promoted(x, y)
     if rounding_mode == "trunc" and x.is_floating_point():
@@ -44,7 +46,7 @@ def divide(x: Tensor, y: Any, *, rounding_mode: str | None = "floor") -> Any:
     return torch.where(y == 0, x / y, torch.where(quotient == 0, 0 * (x / y), whole))
 
 
-def _promoted(x: Any, y: Any) -> list[Tensor]:
+def _promoted(x: Tensor, y: Tensor | Scalar) -> list[Tensor]:
     """The operands in the dtype of the result. Numbers become tensors, also sizes of the program."""
     dtype = torch.result_type(x, y)
     return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y)]
@@ -55,10 +57,10 @@ def shift_left(x: Tensor, bits: int) -> Tensor:
     return x * (1 << bits)
 
 
-def as_int32(op: Any) -> Callable[..., Any]:
+def as_int32(op: OpOverload) -> Function:
     """Computes in int32: torch-mlir uses the smallest value of int8 for uint8, and booleans have none."""
 
-    def compute(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def compute(x: Tensor, *args: Argument, **kwargs: Argument) -> Tensor | tuple[Tensor, ...] | NotImplementedType:
         if x.dtype not in (torch.uint8, torch.bool):
             return NotImplemented
         found = op(x.to(torch.int32), *args, **kwargs)
@@ -76,7 +78,7 @@ for op in [aten.argmax.default, aten.argmin.default]:
     decomposes(op)(as_int32(op))
 
 
-def _tensor_form(op: Any) -> Callable[[Tensor, int], Tensor]:
+def _tensor_form(op: OpOverload) -> Callable[[Tensor, int], Tensor]:
     return lambda x, number: op(x, torch.full((), number, dtype=x.dtype))
 
 
@@ -89,7 +91,7 @@ for scalar, op in [
     decomposes(scalar)(_tensor_form(op))
 
 
-def _of_one_shape(op: Any) -> Callable[[Tensor, Tensor], Any]:
+def _of_one_shape(op: OpOverload) -> Callable[[Tensor, Tensor], Tensor | NotImplementedType]:
     """Broadcasts the operands: torch-mlir aborts if one of them has more dimensions."""
     return lambda x, y: NotImplemented if x.dim() == y.dim() else op(*torch.broadcast_tensors(x, y))
 

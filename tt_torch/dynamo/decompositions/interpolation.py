@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.per_dimension import product
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.types import Function
 from tt_torch.torch_private.tensors import suggest_memory_format
 
 aten = torch.ops.aten
@@ -220,8 +221,8 @@ def _in_float32(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, T
     return _per_dimension(x.to(torch.promote_types(x.dtype, torch.float32)), every, step).to(x.dtype)
 
 
-def _smooth(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
-    def upsample(x: Tensor, new: Sequence[int], align: bool, *factors: float | None) -> Any:
+def _smooth(make: MakeTaps, forgets: Forgets) -> Function:
+    def upsample(x: Tensor, new: Sequence[int], align: bool, *factors: float | None) -> Tensor | NotImplementedType:
         if not x.is_floating_point():
             return NotImplemented
         return _in_float32(x, _every(make, forgets, x.shape[2:], new, align, factors), _weighted)
@@ -229,21 +230,21 @@ def _smooth(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
     return upsample
 
 
-def _selected(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
+def _selected(make: MakeTaps, forgets: Forgets) -> Function:
     def upsample(x: Tensor, new: Sequence[int], *factors: float | None) -> Tensor:
         return _per_dimension(x, _every(make, forgets, x.shape[2:], new, False, factors), _chosen)
 
     return upsample
 
 
-def _smooth_backward(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
+def _smooth_backward(make: MakeTaps, forgets: Forgets) -> Function:
     def backward(grad: Tensor, new: Sequence[int], old: Sequence[int], align: bool, *factors: float | None) -> Tensor:
         return _in_float32(grad, _every(make, forgets, old[2:], new, align, factors), _weighted_backward)
 
     return backward
 
 
-def _selected_backward(make: MakeTaps, forgets: Forgets) -> Callable[..., Any]:
+def _selected_backward(make: MakeTaps, forgets: Forgets) -> Function:
     def backward(grad: Tensor, new: Sequence[int], old: Sequence[int], *factors: float | None) -> Tensor:
         return _in_float32(grad, _every(make, forgets, old[2:], new, False, factors), _weighted_backward)
 

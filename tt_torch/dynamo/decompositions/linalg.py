@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 # By the factorization that an op makes or uses: the longest smaller side of a matrix that the op is taken apart for.
 # These make at most 600 device ops and take about a second to compile, as `python -m benchmarks linalg` measures.
 LARGEST = {"Cholesky": 32, "LU": 16, "QR": 10}
-UNROLLED: set[Any] = set()  # the ops
+UNROLLED: set[OpOverload] = set()  # the ops
 
 
-def unrolled(op: Any, factors: str, matrix: int = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def unrolled(op: OpOverload, factors: str, matrix: int = 0) -> Callable[[Function], Function]:
     """Registers a function of real matrices, its argument number `matrix`, for those up to `LARGEST[factors]`."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Function) -> Function:
         @wraps(function)
-        def of_small(*args: Any, **kwargs: Any) -> Any:
+        def of_small(*args: Tensor, **kwargs: Argument) -> Result:
             x = args[matrix]
             large = x.is_complex() or min(x.shape[-2:]) > LARGEST[factors]
             return NotImplemented if large else function(*args, **kwargs)
@@ -108,7 +110,7 @@ def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, un
 @unrolled(aten.triangular_solve.default, "Cholesky", matrix=1)
 def triangular_solve(
     b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     matrix = a.mT if transpose else a
     copied = a.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + a.shape[-2:]).clone()
     return _solve(matrix, b, upper != transpose, True, unitriangular), copied
@@ -136,7 +138,9 @@ def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
 
 
 @unrolled(aten.linalg_cholesky_ex.default, "Cholesky")
-def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(
+    a: Tensor, *, upper: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor] | NotImplementedType:
     return NotImplemented if check_errors else _cholesky(a, upper)
 
 
@@ -184,7 +188,9 @@ def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @unrolled(aten.linalg_lu_factor_ex.default, "LU")
-def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(
+    a: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
     return _eliminate(a, min(a.shape[-2:])) if pivot and not check_errors else NotImplemented
 
 
@@ -212,7 +218,7 @@ def lu_unpack(
 
 
 @unrolled(aten.linalg_lu.default, "LU")
-def lu(a: Tensor, *, pivot: bool = True) -> Any:
+def lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
     if not pivot:
         return NotImplemented
     packed, pivots, _ = _eliminate(a, min(a.shape[-2:]))
@@ -267,7 +273,7 @@ def _solve_by_elimination(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor,
 
 
 @unrolled(aten.linalg_inv_ex.default, "LU")
-def inv_ex(a: Tensor, *, check_errors: bool = False) -> Any:
+def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor] | NotImplementedType:
     if check_errors:
         return NotImplemented
     inverse, _, _, info = _solve_by_elimination(a, torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape))
@@ -275,7 +281,9 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> Any:
 
 
 @unrolled(aten._linalg_solve_ex.default, "LU")
-def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(
+    a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
     vectors = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
     right = b.unsqueeze(-1) if vectors else b
     if check_errors or a.shape[:-2] != right.shape[:-2]:  # the factors would be those of an expanded matrix

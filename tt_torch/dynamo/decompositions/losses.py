@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 from torch.nn.modules import linear_cross_entropy as _defines_its_ops  # noqa: F401
 
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 torch_nn = torch.ops.torch_nn
 
 
 @decomposes(aten._log_softmax.default)
-def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Any:
+def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
     """Narrow floats are rounded once; float64, of which the device has the first 24 bits, keeps those of a result
     near zero: the logarithm is that of 1 and what all but the largest elements add to it."""
     if not x.dim():
@@ -64,7 +65,7 @@ def linear_cross_entropy(
     to_x: bool,
     to_matrix: bool,
     to_bias: bool,
-) -> Any:
+) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
     """Cross entropy of x (rows, features) @ matrix' (features, classes), in one piece, and its gradients."""
     if label_smoothing or not x.shape[0] or x.dtype is torch.float64:
         return NotImplemented
@@ -90,8 +91,8 @@ def linear_cross_entropy_of_rows(
     bias: Tensor | None,
     weight: Tensor | None,
     ignore_index: int,
-    *how: Any,
-) -> Any:
+    *how: Argument,
+) -> Tensor | NotImplementedType:
     if not x.shape[0] or x.dtype is torch.float64:
         return NotImplemented
     classes, weights = _weighted(target, weight, ignore_index)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -21,12 +22,12 @@ def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
 
 
 @decomposes(aten.addmm.default)
-def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | NotImplementedType:
     return NotImplemented if x.is_floating_point() or x.is_complex() else _sum(x, a @ b, beta, alpha)
 
 
 @decomposes(aten.baddbmm.default)
-def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | NotImplementedType:
     if x.dtype in NARROW:
         wide = (v.to(torch.float32) for v in (x, a, b))
         return aten.baddbmm(*wide, beta=beta, alpha=alpha).to(x.dtype)
@@ -44,7 +45,7 @@ def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
 
 
 @decomposes(aten._trilinear.default)
-def trilinear(a: Tensor, b: Tensor, c: Tensor, *how: Any) -> Any:
+def trilinear(a: Tensor, b: Tensor, c: Tensor, *how: Argument) -> Tensor | NotImplementedType:
     if a.dtype not in NARROW:
         return NotImplemented
     return aten._trilinear(*(v.to(torch.float32) for v in (a, b, c)), *how).to(a.dtype)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tt_torch.dynamo.decompositions.pooling import adaptive_windows, each, overhang, windows_of
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -70,7 +71,7 @@ def _max_of_sliding(
 @decomposes(aten.max_pool2d_with_indices.default)
 def max_pool2d_with_indices(
     x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
-) -> Any:
+) -> tuple[Tensor, Tensor] | NotImplementedType:
     """torch-mlir ignores ceil mode and wants a stride; images without a batch and integers it does not take."""
     implied, kernel = not stride, each(kernel, 2)
     padding, dilation, stride = each(padding, 2), each(dilation, 2), each(stride, 2, kernel)
@@ -152,7 +153,7 @@ def adaptive_max_pool3d_backward(grad: Tensor, x: Tensor, positions: Tensor) -> 
 
 
 @decomposes(aten.max_unpool2d.default, aten.max_unpool3d.default)
-def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Any) -> Tensor:
+def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Argument) -> Tensor:
     dims = len(sizes)
     return _put(x, positions, [*x.shape[:-dims], *sizes], dims, add=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -105,7 +105,9 @@ def _strided_places(x: Tensor, size: Sequence[int], stride: Sequence[int], offse
 
 
 @decomposes(aten.as_strided.default, aten.as_strided_copy.default)
-def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Any:
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Tensor | NotImplementedType:
     places = _strided_places(x, size, stride, offset)
     if places is None:
         return NotImplemented
@@ -115,7 +117,7 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: in
 @decomposes(aten.as_strided_scatter.default)
 def as_strided_scatter(
     x: Tensor, source: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None
-) -> Any:
+) -> Tensor | NotImplementedType:
     places = _strided_places(x, size, stride, offset)
     if places is None:
         return NotImplemented
@@ -125,7 +127,7 @@ def as_strided_scatter(
 
 
 @decomposes(aten.constant_pad_nd.default)
-def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Any:
+def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor | NotImplementedType:
     """Negative padding becomes a slice. Other padding is left to torch-mlir, with booleans as integers."""
     if x.dtype is torch.bool:
         return aten.constant_pad_nd(x.to(torch.int32), pad, int(bool(value))) != 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -14,7 +14,9 @@ aten = torch.ops.aten
 
 
 @decomposes(aten.native_layer_norm.default)
-def layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
+def layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
     """Layer norm over several dimensions. Over one dimension it is an op of the device."""
     if x.dtype not in NARROW or len(shape) == 1:
         return NotImplemented

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.integers import as_int32
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
@@ -17,11 +19,11 @@ aten = torch.ops.aten
 Combine = Callable[..., tuple[Tensor, ...]]
 
 
-def along(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def along(*ops: OpOverload) -> Callable[[Function], Function]:
     """Registers a function (x, ...) -> values and positions along a dimension. For a scalar, the position is 0."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def of_any(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def register(function: Function) -> Function:
+        def of_any(x: Tensor, *args: Argument, **kwargs: Argument) -> Result:
             return function(x, *args, **kwargs) if x.dim() else (x.clone(), torch.zeros_like(x, dtype=torch.int64))
 
         decomposes(*ops)(of_any)
@@ -31,7 +33,7 @@ def along(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @along(aten.sort.default, aten.sort.stable)
-def sort(*_: Any, **__: Any) -> Any:
+def sort(*_: Argument, **__: Argument) -> NotImplementedType:
     return NotImplemented  # it becomes a composite
 
 
@@ -40,7 +42,7 @@ for op in (aten.max.dim, aten.min.dim):
 
 
 @along(aten.topk.default)
-def topk(x: Tensor, k: int, dim: int = -1, *_: Any, **__: Any) -> Any:
+def topk(x: Tensor, k: int, dim: int = -1, *_: Argument, **__: Argument) -> tuple[Tensor, Tensor] | NotImplementedType:
     if k:
         return NotImplemented
     shape = [0 if d == dim % x.dim() else s for d, s in enumerate(x.shape)]
@@ -80,12 +82,12 @@ def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, 
 
 
 @decomposes(aten.median.default)
-def median_of_all(x: Tensor) -> Any:
+def median_of_all(x: Tensor) -> Tensor | NotImplementedType:
     return median(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
 
 
 @decomposes(aten.nanmedian.default)
-def nanmedian_of_all(x: Tensor) -> Any:
+def nanmedian_of_all(x: Tensor) -> Tensor | NotImplementedType:
     return nanmedian(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
 
 
@@ -106,7 +108,7 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tenso
 
 
 @decomposes(aten.argmax.default, aten.argmin.default)
-def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | NotImplementedType:
     return NotImplemented if x.dim() else torch.zeros_like(x, dtype=torch.int64)
 
 
@@ -114,7 +116,7 @@ def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 
 @decomposes(aten.cumsum.default, aten.cumprod.default)
-def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor | NotImplementedType:
     """A scan of a scalar or of an empty tensor."""
     dtype = dtype or (x.dtype if x.is_floating_point() or x.is_complex() else torch.int64)
     return x.to(dtype, copy=True) if not x.dim() or not x.numel() else NotImplemented

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ FAMILIES = {f"chebyshev_polynomial_{kind}": family for kind, family in CHEBYSHEV
 }
 
 
-def _of_degree(family: Family, x: Tensor, n: int) -> Any:
+def _of_degree(family: Family, x: Tensor, n: int) -> Tensor | NotImplementedType:
     if n < 1:
         return torch.full_like(x, 1.0 if n == 0 else 0.0)
     if n > family.steps:
@@ -84,7 +84,7 @@ def _of_degree(family: Family, x: Tensor, n: int) -> Any:
     return p
 
 
-def _evaluate(family: Family, shifted: bool, x: Any, n: Any) -> Any:
+def _evaluate(family: Family, shifted: bool, x: Tensor | float, n: Tensor | float) -> Tensor | NotImplementedType:
     """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0."""
     x = x if isinstance(x, Tensor) else torch.full_like(n, x)
     x = 2 * x - 1 if shifted else x

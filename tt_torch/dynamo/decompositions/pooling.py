@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +39,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Tensor | NotImplementedType:
     """Average pooling. If divisors differ between windows, they come from pooling ones. Ceil mode becomes padding."""
     if not x.is_floating_point():
         return NotImplemented
@@ -125,7 +125,7 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Tensor | NotImplementedType:
     if not x.is_floating_point():
         return NotImplemented
     kernel = each(kernel, 3)
@@ -155,7 +155,7 @@ def _adaptive_averages(sizes: Sequence[int], counts: Sequence[int]) -> list[Tens
 
 
 @decomposes(aten._adaptive_avg_pool3d.default)
-def adaptive_avg_pool3d(x: Tensor, counts: Sequence[int]) -> Any:
+def adaptive_avg_pool3d(x: Tensor, counts: Sequence[int]) -> Tensor | NotImplementedType:
     return apply(x, _adaptive_averages(x.shape[-3:], counts)) if x.is_floating_point() else NotImplemented
 
 
@@ -177,7 +177,7 @@ def col2im(
     dilation: Sequence[int],
     padding: Sequence[int],
     stride: Sequence[int],
-) -> Any:
+) -> Tensor | NotImplementedType:
     """Adds every element of every window at its position, along the height and then along the width."""
     if not x.is_floating_point():
         return NotImplemented

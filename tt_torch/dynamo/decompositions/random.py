@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are
 LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
 SEED = torch.ops.tenstorrent.seed.default
 INTEGERS = -(2**31), 2**31
+Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
 
 
 def draw_seeds(count: int, device: torch.device | None = None) -> Tensor:
@@ -87,7 +89,7 @@ def _standard_exponential(size: Sequence[int]) -> Tensor:
     return -torch.log(_positive(_bits(size)))
 
 
-def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | None) -> Any:
+def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | None) -> Tensor | NotImplementedType:
     """Integers in [low, high), as remainders. The device's integers do not allow a range of more than 31 bits."""
     if high - low > 2**31 or low < INTEGERS[0] or high > INTEGERS[1]:
         return NotImplemented
@@ -98,47 +100,55 @@ def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | Non
 
 
 @decomposes(aten.rand.default)
-def rand(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+def rand(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
     return _unit(_bits(size), dtype or torch.get_default_dtype())
 
 
 @decomposes(aten.rand_like.default)
-def rand_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+def rand_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
     return _unit(_bits(x.shape), dtype or x.dtype)
 
 
 @decomposes(aten.randn.default)
-def randn(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+def randn(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
     return _standard_normal(size).to(dtype or torch.get_default_dtype())
 
 
 @decomposes(aten.randn_like.default)
-def randn_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Any) -> Tensor:
+def randn_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
     return _standard_normal(x.shape).to(dtype or x.dtype)
 
 
 @decomposes(aten.randint.default)
-def randint(high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+def randint(
+    high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place
+) -> Tensor | NotImplementedType:
     return _integers(size, 0, high, dtype)
 
 
 @decomposes(aten.randint.low)
-def randint_low(low: int, high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+def randint_low(
+    low: int, high: int, size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place
+) -> Tensor | NotImplementedType:
     return _integers(size, low, high, dtype)
 
 
 @decomposes(aten.randint_like.default)
-def randint_like(x: Tensor, high: int, *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+def randint_like(
+    x: Tensor, high: int, *, dtype: torch.dtype | None = None, **place: Place
+) -> Tensor | NotImplementedType:
     return _integers(x.shape, 0, high, dtype or x.dtype)
 
 
 @decomposes(aten.randint_like.low_dtype)
-def randint_like_low(x: Tensor, low: int, high: int, *, dtype: torch.dtype | None = None, **place: Any) -> Any:
+def randint_like_low(
+    x: Tensor, low: int, high: int, *, dtype: torch.dtype | None = None, **place: Place
+) -> Tensor | NotImplementedType:
     return _integers(x.shape, low, high, dtype or x.dtype)
 
 
 @decomposes(aten.randperm.default)
-def randperm(n: int, *, dtype: torch.dtype = torch.int64, **place: Any) -> Tensor:
+def randperm(n: int, *, dtype: torch.dtype = torch.int64, **place: Place) -> Tensor:
     """The sorting order of random integers, two of which are rarely equal."""
     return torch.argsort(_bits((n,))).to(dtype)
 
@@ -195,7 +205,7 @@ def bernoulli_tensor(x: Tensor, p: Tensor, generator: None = None) -> Tensor:
 
 
 @decomposes(aten.normal.Tensor_Tensor, aten.normal.Tensor_float, aten.normal.float_Tensor)
-def normal_around(mean: Any, std: Any = 1, generator: None = None) -> Tensor:
+def normal_around(mean: Tensor | float, std: Tensor | float = 1, generator: torch.Generator | None = None) -> Tensor:
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     size = torch.broadcast_shapes(*(v.shape for v in tensors))
     return _standard_normal(size).to(tensors[0].dtype) * std + mean
@@ -209,7 +219,7 @@ def normal_of_size(
     *,
     generator: None = None,
     dtype: torch.dtype | None = None,
-    **place: Any,
+    **place: Place,
 ) -> Tensor:
     return (_standard_normal(size) * std + mean).to(dtype or torch.get_default_dtype())
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from tt_torch.dynamo.types import Argument, Decompositions, Function, Result
+from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tracing import get_decompositions
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -160,29 +161,29 @@ TAKEN = [
     aten.tanh_backward.default,
     aten.threshold_backward.default,
 ]
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = get_decompositions(TAKEN)
+DECOMPOSITIONS: Decompositions = get_decompositions(TAKEN)
 
 
-def decomposes(*ops: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+def decomposes(*ops: OpOverload) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
         DECOMPOSITIONS.update(dict.fromkeys(ops, _beside_operands(function)))
         return function
 
     return register
 
 
-def _beside_operands(function: Callable[..., Any]) -> Callable[..., Any]:
+def _beside_operands(function: Function) -> Function:
     """Makes new tensors on the device that the op names, otherwise on that of its operands."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Argument, **kwargs: Argument) -> Result:
         with kwargs.get("device") or device_of((args, kwargs)):
             return function(*args, **kwargs)
 
     return call
 
 
-def device_of(values: Any) -> torch.device:
+def device_of(values: Argument) -> torch.device:
     """The device of those tensors that are not on the CPU, otherwise the CPU. In a `with`, new tensors are made there,
     even if the user has another default device."""
     devices = (v.device for v in tree_leaves(values) if isinstance(v, Tensor))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ def segment_reduce(
     axis: int = 0,
     unsafe: bool = False,
     initial: float | None = None,
-) -> Any:
+) -> Tensor | NotImplementedType:
     """Segments are given by lengths or offsets, along the last dimension of these, which is `axis`."""
     if offsets is None and lengths is not None:
         offsets = torch.nn.functional.pad(lengths.cumsum(-1), (1, 0))
@@ -73,7 +73,7 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
-) -> Any:
+) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
     """Bags (bags, features) of rows of `weight`; an empty bag is 0. The other results are for the backward pass."""
     bags = offsets.shape[0] - include_last_offset
     if not indices.numel() or not bags:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
@@ -99,7 +99,7 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @decomposes(aten.nextafter.default)
-def nextafter(x: Tensor, y: Tensor) -> Any:
+def nextafter(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     """Adds a number whose sum rounds to the neighbour: Rump, Zimmermann, Boldo and Melquiond, BIT 49 (2009)."""
     if torch.promote_types(x.dtype, y.dtype) == torch.float64:  # its neighbours are not float32 numbers
         return NotImplemented

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -34,7 +35,7 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
 @decomposes(aten.var.correction, aten.std.correction)
 def variance(
     x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> Any:
+) -> Tensor | NotImplementedType:
     """Variance or standard deviation without degrees of freedom, which is NaN or infinite. torch-mlir would divide by a
     negative number."""
     dims = list(dim or range(x.dim()))
@@ -58,7 +59,7 @@ def variance_and_mean(
 
 
 @decomposes(aten.histc.default)
-def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Any:
+def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor:
     """Adds 1 at the bin of each element; elements outside add nothing. Equal bounds mean those of the elements."""
     x = x.reshape(-1)
     if not x.numel():
@@ -90,7 +91,7 @@ def searchsorted(
 
 
 @decomposes(aten.searchsorted.Scalar)
-def searchsorted_scalar(edges: Tensor, value: float, **options: Any) -> Tensor:
+def searchsorted_scalar(edges: Tensor, value: float, **options: Argument) -> Tensor:
     return searchsorted(edges, torch.full((), value, dtype=edges.dtype), **options)
 
 
@@ -144,7 +145,7 @@ def histogram(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Any:
+) -> tuple[Tensor, Tensor] | NotImplementedType:
     if not x.numel():
         return NotImplemented
     x = x.reshape(-1, 1)
@@ -153,7 +154,9 @@ def histogram(
 
 
 @decomposes(aten.histogram.bins_tensor)
-def histogram_between(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False) -> Any:
+def histogram_between(
+    x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False
+) -> tuple[Tensor, Tensor] | NotImplementedType:
     return (_counts(x.reshape(-1, 1), [bins], weight, density), bins.clone()) if x.numel() else NotImplemented
 
 
@@ -165,7 +168,7 @@ def histogramdd_edges(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Any:
+) -> list[Tensor] | NotImplementedType:
     return list(_edges(_rows(x), bins, range)) if x.numel() else NotImplemented
 
 
@@ -177,12 +180,12 @@ def histogramdd(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Any:
+) -> Tensor | NotImplementedType:
     return _counts(_rows(x), _edges(_rows(x), bins, range), weight, density) if x.numel() else NotImplemented
 
 
 @decomposes(aten._histogramdd_from_bin_tensors.default)
 def histogramdd_between(
     x: Tensor, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: bool = False
-) -> Any:
+) -> Tensor | NotImplementedType:
     return _counts(_rows(x), bins, weight, density) if x.numel() else NotImplemented

@@ -23,6 +23,7 @@ from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit, Raw
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
+from tt_torch.dynamo.types import Arguments, Function
 from tt_torch.errors import KernelError
 from tt_torch.torch_private.tensors import version
 
@@ -164,7 +165,7 @@ def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
     return [call(check, aten.all.default, check) for check in checks]
 
 
-def _looked_up(a: dict[str, Any]) -> list[tuple[Node, int]]:
+def _looked_up(a: Arguments) -> list[tuple[Node, int]]:
     """The indices of an op with one index per dimension, and the sizes of these dimensions."""
     if not isinstance(a.get("indices"), (list, tuple)):
         return []
@@ -189,7 +190,7 @@ class ExactRunner:
     def __init__(
         self,
         runner: Runner,
-        eager: Callable[..., Any],
+        eager: Function,
         plan: Plan,
         resident: Sequence[int],
         check: Runner | None = None,

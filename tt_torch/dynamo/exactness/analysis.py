@@ -7,7 +7,6 @@ import operator
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -18,6 +17,7 @@ from tt_torch.dynamo.exactness.rules import RULES, Of
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import arguments, user_line, value
+from tt_torch.dynamo.types import Argument, Result
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import unset_fake_temporarily
 
@@ -102,11 +102,11 @@ def _computes(node: Node) -> bool:
     return node.op == "call_function" and node.target is not operator.getitem
 
 
-def _is_integer(node: Any) -> bool:
+def _is_integer(node: object) -> bool:
     return isinstance(node, Node) and isinstance(value(node), torch.Tensor) and value(node).dtype in INTEGERS
 
 
-def _is_wide(node: Any) -> bool:
+def _is_wide(node: Node) -> bool:
     return isinstance(node, Node) and isinstance(value(node), torch.Tensor) and value(node).dtype in WIDE
 
 
@@ -160,7 +160,7 @@ def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> Raw:
     """
     raw: dict[Node, tuple[Interval, ...]] = {}
 
-    def of(x: Any) -> Interval:
+    def of(x: Argument) -> Interval:
         if not isinstance(x, Node):
             return Interval(x, x) if isinstance(x, (int, float)) and math.isfinite(x) else ANYTHING
         if x not in raw:
@@ -190,7 +190,7 @@ def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tu
         return (ANYTHING,) * len(own)
 
 
-def _results(node: Node) -> Sequence[Any]:
+def _results(node: Node) -> Sequence[Result]:
     found = node.meta["val"]
     return found if isinstance(found, (list, tuple)) else [found]
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from torch.fx import Node
@@ -19,6 +19,7 @@ from tt_torch.dynamo import composites, facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, BIT, ZERO, Interval, hull
 from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import value
+from tt_torch.dynamo.types import Argument, Arguments
 from tt_torch.torch_private.ops import schema
 
 aten = torch.ops.aten
@@ -26,8 +27,8 @@ LARGEST_POWER = 128  # larger exponents would only give numbers with very many d
 
 # A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number. It
 # gives the interval of every result, or one for each.
-Of = Callable[[Any], Interval]
-Rule = Callable[[Node, dict[str, Any], Of], Interval | tuple[Interval, ...]]
+Of: TypeAlias = Callable[[Argument], Interval]
+Rule: TypeAlias = Callable[[Node, Arguments, Of], Interval | tuple[Interval, ...]]
 RULES = ByOp[Rule]()
 
 
@@ -39,7 +40,7 @@ def _count(node: Node) -> int:
 
 
 @RULES(Fact.KEEPS)
-def kept(node: Node, a: dict[str, Any], of: Of) -> Interval | tuple[Interval, ...]:
+def kept(node: Node, a: Arguments, of: Of) -> Interval | tuple[Interval, ...]:
     """Elements of one operand or the other; conversions to other types are the business of the result's dtype.
 
     `torch.where(condition, x, 7)` of x in 0 .. 3 gives 0 .. 7.
@@ -63,12 +64,12 @@ def whole_numbers(x: Interval) -> Interval:
 
 
 @RULES(aten.ceil, aten.floor, aten.round, aten.trunc)
-def whole(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def whole(node: Node, a: Arguments, of: Of) -> Interval:
     return whole_numbers(of(a["self"]))
 
 
 @RULES(Fact.POSITIONS)
-def places(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def places(node: Node, a: Arguments, of: Of) -> Interval:
     if value(node).is_floating_point():
         return ANYTHING  # `bincount` of weights is their sum
     return Interval(-1, max(_count(n) for n in node.all_input_nodes))
@@ -78,13 +79,13 @@ def places(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(Fact.FILLS, Fact.ALLOCATES, aten.eye)
-def filled(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def filled(node: Node, a: Arguments, of: Of) -> Interval:
     """One number, or zeros and ones. An `empty` tensor may have any values, so it may have these."""
     return next((of(a[name]) for name in ("fill_value", "value", "s") if name in a), BIT)
 
 
 @RULES(aten.arange)
-def sequence(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def sequence(node: Node, a: Arguments, of: Of) -> Interval:
     return hull(a.get("start") or 0, a["end"])
 
 
@@ -92,27 +93,27 @@ def sequence(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.add)
-def add(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def add(node: Node, a: Arguments, of: Of) -> Interval:
     return of(a["self"]).plus(of(a["other"]).times(of(a["alpha"])))
 
 
 @RULES(aten.sub)
-def subtract(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def subtract(node: Node, a: Arguments, of: Of) -> Interval:
     return of(a["self"]).plus(-of(a["other"]).times(of(a["alpha"])))
 
 
 @RULES(aten.rsub)
-def subtract_from(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def subtract_from(node: Node, a: Arguments, of: Of) -> Interval:
     return of(a["other"]).plus(-of(a["self"]).times(of(a["alpha"])))
 
 
 @RULES(aten.mul)
-def multiply(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def multiply(node: Node, a: Arguments, of: Of) -> Interval:
     return of(a["self"]).times(of(a["other"]))
 
 
 @RULES(aten.pow)
-def power(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def power(node: Node, a: Arguments, of: Of) -> Interval:
     exponent = a.get("exponent")
     if isinstance(exponent, int) and 0 <= exponent <= LARGEST_POWER:
         return _power(of(a["self"]), exponent)
@@ -127,29 +128,29 @@ def _power(base: Interval, exponent: int) -> Interval:
 
 
 @RULES(aten.neg)
-def negate(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def negate(node: Node, a: Arguments, of: Of) -> Interval:
     return -of(a["self"])
 
 
 @RULES(aten.abs)
-def absolute(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def absolute(node: Node, a: Arguments, of: Of) -> Interval:
     x = of(a["self"])
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
 
 @RULES(aten.relu, aten.hardtanh)
-def positive(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def positive(node: Node, a: Arguments, of: Of) -> Interval:
     x = of(a["self"])
     return hull(max(x.low, min(0, a.get("min_val") or 0)), max(x.high, 0)) if math.isfinite(x.high - x.low) else x
 
 
 @RULES(aten.sign, aten.sgn)
-def sign(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def sign(node: Node, a: Arguments, of: Of) -> Interval:
     return Interval(-1, 1)
 
 
 @RULES(aten.clamp, aten.clamp_min, aten.clamp_max)
-def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def clamp(node: Node, a: Arguments, of: Of) -> Interval:
     x = of(a["self"])
     if value(node).dtype.is_floating_point and x == ANYTHING:
         return x  # NaN stays NaN
@@ -162,14 +163,14 @@ def clamp(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.maximum, aten.minimum)
-def extreme(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def extreme(node: Node, a: Arguments, of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     choose = max if facts.packet(node.target) is aten.maximum else min
     return ANYTHING if ANYTHING in (x, y) else Interval(choose(x.low, y.low), choose(x.high, y.high))
 
 
 @RULES(aten.div)
-def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def divide(node: Node, a: Arguments, of: Of) -> Interval:
     """The quotient is largest for the divisors nearest to zero on either side. It is infinite or NaN for zero."""
     x, y = of(a["self"]), of(a["other"])
     if value(node).is_floating_point():
@@ -180,7 +181,7 @@ def divide(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.remainder)
-def remainder(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def remainder(node: Node, a: Arguments, of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     if ANYTHING in (x, y) or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
         return ANYTHING
@@ -196,7 +197,7 @@ def _mask(*operands: Interval) -> int:
 
 
 @RULES(aten.bitwise_and, aten.bitwise_or, aten.bitwise_xor)
-def bitwise(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def bitwise(node: Node, a: Arguments, of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     if facts.packet(node.target) is aten.bitwise_and and max(x.low, y.low) >= 0:
         return Interval(0, min(v.high for v in (x, y) if v.low >= 0))
@@ -204,26 +205,26 @@ def bitwise(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.bitwise_not)
-def invert(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def invert(node: Node, a: Arguments, of: Of) -> Interval:
     x = of(a["self"])
     return BIT if value(node).dtype is torch.bool else Interval(-x.high - 1, -x.low - 1)
 
 
 @RULES(aten.bitwise_left_shift)
-def shift_left(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def shift_left(node: Node, a: Arguments, of: Of) -> Interval:
     """A shift by a negative number of bits gives zero."""
     most = of(a["other"]).high
     return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
 
 @RULES(aten.bitwise_right_shift)
-def shift_right(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def shift_right(node: Node, a: Arguments, of: Of) -> Interval:
     x = of(a["self"])
     return Interval(min(x.low, 0), max(x.high, 0))
 
 
 @RULES(composites.logical_right_shift)
-def shift_in_zeros(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def shift_in_zeros(node: Node, a: Arguments, of: Of) -> Interval:
     return Interval(0, 2 ** (32 - a["bits"]) - 1)
 
 
@@ -235,7 +236,7 @@ def _many(x: Interval, count: int) -> Interval:
     return Interval(min(0, x.low * count), max(0, x.high * count)) if math.isfinite(x.high - x.low) else x
 
 
-def _together(node: Node, a: dict[str, Any]) -> int:
+def _together(node: Node, a: Arguments) -> int:
     """The number of elements that a reduction combines, or a scan at its end."""
     x = value(a["self"])
     if isinstance(a.get("dim"), int):
@@ -244,12 +245,12 @@ def _together(node: Node, a: dict[str, Any]) -> int:
 
 
 @RULES(aten.sum, aten.cumsum)
-def total(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def total(node: Node, a: Arguments, of: Of) -> Interval:
     return _many(of(a["self"]), _together(node, a))
 
 
 @RULES(aten.prod, aten.cumprod)
-def product(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def product(node: Node, a: Arguments, of: Of) -> Interval:
     size, count = max(abs(v) for v in of(a["self"])), _together(node, a)
     if size <= 1:
         return Interval(-size, size) | BIT
@@ -257,20 +258,20 @@ def product(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.mm, aten.bmm, aten.dot, aten.mv)
-def matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def matmul(node: Node, a: Arguments, of: Of) -> Interval:
     left, right = node.all_input_nodes[0], node.all_input_nodes[-1]
     return _many(of(left).times(of(right)), value(left).shape[-1])
 
 
 @RULES(aten.addmm, aten.baddbmm)
-def add_matmul(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def add_matmul(node: Node, a: Arguments, of: Of) -> Interval:
     first, left, right = (v for v in a.values() if isinstance(v, Node))
     product = _many(of(left).times(of(right)), value(left).shape[-1])
     return of(first).times(of(a["beta"])).plus(product.times(of(a["alpha"])))
 
 
 @RULES(aten.scatter_add, aten.scatter_reduce)
-def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def accumulated(node: Node, a: Arguments, of: Of) -> Interval:
     """Each element may get the sum of the whole source, or its largest or smallest element."""
     if a.get("reduce") not in (None, "sum", "amax", "amin"):
         return ANYTHING
@@ -281,5 +282,5 @@ def accumulated(node: Node, a: dict[str, Any], of: Of) -> Interval:
 
 
 @RULES(aten.sigmoid, aten._softmax, aten.tanh, aten.sin, aten.cos, aten.erf)
-def unit(node: Node, a: dict[str, Any], of: Of) -> Interval:
+def unit(node: Node, a: Arguments, of: Of) -> Interval:
     return Interval(-1, 1) if math.isfinite(sum(map(abs, of(node.all_input_nodes[0])))) else ANYTHING

@@ -6,13 +6,13 @@ Parameters are inputs. Values that depend only on them are computed once on the 
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.types import Argument, Result
 from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tensors import unset_fake_temporarily
 
@@ -46,9 +46,9 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
     return constants
 
 
-def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
+def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Result]:
     """The values of nodes that depend on no input. Without `fold`, only those of the graph's attributes."""
-    values: dict[Node, Any] = {}
+    values: dict[Node, Result] = {}
     with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
         for node in list(gm.graph.nodes):
             if node.op == "get_attr" and isinstance(getattr(gm, node.target), torch.Tensor):
@@ -62,7 +62,7 @@ def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Any]:
     return values
 
 
-def _foldable(node: Node, values: dict[Node, Any]) -> bool:
+def _foldable(node: Node, values: dict[Node, Result]) -> bool:
     if node.op != "call_function" or any(n not in values for n in node.all_input_nodes):
         return False
     if node.target is operator.getitem:
@@ -74,10 +74,10 @@ def _foldable(node: Node, values: dict[Node, Any]) -> bool:
     return all(isinstance(v, torch.Tensor) and v.numel() * v.element_size() <= LARGEST for v in results)
 
 
-def _concrete(argument: Any, values: dict[Node, Any]) -> Any:
+def _concrete(argument: Argument, values: dict[Node, Result]) -> Argument:
     """Values in the place of nodes, all on the CPU."""
 
-    def leaf(value: Any) -> Any:
+    def leaf(value: Argument) -> Argument:
         value = values[value] if isinstance(value, Node) else value
         if isinstance(value, torch.device):
             return torch.device("cpu")

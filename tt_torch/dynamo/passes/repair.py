@@ -6,7 +6,6 @@ Ops without such a form are refused here, before torch-mlir sees them. Evidence:
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import torch
 from torch.fx import Graph, Node
@@ -16,6 +15,7 @@ from tt_torch.dynamo.decompositions.linalg import UNROLLED
 from tt_torch.dynamo.decompositions.matmul import NARROW
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
+from tt_torch.dynamo.types import Arguments
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.torch_private.ops import HigherOrderOperator, schema
 
@@ -32,13 +32,13 @@ REFUSED = {
 
 
 @RULES(aten.index.Tensor)
-def index(node: Node, a: dict[str, Any]) -> Node | None:
+def index(node: Node, a: Arguments) -> Node | None:
     indices = _wrapped(node, a["self"], a["indices"])
     return None if indices is None else call(node, aten.index.Tensor, a["self"], indices)
 
 
 @RULES(aten.index_put.default)
-def index_put(node: Node, a: dict[str, Any]) -> Node | None:
+def index_put(node: Node, a: Arguments) -> Node | None:
     indices = _wrapped(node, a["self"], a["indices"])
     return (
         None
@@ -65,7 +65,7 @@ def _counts_from_front(i: Node) -> bool:
 
 
 @RULES(aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
-def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
+def equals_itself(node: Node, a: Arguments) -> Node | None:
     """x == x is false for NaN, as in the decomposition of isfinite. torch-mlir folds it to true."""
     if a["self"] is not a["other"] or not value(a["self"]).is_floating_point():
         return None
@@ -73,7 +73,7 @@ def equals_itself(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten.full_like, aten.zeros_like, aten.ones_like, aten.new_full, aten.new_zeros, aten.new_ones)
-def filled(node: Node, a: dict[str, Any]) -> Node | None:
+def filled(node: Node, a: Arguments) -> Node | None:
     """A filled tensor without its input, so that we fold ops on it: torch-mlir folds 2.0 > 1 to false."""
     number = a.get("fill_value", float(facts.packet(node.target) in (aten.ones_like, aten.new_ones)))
     if isinstance(number, Node):
@@ -83,7 +83,7 @@ def filled(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten.full.default)
-def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
+def boolean_fill(node: Node, a: Arguments) -> Node | None:
     """For booleans, torch-mlir would only use the lowest bit of the number."""
     if value(node).dtype is not torch.bool or isinstance(a["fill_value"], bool | Node):
         return None
@@ -91,7 +91,7 @@ def boolean_fill(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(Fact.REDUCES)
-def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
+def scalar_reduction(node: Node, a: Arguments) -> Node | None:
     """Reduces a scalar as a vector of one element: a reduction over a dimension of a scalar crashes torch-mlir."""
     if a.get("dim") is None or "keepdim" not in a or value(a["self"]).dim() or len(schema(node.target).returns) != 1:
         return None
@@ -103,7 +103,7 @@ def scalar_reduction(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten._native_batch_norm_legit_no_training.default)
-def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
+def batch_norm(node: Node, a: Arguments) -> Node | None:
     """Narrow floats are rounded once, unless the scale goes into the weights of a convolution."""
     x, dtype = a["input"], value(a["input"]).dtype
     if dtype not in NARROW or x.target is aten.convolution.default or not only_first(node):
@@ -126,7 +126,7 @@ def fill_empty(graph: Graph) -> None:
 
 
 @RULES(aten.transpose.int, aten.permute.default)
-def scalar_transpose(node: Node, a: dict[str, Any]) -> Node | None:
+def scalar_transpose(node: Node, a: Arguments) -> Node | None:
     return None if value(a["self"]).dim() else a["self"]
 
 

@@ -6,7 +6,7 @@ import copy
 import operator
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,10 +14,11 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from tt_torch.dynamo.facts import ByOp
-from tt_torch.torch_private.ops import schema
+from tt_torch.dynamo.types import Argument, Arguments, Function
+from tt_torch.torch_private.ops import OpOverload, schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
-Rule = Callable[[Node, dict[str, Any]], Node | None]
+Rule: TypeAlias = Callable[[Node, Arguments], Node | None]
 
 
 class Rules(ByOp[Rule]):
@@ -42,7 +43,7 @@ class Rules(ByOp[Rule]):
                 graph.erase_node(user)
 
 
-def call(node: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
+def call(node: Node, target: Function, *args: Argument, **kwargs: Argument) -> Node:
     """A new node for the rule that replaces `node`, with its value and the user's source line."""
     new = node.graph.call_function(target, args, kwargs)
     values, named = map_arg((args, kwargs), lambda n: n.meta["val"])
@@ -56,7 +57,7 @@ def fill(node: Node, shape: Sequence[int], number: float, dtype: torch.dtype) ->
     return call(node, torch.ops.aten.full.default, list(shape), number, dtype=dtype, device=value(node).device)
 
 
-def composite(node: Node, op: Any, *args: Any, **kwargs: Any) -> Node:
+def composite(node: Node, op: OpOverload, *args: Argument, **kwargs: Argument) -> Node:
     """A composite that replaces `node`, with all its results or with the first one."""
     new = node.graph.call_function(op, args, kwargs)
     whole = len(schema(op).returns) > 1
@@ -69,12 +70,12 @@ def copied(gm: GraphModule) -> GraphModule:
     return GraphModule(gm, copy.deepcopy(gm.graph))
 
 
-def as_function(gm: GraphModule) -> Callable[..., Any]:
+def as_function(gm: GraphModule) -> Function:
     """The graph as it is now, as a function. It is Python code, so later changes of the graph do not affect it."""
     return GraphModule(gm, gm.graph).forward  # type: ignore[return-value]
 
 
-def arguments(node: Node) -> dict[str, Any]:
+def arguments(node: Node) -> Arguments:
     """All arguments of an ATen node by schema name, defaults filled in."""
     parameters = schema(node.target).arguments
     given = dict(zip((p.name for p in parameters), node.args, strict=False)) | dict(node.kwargs)
@@ -87,7 +88,7 @@ def value(node: Node) -> Any:
     return found[0] if isinstance(found, (list, tuple)) else found
 
 
-def fake_inputs(gm: GraphModule) -> list[Any]:
+def fake_inputs(gm: GraphModule) -> list[Argument]:
     """New fake tensors for the inputs of a graph that is traced again: tracing distinguishes tensors by identity, but
     AOTAutograd may use one fake tensor for several placeholders."""
     values = [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch.fx import Node
 
 from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import Rules, call, composite, fill, only_first, value
+from tt_torch.dynamo.types import Arguments
 
 aten, prims = torch.ops.aten, torch.ops.prims
 RULES = Rules()
 
 
 @RULES(aten.gelu.default)
-def gelu(node: Node, a: dict[str, Any]) -> Node:
+def gelu(node: Node, a: Arguments) -> Node:
     return composite(node, composites.gelu_tanh if a["approximate"] == "tanh" else composites.gelu, a["self"])
 
 
 @RULES(aten.erfc.default, aten.special_erfc.default)
-def erfc(node: Node, a: dict[str, Any]) -> Node | None:
+def erfc(node: Node, a: Arguments) -> Node | None:
     return composite(node, composites.erfc, a["self"]) if value(a["self"]).is_floating_point() else None
 
 
 @RULES(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
-def remainder(node: Node, a: dict[str, Any]) -> Node:
+def remainder(node: Node, a: Arguments) -> Node:
     """The remainder has the sign of the divisor in PyTorch and TTNN, but of the dividend in StableHLO."""
     dtype = value(node).dtype
     return composite(node, composites.remainder, *(_operand(node, v, dtype) for v in (a["self"], a["other"])))
 
 
-def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
+def _operand(node: Node, given: Node | float, dtype: torch.dtype) -> Node:
     """An operand as a tensor of the result's dtype, as after type promotion."""
     if not isinstance(given, Node):
         return fill(node, [1] * value(node).dim(), given, dtype)
@@ -40,7 +40,7 @@ def _operand(node: Node, given: Any, dtype: torch.dtype) -> Node:
 
 
 @RULES(aten.convolution.default)
-def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
+def transposed_convolution(node: Node, a: Arguments) -> Node | None:
     """A transposed convolution. One-dimensional inputs become images of height 1."""
     x, weight, spatial = a["input"], a["weight"], len(a["stride"])
     if not a["transposed"] or spatial > 2:
@@ -54,7 +54,7 @@ def transposed_convolution(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten.max_pool2d_with_indices.default)
-def max_pool2d_with_indices(node: Node, a: dict[str, Any]) -> Node | None:
+def max_pool2d_with_indices(node: Node, a: Arguments) -> Node | None:
     """Max pooling if the positions are read, for example by gradients or unpooling."""
     if only_first(node):
         return None
@@ -63,39 +63,39 @@ def max_pool2d_with_indices(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten.cumprod.default)
-def cumprod(node: Node, a: dict[str, Any]) -> Node:
+def cumprod(node: Node, a: Arguments) -> Node:
     result = value(node)
     return composite(node, composites.cumprod, _operand(node, a["self"], result.dtype), dim=a["dim"] % result.dim())
 
 
 @RULES(aten.sort.default, aten.sort.stable)
-def sort(node: Node, a: dict[str, Any]) -> Node:
+def sort(node: Node, a: Arguments) -> Node:
     order = {"descending": a["descending"], "stable": bool(a.get("stable"))}
     return composite(node, composites.sort, a["self"], dim=a["dim"] % value(node).dim(), **order)
 
 
 @RULES(aten.topk.default)
-def topk(node: Node, a: dict[str, Any]) -> Node:
+def topk(node: Node, a: Arguments) -> Node:
     order = {"largest": a["largest"], "sorted": a["sorted"]}
     return composite(node, composites.topk, a["self"], k=a["k"], dim=a["dim"] % value(node).dim(), **order)
 
 
 @RULES(aten.scatter.src)
-def scatter(node: Node, a: dict[str, Any]) -> Node | None:
+def scatter(node: Node, a: Arguments) -> Node | None:
     return _scatter(node, a, "")
 
 
 @RULES(aten.scatter_add.default)
-def scatter_add(node: Node, a: dict[str, Any]) -> Node | None:
+def scatter_add(node: Node, a: Arguments) -> Node | None:
     return _scatter(node, a, "sum")
 
 
 @RULES(aten.scatter_reduce.two)
-def scatter_reduce(node: Node, a: dict[str, Any]) -> Node | None:
+def scatter_reduce(node: Node, a: Arguments) -> Node | None:
     return _scatter(node, a, a["reduce"]) if a["include_self"] and a["reduce"] != "mean" else None
 
 
-def _scatter(node: Node, a: dict[str, Any], reduce: str) -> Node | None:
+def _scatter(node: Node, a: Arguments, reduce: str) -> Node | None:
     """A scatter. TTNN's op requires a source with the shape of the indices, so the source is sliced."""
     x, index, source = a["self"], a["index"], a["src"]
     if not value(x).dim() or value(x).dtype is torch.bool:
@@ -107,7 +107,7 @@ def _scatter(node: Node, a: dict[str, Any], reduce: str) -> Node | None:
 
 
 @RULES(aten.native_layer_norm.default)
-def layer_norm(node: Node, a: dict[str, Any]) -> Node | None:
+def layer_norm(node: Node, a: Arguments) -> Node | None:
     # Training also reads the mean and the reciprocal deviation; TTNN's op has them not.
     if len(a["normalized_shape"]) != 1 or not only_first(node):
         return None
@@ -118,7 +118,7 @@ def layer_norm(node: Node, a: dict[str, Any]) -> Node | None:
 
 
 @RULES(aten._scaled_dot_product_flash_attention_for_cpu.default)
-def attention(node: Node, a: dict[str, Any]) -> Node | None:
+def attention(node: Node, a: Arguments) -> Node | None:
     query, key, content = (value(a[name]) for name in ("query", "key", "value"))
     alike = key.shape[:2] == content.shape[:2] and query.shape[-1] == content.shape[-1]
     if a["dropout_p"] or not alike or query.shape[0] != key.shape[0] or not only_first(node):
@@ -150,7 +150,7 @@ def _additive(node: Node, mask: Node | None, dtype: torch.dtype) -> Node | None:
 
 
 @RULES(aten._native_batch_norm_legit_no_training.default)
-def batch_norm(node: Node, a: dict[str, Any]) -> Node | None:
+def batch_norm(node: Node, a: Arguments) -> Node | None:
     """Batch norm in the form with one output, which is one op in StableHLO."""
     if not only_first(node):
         return None
