@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.types import Function, Result
+from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
 
@@ -66,7 +65,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
     if not views:
         return run
 
-    def call(*inputs: Tensor) -> tuple[Result, ...]:
+    def call(*inputs: Argument) -> tuple[Result, ...]:
         results = list(run(*inputs))
         for i, view in views.items():
             if not results[i].requires_grad:

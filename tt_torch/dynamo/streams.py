@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.passes.rewriting import copied
-from tt_torch.dynamo.types import Function
+from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.dynamo import STREAM_OPS
 
 # The results of calls that create an event or a stream, or that ask whether it is done.
@@ -42,7 +41,7 @@ def around(run: Function, before: list[Call], after: list[Call]) -> Function:
     if not (before or after):
         return run
 
-    def call(*inputs: Tensor | int) -> list[Tensor]:
+    def call(*inputs: Argument) -> Result:
         for op in before:
             op()
         results = run(*inputs)
