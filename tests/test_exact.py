@@ -64,7 +64,7 @@ def test_one_warning_per_program_names_the_input_and_the_op() -> None:
         for x in (small, large, small, large):
             assert torch.equal(run(x, y), y.float() + x * x)
     (warning,) = [str(w.message) for w in caught if w.category is ExactnessWarning]
-    assert "x (torch.int64) holds 1000000 .. 1000000" in warning
+    assert "x (torch.int64) has values in 1000000 .. 1000000" in warning
     assert "aten.mul.Tensor at " in warning
     assert "test_exact.py" in warning
 

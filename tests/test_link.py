@@ -56,5 +56,5 @@ def test_a_complete_file_stays_as_it_is():
 
 
 def test_a_file_without_the_llvm_module_is_an_error():
-    with pytest.raises(BinaryFormatError, match="lacks the machine code of its host functions, and their LLVM module"):
+    with pytest.raises(BinaryFormatError, match="neither the machine code of its host functions nor their LLVM module"):
         link(without("mlir", without("dylibs", GATHER)))

@@ -323,7 +323,7 @@ class CompilerConfig:
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
         watched = self.enable_intermediate_verification or self.bisect or self.profile
         if self.device == "ttnn" and watched:
-            raise ConfigError("device", "ttnn", '"emulated" where single ops are watched: verified, bisected, profiled')
+            raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
 
     @classmethod
     def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:

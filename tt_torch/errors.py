@@ -42,32 +42,33 @@ class BucketError(CompileError):
     """A dimension that the option `buckets` names cannot be padded without changing results."""
 
     def __init__(self, op: str, location: str, reason: str) -> None:
-        super().__init__(f"{op} cannot be computed on padded sizes: {reason}\n  at {location}")
+        advice = "take the dimension out of the option buckets, or rewrite the line"
+        super().__init__(f"{op} cannot be computed on padded sizes: {reason}\n  at {location}\n  {advice}")
         self.op, self.location, self.reason = op, location, reason
 
 
 class IRVerificationError(CompileError):
     """An op breaks the rules of its level: a bug of the step that made it."""
 
-    def __init__(self, op: str, location: str, got: str, accepted: str) -> None:
-        super().__init__(f"{op}: got {got}, accepted is {accepted}\n  at {location}")
-        self.op, self.location, self.got, self.accepted = op, location, got, accepted
+    def __init__(self, op: str, location: str, problem: str) -> None:
+        super().__init__(f"{op}: {problem}\n  at {location}")
+        self.op, self.location, self.problem = op, location, problem
 
 
 class StageError(CompileError):
     """A step of the pipeline failed on valid input: our bug, with a folder that repeats it."""
 
     def __init__(self, step: str, cause: BaseException, repro: str | None) -> None:
-        where = f"\n  to repeat it: {repro}" if repro else ""
+        where = f"\n  to repeat it, run: {repro}" if repro else ""
         super().__init__(f"step {step} failed: {type(cause).__name__}: {cause}{where}")
         self.step, self.cause, self.repro = step, cause, repro
 
 
 class OpByOpError(CompileError):
-    """An op-by-op run, asked to check it, found ops that were not executed."""
+    """The option `check_all_ops_execute` is set, and an op-by-op run found ops that were not executed."""
 
     def __init__(self, ops: list[str], file: str) -> None:
-        super().__init__("\n  ".join([f"{len(ops)} ops were not executed; {file} says why:", *ops]))
+        super().__init__("\n  ".join([f"{len(ops)} ops were not executed; {file} has the reasons:", *ops]))
         self.ops, self.file = ops, file
 
 
@@ -91,7 +92,7 @@ class ToolchainMissingError(EnvironmentMissingError):
 
 
 class WorkerError(TTTorchError):
-    """The process that runs the `ttnn` package has died, hangs or refuses a program."""
+    """The process that runs the `ttnn` package has died, hangs, or refuses a program."""
 
 
 # --- running: raised by the C++ runtime under these names ------------------------------------
@@ -102,30 +103,30 @@ class BinaryFormatError(TTTorchError, ValueError):
 
 
 class SchemaError(BinaryFormatError):
-    """The binary was written for a schema hash that we have no wire table for."""
+    """The binary was written for a schema for which there is no wire table."""
 
 
 class UnsupportedBinaryError(TTTorchError):
-    """The binary is sound but uses ops or data types without a kernel; it names all of them."""
+    """The binary is valid, but uses ops or data types without a kernel; the message names all of them."""
 
 
 class InputCountError(TTTorchError, TypeError):
-    """A program was called with another number of inputs than it has."""
+    """A program was called with a wrong number of inputs."""
 
 
 class ModuleFormatError(TTTorchError, ValueError):
-    """A file is no MLIR module of the dialects that tt_torch knows."""
+    """A file is not an MLIR module of the dialects that tt_torch knows."""
 
     def __init__(self, cause: str) -> None:
-        super().__init__(f"not an MLIR module: {cause}")
+        super().__init__(f"the file is not an MLIR module of the known dialects: {cause}")
 
 
 class InputShapeError(TTTorchError, ValueError):
-    """An input's shape is not the program's."""
+    """An input has another shape than the program expects."""
 
 
 class InputDtypeError(TTTorchError, TypeError):
-    """An input's dtype cannot be given to the program."""
+    """An input has a dtype that the program does not accept."""
 
 
 class DeviceError(TTTorchError):
@@ -148,7 +149,7 @@ class ExecutableBusyError(TTTorchError, RuntimeError):
 
 
 class ResultsFileError(TTTorchError, ValueError):
-    """A file holds no results of a sweep or a test run."""
+    """A file has no results of a sweep or a test run."""
 
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(f"{path} has no results of a sweep, an op-by-op run or a test run: {cause}")
@@ -156,10 +157,10 @@ class ResultsFileError(TTTorchError, ValueError):
 
 
 class ModelsFileError(TTTorchError, ValueError):
-    """A Python file does not give the models of a sweep."""
+    """A Python file does not define the models of a sweep."""
 
     def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"models of {path}: {cause}")
+        super().__init__(f"the models of {path} cannot be loaded: {cause}")
         self.path, self.cause = path, cause
 
 

@@ -186,8 +186,8 @@ def test_programs_run_on_the_chip_of_their_tensors():
     done = subprocess.run([sys.executable, "-c", CHIPS], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     two, other = done.stdout.splitlines()
-    assert two == "a program runs on one chip, but the tensors of this one are on tt:0 and tt:1"
-    assert other == "the program's tensors are on tt:1, but `devices` has chips (0,)"
+    assert two == "a program runs on one chip, but this one has tensors on tt:0 and tt:1; move them to one device"
+    assert other == "the program's tensors are on tt:1, but `devices` has only the chips (0,)"
 
 
 def test_views_and_updates():

@@ -3,7 +3,7 @@
 // What the verifier refuses before and after every step: types that are not those that an op's declaration infers.
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<5xf32> {
-  // CHECK: error: ttir.reshape: got [2, 3] cannot be reshaped to [5]
+  // CHECK: error: ttir.reshape: [2, 3] cannot be reshaped to [5]
   %0 = "ttir.reshape"(%x) {shape = array<i64: 5>} : (tensor<2x3xf32>) -> tensor<5xf32>
   return %0 : tensor<5xf32>
 }
@@ -11,7 +11,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<5xf32> {
 // -----
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
-  // CHECK: error: ttir.permute: got [1, 1] is no permutation of rank 2
+  // CHECK: error: ttir.permute: [1, 1] is no permutation of rank 2
   %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
 }
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
 // -----
 
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x4xf32>) -> tensor<2x3xf32> {
-  // CHECK: error: ttir.add: got shapes [2, 3], [2, 4] do not broadcast
+  // CHECK: error: ttir.add: shapes [2, 3], [2, 4] do not broadcast
   %0 = "ttir.add"(%x, %y) : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
@@ -35,7 +35,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // -----
 
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) -> tensor<2x6xf32> {
-  // CHECK: error: ttir.concat: got [3, 3] and [2, 3] differ in more than dimension 1
+  // CHECK: error: ttir.concat: [3, 3] and [2, 3] differ in more than dimension 1
   %0 = "ttir.concat"(%x, %y) {dim = 1 : i64, operandSegmentSizes = array<i32: 1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0>} : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x6xf32>
   return %0 : tensor<2x6xf32>
 }
@@ -43,7 +43,7 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) -> tensor<2x6xf32> {
 // -----
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x2xf32> {
-  // CHECK: error: ttir.slice_static: got slice 2 to 4 is not within size 3
+  // CHECK: error: ttir.slice_static: slice 2 to 4 is not within size 3
   %0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 2>, ends = array<i64: 2, 4>, step = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
@@ -59,7 +59,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2xf32> {
 // -----
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
-  // CHECK: error: ttir.sum: got dimension 2 is out of range for rank 2
+  // CHECK: error: ttir.sum: dimension 2 is out of range for rank 2
   %0 = "ttir.sum"(%x) {dim_arg = array<i64: 2>, keep_dim = false} : (tensor<2x3xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
@@ -67,7 +67,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
 // -----
 
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>) -> tensor<2x5xf32> {
-  // CHECK: error: ttir.matmul: got inner dimensions 4 and 5 differ
+  // CHECK: error: ttir.matmul: inner dimensions 4 and 5 differ
   %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<5x4xf32>) -> tensor<2x5xf32>
   return %0 : tensor<2x5xf32>
 }
@@ -115,7 +115,7 @@ func.func @main(%x: tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "DRAM", "Int
 // -----
 
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi32>) {
-  // CHECK: error: ttir.topk: got 4 of 3 elements
+  // CHECK: error: ttir.topk: the first 4 of 3 elements do not exist
   %0, %1 = "ttir.topk"(%x) {k = 4 : i64, dim = 1 : i64, largest = true, sorted = true} : (tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi32>)
   return %0, %1 : tensor<2x4xf32>, tensor<2x4xi32>
 }

@@ -77,7 +77,7 @@ def test_small_files_with_any_words_replaced(data):
         (b"\x7fELF" + bytes(60), "byte 8 has identifier"),
         (SMALL + b"\0", "the size prefix says"),
         (SMALL[:8] + b"TTM0" + SMALL[12:], "b'TTM0'"),
-        (SMALL[:8] + b"TTSY" + SMALL[12:], "does not go with schema f3606800"),
+        (SMALL[:8] + b"TTSY" + SMALL[12:], "does not belong to schema f3606800"),
         (SMALL[:4] + b"\xff\xff\xff\x7f" + SMALL[8:], "root table.*not inside"),
     ],
 )
@@ -87,7 +87,7 @@ def test_messages_say_what_is_wrong(data, words):
 
 
 def test_an_unknown_schema_is_named():
-    with pytest.raises(SchemaError, match=r"'a36068002aa.*known are.*ttnn_f3606800.*written by tt-mlir of commit "):
+    with pytest.raises(SchemaError, match=r"'a36068002aa.*only for .*ttnn_f3606800.*written by tt-mlir of commit "):
         decode(SMALL.replace(b"f36068002aa", b"a36068002aa"))
 
 

@@ -15,9 +15,11 @@ Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Py
 
 def verify(
     program: Program,
-    arguments: Annotated[list[str] | None, typer.Argument(help="of the program, after --")] = None,
-    bisect: Annotated[bool, typer.Option("--bisect", help="shrink a graph that departs, into a program")] = False,
-    pcc: Annotated[float, typer.Option(help="correlation below which a result departs")] = 0.99,
+    arguments: Annotated[list[str] | None, typer.Argument(help="the program's arguments, after --")] = None,
+    bisect: Annotated[
+        bool, typer.Option("--bisect", help="shrink a graph with wrong results to a small program")
+    ] = False,
+    pcc: Annotated[float, typer.Option(help="a result with a lower correlation counts as wrong")] = 0.99,
 ) -> None:
     """Runs a program and compares each device op with eager PyTorch, in the first call of each graph."""
     os.environ |= {

@@ -361,9 +361,9 @@ class TtnnExecutable:
 def _argument(session: Session, described: Tensor, value: object, position: int, stays: bool) -> _Key | np.ndarray:
     who = f"input {position}"
     if not isinstance(value, torch.Tensor):
-        raise InputDtypeError(f"{who}: got {type(value).__name__}, accepted is a tensor")
+        raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
     if list(value.shape) != described.shape:
-        raise InputShapeError(f"{who}: got shape {list(value.shape)}, accepted is {described.shape}")
+        raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {described.shape}")
     if stays and not value.is_inference():  # inference tensors have no version, so a change would not be seen
         placement = repr((described.dtype, described.layout, described.memory_config))
         return session.residents.get(value, described, placement, who)
@@ -377,7 +377,7 @@ def to_array(described: Tensor, value: torch.Tensor, who: str = "input") -> np.n
     """
     floats = numpy_dtype(described.dtype).kind == "f"
     if value.is_complex() or (value.dtype != torch.bool and value.is_floating_point() != floats):
-        raise InputDtypeError(f"{who}: got {value.dtype}, accepted is {described.dtype}")
+        raise InputDtypeError(f"{who}: got {value.dtype}, expected {described.dtype}")
     value = value.detach().cpu().resolve_neg()
     if described.dtype == "BFloat16":
         value = value.to(torch.bfloat16)

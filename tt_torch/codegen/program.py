@@ -118,7 +118,7 @@ def from_message(message: File) -> Program:
     programs = message["programs"]
     unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
     if unknown:
-        raise UnsupportedBinaryError(f"no call of the ttnn package is known for {', '.join(unknown)}")
+        raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
     return _Reader(programs).read()
 
 

@@ -116,7 +116,8 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
             raise failure.inner_exception from None
         raise
     except Unsupported as failure:
-        raise CompileError(f"the model cannot be captured as one graph: {failure}") from failure
+        advice = "torch.compile with tt_torch.backend accepts models of several graphs"
+        raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
     if not executors:
-        raise CompileError("nothing was compiled: the depth is below EXECUTE, or the model computes nothing")
+        raise CompileError("nothing was compiled: compile_depth is below EXECUTE, or the model computes nothing")
     return CompiledModel(function, executors)

@@ -297,11 +297,11 @@ def _device(program: GraphModule, options: BackendOptions) -> Device:
     places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
     names = " and ".join(sorted(map(str, places)))
     if len(places) > 1:
-        raise DeviceError(f"a program runs on one chip, but the tensors of this one are on {names}")
+        raise DeviceError(f"a program runs on one chip, but this one has tensors on {names}; move them to one device")
     chip = next((place.index for place in places), 0)
     device = options.devices[0] if options.devices else None
     if device is None:
         return default_device(options.compiler_config, chip)
     if places and isinstance(device, runtime.Device) and chip not in device.device_ids:
-        raise DeviceError(f"the program's tensors are on {names}, but `devices` has chips {device.device_ids}")
+        raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {device.device_ids}")
     return device

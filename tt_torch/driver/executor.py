@@ -30,7 +30,7 @@ class Executor:
     def watched(self) -> runtime.Executable:
         """The program, whose callback tells of each op. Raises DeviceError where a device has no such callback."""
         if not isinstance(self.executable, runtime.Executable):
-            raise DeviceError("single ops can be watched on the emulated device only: leave out TT_TORCH_DEVICE")
+            raise DeviceError("single ops can be watched only on the emulated device; unset TT_TORCH_DEVICE")
         return self.executable
 
     @property

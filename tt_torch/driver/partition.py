@@ -51,7 +51,7 @@ class HostFallbackWarning(UserWarning):
     """Some ops of a compiled graph run on the host, in eager PyTorch; `ops` lists them with the reasons."""
 
     def __init__(self, ops: Sequence[HostOp]) -> None:
-        super().__init__("\n  ".join(["on the host, in eager PyTorch:", *map(str, ops)]))
+        super().__init__("\n  ".join(["these ops run on the host, in eager PyTorch:", *map(str, ops)]))
         self.ops = tuple(ops)
 
 

@@ -104,5 +104,5 @@ def unsupported(op: Op, stage: str, accepted: str = "") -> UnsupportedOpError:
     name, target = node_of(op.location)
     signature = str(op).split(" loc(")[0].strip().splitlines()[0][:200]
     detail = f"node {name} needs {signature}" if name else signature
-    detail = f"{detail}\n  accepted is {accepted}" if accepted else detail
+    detail = f"{detail}\n  expected {accepted}" if accepted else detail
     return UnsupportedOpError(target or op.operation.name, stage, describe(op.location), detail)

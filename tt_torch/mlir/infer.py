@@ -87,7 +87,7 @@ def ordering(x: Value, dim: int, k: int | None = None, **_: Attr) -> list[Tensor
     """Sorted values and their positions along `dim`; all of them, or the first `k`."""
     shape, at = dims(x), axis(dim, len(dims(x)))
     if k is not None and not 0 <= k <= shape[at]:
-        raise ValueError(f"{k} of {shape[at]} elements")
+        raise ValueError(f"the first {k} of {shape[at]} elements do not exist")
     shape[at] = shape[at] if k is None else k
     return [make(shape, element(x)), make(shape, ir.IntegerType.get_signless(32))]
 
@@ -268,4 +268,5 @@ def verify(name: str, rule: Infer, operands: Sequence[Operand], attrs: Attrs, go
         return str(error)
     expected = expected if isinstance(expected, list) else [expected]
     plain = [make(t.shape, t.element_type) for t in got]
-    return "" if plain == expected else f"result {', '.join(map(str, plain))}, expected {', '.join(map(str, expected))}"
+    texts = [", ".join(map(str, types)) for types in (plain, expected)]
+    return "" if plain == expected else f"got result {texts[0]}, expected {texts[1]} by its operands and attributes"

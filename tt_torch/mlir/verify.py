@@ -18,7 +18,7 @@ def verify(module: ir.Module) -> None:
         try:
             module.operation.verify()
         except ir.MLIRError as error:
-            raise IRVerificationError("module", "", str(error), "valid MLIR") from error
+            raise IRVerificationError("module", describe(module.operation.location), str(error)) from error
 
 
 def _verify_op(op: ir.Operation) -> None:
@@ -26,11 +26,11 @@ def _verify_op(op: ir.Operation) -> None:
     if declaration is None:
         return
     if missing := [n for n, (_, d) in declaration.attrs.items() if d is ods.REQUIRED and n not in op.attributes]:
-        raise IRVerificationError(op.name, describe(op.location), "no " + ", ".join(missing), "all its attributes")
+        raise IRVerificationError(op.name, describe(op.location), f"it lacks the attributes {', '.join(missing)}")
     if declaration.infer is None:
         return
     operands = list(ods.operands_of(op).values())
     attributes = ods.attrs_of(op)
     wrong = infer.verify(op.name, declaration.infer, operands, attributes, [r.type for r in op.results])
     if wrong:
-        raise IRVerificationError(op.name, describe(op.location), wrong, "what its operands and attributes imply")
+        raise IRVerificationError(op.name, describe(op.location), wrong)

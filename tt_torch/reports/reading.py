@@ -37,7 +37,7 @@ def _op_by_op(path: Path) -> list[dict[str, Any]]:
     try:
         return list(unique_ops(json.loads(path.read_bytes())))
     except (ValueError, KeyError, TypeError) as error:
-        raise ResultsFileError(str(path), "it is not what an op-by-op run writes") from error
+        raise ResultsFileError(str(path), "it does not have the form of an op-by-op run's file") from error
 
 
 def _junit(root: ElementTree.Element) -> Iterator[dict[str, Any]]:

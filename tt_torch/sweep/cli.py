@@ -33,18 +33,18 @@ app = typer.Typer(
     cls=_OrFile, no_args_is_help=True, help="Compiles and runs many small programs; compares each with eager PyTorch."
 )
 
-Select = Annotated[str, typer.Option("-k", help="only items whose key this regular expression finds")]
-Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample of this size")]
-Seed = Annotated[int, typer.Option(help="of the stratified sample")]
-Shard = Annotated[str, typer.Option(help="i/n: the i-th of n parts, for machines that share the work")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="worker processes")]
-Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items, not this machine")]
-Timeout = Annotated[float, typer.Option(min=0.1, help="seconds per item")]
-Memory = Annotated[float, typer.Option(min=0.5, help="GiB of address space per worker")]
+Select = Annotated[str, typer.Option("-k", help="run only items whose key matches this regular expression")]
+Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample with this share of the items")]
+Seed = Annotated[int, typer.Option(help="random seed of the stratified sample")]
+Shard = Annotated[str, typer.Option(help="i/n: run the i-th of n parts, for machines that share the work")]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")]
+Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items instead of this machine")]
+Timeout = Annotated[float, typer.Option(min=0.1, help="time limit per item, in seconds")]
+Memory = Annotated[float, typer.Option(min=0.5, help="limit of address space per worker, in GiB")]
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="JSON lines; items with a record of this commit are skipped")
+    Path, typer.Option("-o", "--output", help="JSON lines; items that have a record of this commit there are skipped")
 ]
-Db = Annotated[str, typer.Option(help="results database, which also gets each record")]
+Db = Annotated[str, typer.Option(help="results database to which each record is written, too")]
 _LINE_SECONDS = 20.0  # between lines of progress
 JUnit = Annotated[Path | None, typer.Option("--junit-xml", help="JUnit XML, complete after each item")]
 
@@ -66,7 +66,7 @@ class Plan:
 def ops(
     select: Select = "",
     dtype: Annotated[list[str] | None, typer.Option(help="data type of the samples; may be repeated")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="of each op and data type")] = 5,
+    samples: Annotated[int, typer.Option(min=1, help="number of samples per op and data type")] = 5,
     fraction: Fraction = 1.0,
     seed: Seed = 0,
     shard: Shard = "1/1",
@@ -122,7 +122,7 @@ def models(
 @app.command()
 def docs(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
-    folder: Annotated[Path, typer.Option(help="where ops.md and models.md go")] = Path("docs"),
+    folder: Annotated[Path, typer.Option(help="folder for ops.md and models.md")] = Path("docs"),
 ) -> None:
     """Writes the pages of supported ops and models."""
     from tt_torch.files import write
@@ -149,7 +149,7 @@ def _records(files: Sequence[Path]) -> list[dict[str, Any]]:
 
     records = [record for file in files for record in read(file)]
     if not records:
-        raise typer.BadParameter("no record of a sweep is in them", param_hint="FILES")
+        raise typer.BadParameter("the files have no record of a sweep", param_hint="FILES")
     return records
 
 
@@ -161,7 +161,7 @@ def choose(items: Sequence[Item], select: str, fraction: float, seed: int, shard
     except re.error as error:
         raise typer.BadParameter(f"{select} is no regular expression: {error}", param_hint="-k") from None
     if not wanted:
-        raise typer.BadParameter(f"no item's key has {select}" if select else "no items", param_hint="-k")
+        raise typer.BadParameter(f"no item's key matches {select}" if select else "there are no items", param_hint="-k")
     if fraction < 1.0:
         size = round(len(wanted) * fraction)
         edges = [len(wanted) * i // size for i in range(size + 1)] if size else []

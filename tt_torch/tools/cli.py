@@ -84,7 +84,7 @@ def link(
 @app.command()
 def run(
     file: Binary,
-    seed: Annotated[int, typer.Option(help="of the random inputs")] = 0,
+    seed: Annotated[int, typer.Option(help="random seed of the inputs")] = 0,
     allow_host_code: Annotated[bool, typer.Option(help="run machine code in the file, if you trust it")] = False,
 ) -> None:
     """Runs a binary once on random inputs; shows the shapes of the outputs and the time."""

@@ -41,11 +41,13 @@ def link(binary: bytes) -> bytes:
     if needed <= found:
         return binary
     if needed != {0}:
-        raise BinaryFormatError(f"host libraries {sorted(needed)} are called, {sorted(found)} are there")
+        raise BinaryFormatError(f"the binary calls the host libraries {sorted(needed)}, but has only {sorted(found)}")
     try:
         code = _compile(_cpu_module(message.get("mlir", {}).get("source", "")))
     except (ir.MLIRError, KeyError, IndexError) as error:  # text that is not what tt-mlir writes
-        raise BinaryFormatError(f"the LLVM module of its host functions cannot be compiled: {error}") from error
+        raise BinaryFormatError(
+            f"the LLVM module of the binary's host functions cannot be compiled: {error}"
+        ) from error
     library: list[DynamicLib] = [{"dylib_id": 0, "raw_file": code}]
     programs: list[Program] = [{**program, "dylibs": library} for program in message["programs"]]
     return encode({**message, "programs": programs})
@@ -59,7 +61,7 @@ def _cpu_module(source: str) -> str:
     """The module for the CPU without the text around it, whose dialects torch-mlir does not know."""
     start = source.find("builtin.module", source.find("ttcore.cpu_module"))
     if "ttcore.cpu_module" not in source or start < 0:
-        raise BinaryFormatError("the binary lacks the machine code of its host functions, and their LLVM module")
+        raise BinaryFormatError("the binary has neither the machine code of its host functions nor their LLVM module")
     plain = _STRING.sub(lambda text: "_" * len(text[0]), source)  # braces inside of strings must not count
     depth, end = 0, plain.index("{", start)
     while True:

@@ -67,13 +67,13 @@ def main(
         print("\n".join(pipeline.STEPS))
         return
     if unknown := [s for s in step or [] if s not in pipeline.STEPS]:
-        raise typer.BadParameter(f"no step {', '.join(unknown)}; --list shows all", param_hint="--step")
+        raise typer.BadParameter(f"there is no step {', '.join(unknown)}; --list shows all steps", param_hint="--step")
     config = CompilerConfig(dtype=dtype).with_env()
     steps = [(s, pipeline.STEPS[s]) for s in step or []]
     if to is not None:
         levels = {"TTIR": pipeline.TO_TTIR, "TTNN": pipeline.TO_TTIR + pipeline.TO_TTNN}
         if to not in levels:
-            raise typer.BadParameter("TTIR or TTNN", param_hint="--to")
+            raise typer.BadParameter(f"got {to}, expected TTIR or TTNN", param_hint="--to")
         steps += levels[to]
     passed, failed = 0, 0
     try:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from tt_torch.codegen.check import Report
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
-Folder = Annotated[Path | None, typer.Option(help="where the ttnn package is set up; default: the user's cache folder")]
+Folder = Annotated[
+    Path | None, typer.Option(help="environment of the ttnn package; default: in the user's cache folder")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,7 +40,7 @@ def check(
     setup: Annotated[bool, typer.Option("--setup", help="install the ttnn package into --folder first")] = False,
     device: Annotated[str, typer.Option(help="mock device: n150 or p150")] = "n150",
     folder: Folder = None,
-    every_op: Annotated[bool, typer.Option("--all", help="list the ops that conform, too")] = False,
+    every_op: Annotated[bool, typer.Option("--all", help="also list the ops without differences")] = False,
 ) -> None:
     """Checks each op of binaries with Tenstorrent's library on a mock device; exit status 1 if something differs."""
     from tt_torch.codegen import environment

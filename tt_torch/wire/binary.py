@@ -31,7 +31,7 @@ def system_desc(arch: str, num_chips: int = 1) -> SystemDesc:
     if arch not in chips:
         raise ConfigError("arch", arch, " or ".join(chips))
     if num_chips < 1:
-        raise ConfigError("num_chips", num_chips, "a number from 1 on")
+        raise ConfigError("num_chips", num_chips, "a number of at least 1")
     origin: Dim2d = {"y": 0, "x": 0}
     links = [(i, (i + 1) % num_chips) for i in range(num_chips)] if num_chips > 1 else []
     return {

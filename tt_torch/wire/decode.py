@@ -55,7 +55,7 @@ def _schema(data: bytes, root: int) -> Schema:
         commit = _root_text(reader, root, _COMMIT_SLOT) or "unknown"
         raise SchemaError(f"{error}; the file was written by tt-mlir of commit {commit}") from None
     if schema.file_ident.encode() != data[8:12]:
-        raise BinaryFormatError(f"identifier {data[8:12]!r} does not go with schema {schema.hash[:8]}")
+        raise BinaryFormatError(f"identifier {data[8:12]!r} does not belong to schema {schema.hash[:8]}")
     return schema
 
 
@@ -67,7 +67,7 @@ def _check_container(data: bytes) -> int:
         raise BinaryFormatError(f"not a TTNN binary: byte 8 has identifier {data[8:12]!r}, not b'TTNN' or b'TTSY'")
     size = _U32.unpack_from(data)[0] + 4
     if size != len(data):
-        raise BinaryFormatError(f"damaged: the size prefix says {size} bytes, there are {len(data)}")
+        raise BinaryFormatError(f"damaged: the size prefix says {size} bytes, but the file has {len(data)}")
     return 4 + _U32.unpack_from(data, 4)[0]
 
 
@@ -319,7 +319,7 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
     def read_one(r: Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         tag = r.data[pos + offsets[field.id - 1]] if offsets[field.id - 1] else 0
         if bool(tag) != bool(offsets[field.id]):
-            raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} and value do not go together")
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} does not fit the value")
         if tag:
             message[field.name] = member(r, tag, pos + offsets[field.id])
 
@@ -327,7 +327,7 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
         if not offsets[field.id] and not offsets[field.id - 1]:
             return
         if not offsets[field.id] or not offsets[field.id - 1]:
-            raise BinaryFormatError(f"{what} of the table at byte {pos}: tags and values do not go together")
+            raise BinaryFormatError(f"{what} of the table at byte {pos}: tags or values are missing")
         tags, tag_count = r.vector(r.follow(pos + offsets[field.id - 1], what), 1, what)
         first, count = r.vector(r.follow(pos + offsets[field.id], what), 4, what)
         if tag_count != count:

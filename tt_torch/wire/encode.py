@@ -33,7 +33,7 @@ class EncodeError(TTTorchError, ValueError):
 
     def __init__(self, field: str, got: object, accepted: str) -> None:
         text = repr(got)
-        super().__init__(f"{field}: got {text[:80]}{'...' if len(text) > 80 else ''}, accepted is {accepted}")
+        super().__init__(f"{field}: got {text[:80]}{'...' if len(text) > 80 else ''}, expected {accepted}")
         self.field, self.got, self.accepted = field, got, accepted
 
 

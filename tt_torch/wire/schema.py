@@ -152,7 +152,7 @@ def load(schema_hash: str = DEFAULT) -> Schema:
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
     schema = _read(paths[0]) if len(paths) == 1 else None
     if schema is None or not schema.hash.startswith(schema_hash):
-        raise SchemaError(f"no wire table for schema hash {schema_hash!r}; known are {', '.join(known())}")
+        raise SchemaError(f"there is no wire table for schema hash {schema_hash!r}, only for {', '.join(known())}")
     return schema
 
 

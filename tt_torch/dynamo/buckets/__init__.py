@@ -42,7 +42,9 @@ def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int,
                     found[size.node.expr] = sizes
     if not found:
         warnings.warn(
-            f"no bucket of {', '.join(wanted)}: the sizes that change here are {', '.join(names)}", stacklevel=2
+            f"the option buckets names {', '.join(wanted)}, which do not change; the sizes that change in this graph "
+            f"are {', '.join(names)}",
+            stacklevel=2,
         )
     return found
 

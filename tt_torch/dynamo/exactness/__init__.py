@@ -65,8 +65,8 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
         node.meta["inexact"] = "the device computes float64 and float16 in float32"
     if doubles and not strict:
         first = f"{doubles[0].target} at {user_line(doubles[0])}"
-        advice = 'CompilerConfig(fallback="strict-dtype") leaves float64 to the host'
-        warnings.warn(Float64Warning(f"float64 is computed in float32, as by {first}; {advice}"), stacklevel=2)
+        advice = 'CompilerConfig(fallback="strict-dtype") runs such ops on the host'
+        warnings.warn(Float64Warning(f"float64 is computed in float32, first by {first}; {advice}"), stacklevel=2)
     analysis = Analysis(gm)
     limits = analysis.limits()
     raw = analysis.raw(limits)
@@ -249,4 +249,5 @@ def _excess(x: torch.Tensor, limit: Limit) -> str:
     low, high = of_values(x)
     because = f", beyond which {limit.cause} may leave the device's 32 bits" if limit.cause else ""
     span = f"{limit.interval.low:.0f} .. {limit.interval.high:.0f}"
-    return f"{limit.name} ({x.dtype}) holds {low:.0f} .. {high:.0f}; exact on the device is {span}{because}"
+    values = f"{limit.name} ({x.dtype}) has values in {low:.0f} .. {high:.0f}"
+    return f"{values}; the device is exact only in {span}{because}"

@@ -41,8 +41,8 @@ def to_stablehlo(module: ir.Module) -> None:
         raise _unsupported(module, error) or error from error
     except NativeCrash as crash:
         location = first_failing(main(module), _lower)
-        where = f"{node_of(location)[1]} at {describe(location)}" if location else "no op alone is the cause"
-        raise NativeCrash(f"torch-mlir ended while lowering: {crash}: {where}") from None
+        where = f"{node_of(location)[1]} at {describe(location)}" if location else "no single op is the cause"
+        raise NativeCrash(f"torch-mlir crashed while lowering: {crash}: {where}") from None
     with module.context, ir.Location.unknown():
         _name_composites(module)
         for function in module.body.operations:

@@ -2,7 +2,7 @@
 
 // CHECK: error: stablehlo.all_gather is not supported in stage stablehlo-to-ttir
 // CHECK-NEXT: at loc("-":7:8)
-// CHECK: accepted is a collective among the members of groups of one device: replica_groups = {{\[\[0\]\]}}
+// CHECK: expected a collective among the members of groups of one device: replica_groups = {{\[\[0\]\]}}
 func.func @main(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
   %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 1 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
     : (tensor<2x4xf32>) -> tensor<2x8xf32>
@@ -24,7 +24,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 // CHECK: error: stablehlo.collective_permute is not supported in stage stablehlo-to-ttir
-// CHECK: accepted is source_target_pairs of device 0 alone
+// CHECK: expected source_target_pairs of device 0 alone
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.collective_permute"(%x) {source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}
     : (tensor<4xf32>) -> tensor<4xf32>

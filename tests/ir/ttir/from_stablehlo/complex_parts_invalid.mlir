@@ -2,7 +2,7 @@
 
 // CHECK: error: stablehlo.tanh is not supported in stage stablehlo-to-ttir
 // CHECK-NEXT: at loc("-":7:8)
-// CHECK: accepted is what adds, multiplies, divides or moves complex numbers
+// CHECK: expected what adds, multiplies, divides or moves complex numbers
 func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
   %0 = stablehlo.tanh %z : tensor<4xcomplex<f32>>
   return %0 : tensor<4xcomplex<f32>>

@@ -10,7 +10,7 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 // -----
 
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
-// CHECK: accepted is a mark that leaves the shape as it is, as on one device
+// CHECK: expected a mark that leaves the shape as it is, as on one device
 func.func @main(%x: tensor<2x4xf32>) -> tensor<1x4xf32> {
   %0 = stablehlo.custom_call @SPMDFullToShardShape(%x) {mhlo.sharding = "{manual}"} : (tensor<2x4xf32>) -> tensor<1x4xf32>
   return %0 : tensor<1x4xf32>
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<1x4xf32> {
 // -----
 
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
-// CHECK: accepted is tt.fill_cache with batch_offset among its attributes
+// CHECK: expected tt.fill_cache with batch_offset among its attributes
 func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32> {
   %0 = stablehlo.custom_call @tt.fill_cache(%cache, %x) : (tensor<4x2x8x3xf32>, tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32>
   return %0 : tensor<4x2x8x3xf32>

@@ -1,7 +1,7 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
 // CHECK: error: stablehlo.rng_bit_generator is not supported in stage stablehlo-to-ttir
-// CHECK: accepted is a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHILOX, and integers as results
+// CHECK: expected a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHILOX, and integers as results
 func.func @main(%a: tensor<3xui64>) -> tensor<4xui32> {
   %0, %1 = stablehlo.rng_bit_generator %a, algorithm = THREE_FRY : (tensor<3xui64>) -> (tensor<3xui64>, tensor<4xui32>)
   return %1 : tensor<4xui32>
