@@ -116,6 +116,17 @@ def linear(call: Call) -> bool:
     return torch.allclose(both.double(), (2 * x - 3 * y).double(), rtol=1e-4, atol=1e-3, equal_nan=True)
 
 
+def products(call: Call) -> bool:
+    """f(x * y) is f(x) * f(y)."""
+    if not call.result[0].is_floating_point():
+        return True
+    torch.manual_seed(0)
+    other = {id(v): torch.rand(v.shape, dtype=torch.float64) + 0.5 for v in call.values}
+    x, y = call.run(lambda v: v.double())[0], call.run(lambda v: other[id(v)])[0]
+    both = call.run(lambda v: v.double() * other[id(v)])[0]
+    return torch.allclose(both.double(), x.double() * y.double(), rtol=1e-4, atol=1e-3, equal_nan=True)
+
+
 def positions(call: Call) -> bool:
     most = max(v.numel() for v in tree_leaves(call.given) if isinstance(v, torch.Tensor))
     results = call.result[1:] if Fact.AND_POSITIONS in facts.of(call.op) else call.result
@@ -187,6 +198,7 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 CHECKS: dict[Fact, Callable[[Call], bool]] = {
     Fact.KEEPS: keeps,
     Fact.LINEAR: linear,
+    Fact.PRODUCTS: products,
     Fact.POSITIONS: positions,
     Fact.AND_POSITIONS: positions,
     Fact.FILLS: fills,

@@ -21,10 +21,15 @@ from tt_torch.torch_private.tracing import make_fx
 NAMESPACE = "tenstorrent"
 LIBRARY = torch.library.Library(NAMESPACE, "DEF")
 FUNCTIONS: dict[OpOverload, Function] = {}
+REPLACED: dict[OpOverload, OpOverload] = {}  # an ATen op: the composite in its place
 
 
-def composite(signature: str) -> Callable[[Function], OpOverload]:
-    """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op."""
+def composite(signature: str, *replaced: OpOverload) -> Callable[[Function], OpOverload]:
+    """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op.
+
+    It takes the place of the ATen ops `replaced`, whose operands come in the same order, and whose attributes have the
+    same names; others have a rule in passes/use_composites.py.
+    """
 
     def register(function: Function) -> OpOverload:
         name = function.__name__
@@ -32,6 +37,7 @@ def composite(signature: str) -> Callable[[Function], OpOverload]:
         LIBRARY.impl(name, function, "CompositeExplicitAutograd")
         op = getattr(getattr(torch.ops, NAMESPACE), name).default
         FUNCTIONS[op] = function
+        REPLACED.update(dict.fromkeys(replaced, op))
         return op
 
     return register
@@ -77,7 +83,7 @@ def max_pool2d_with_indices(x: torch.Tensor, **window: list[int]) -> tuple[torch
     return torch.ops.aten.max_pool2d_with_indices(x, *window.values())
 
 
-@composite("(Tensor input, *, int dim) -> Tensor")
+@composite("(Tensor input, *, int dim) -> Tensor", torch.ops.aten.cumprod.default)
 def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
     """Cumulative products, computed as products of the last 1, 2, 4, ... elements."""
     size, reach = x.shape[dim], 1
@@ -93,7 +99,10 @@ def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[
     return torch.sort(x, dim, descending)
 
 
-@composite("(Tensor input, *, int k, int dim, bool largest, bool sorted) -> (Tensor values, Tensor indices)")
+@composite(
+    "(Tensor input, *, int k, int dim, bool largest, bool sorted) -> (Tensor values, Tensor indices)",
+    torch.ops.aten.topk.default,
+)
 def topk(x: torch.Tensor, *, k: int, dim: int, largest: bool, sorted: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """The k largest or smallest elements, always sorted: without `sorted`, PyTorch allows any order."""
     return torch.topk(x, k, dim, largest)

@@ -30,6 +30,7 @@ class Fact(Flag):
     ZEROS = auto()  # beside KEEPS: or it is zero
     CASTS = auto()  # beside KEEPS: in another dtype
     LINEAR = auto()  # a sum of elements of the one operand, with real coefficients
+    PRODUCTS = auto()  # a product of elements of the one operand
     POSITIONS = auto()  # positions or counts, and -1 for none
     AND_POSITIONS = auto()  # where there are two results, the second says where the elements of the first were
     FILLS = auto()  # all elements are one number
@@ -100,7 +101,9 @@ _row(_F.KEEPS | _F.AND_POSITIONS | _F.SORTS, "sort topk")
 
 _row(_F.LINEAR, "mean neg sum")
 _row(_F.LINEAR | _F.SCANS, "cumsum")
-_row(_F.SCANS, "cumprod logcumsumexp")
+_row(_F.SCANS, "logcumsumexp")
+_row(_F.PRODUCTS, "prod")
+_row(_F.PRODUCTS | _F.SCANS, "cumprod")
 _row(_F.POSITIONS, "argmax argmin bincount bucketize count_nonzero multinomial nonzero nonzero_static searchsorted")
 _row(_F.POSITIONS, "", aten.repeat_interleave.Tensor)
 _row(_F.FILLS | _F.CREATES, "full new_full new_ones new_zeros ones scalar_tensor zeros")
@@ -139,6 +142,11 @@ def _of_overload(op: OpOverload) -> Fact:
 
 def _has_tensors(result: torch.Argument) -> bool:
     return kind(result.type) is torch.TensorType
+
+
+def family(facts: Fact) -> list[OpOverload]:
+    """The default overloads of the ATen ops whose row in the table has these facts."""
+    return [op.default for op, known in _TABLE.items() if facts in known and isinstance(op, OpOverloadPacket)]
 
 
 def named(name: str) -> Fact:

@@ -8,8 +8,10 @@ from types import NotImplementedType
 import torch
 from torch import Tensor
 
+from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.integers import as_int32
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tracing import pw_cast_for_opmath
@@ -115,7 +117,7 @@ def arg_of_scalar(x: Tensor, dim: int | None = None, keepdim: bool = False) -> T
 # --- scans
 
 
-@decomposes(aten.cumsum.default, aten.cumprod.default)
+@decomposes(*facts.family(Fact.SCANS))
 def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor | NotImplementedType:
     """A scan of a scalar or of an empty tensor."""
     dtype = dtype or (x.dtype if x.is_floating_point() or x.is_complex() else torch.int64)

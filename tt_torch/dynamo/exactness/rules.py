@@ -249,7 +249,7 @@ def total(node: Node, a: Arguments, of: Of) -> Interval:
     return _many(of(a["self"]), _together(node, a))
 
 
-@RULES(aten.prod, aten.cumprod)
+@RULES(Fact.PRODUCTS)
 def product(node: Node, a: Arguments, of: Of) -> Interval:
     size, count = max(abs(v) for v in of(a["self"])), _together(node, a)
     if size <= 1:

@@ -10,6 +10,7 @@ from torch.fx import Node
 from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import Rules, call, composite, fill, only_first, value
 from tt_torch.dynamo.types import Arguments
+from tt_torch.torch_private.ops import schema
 
 aten, prims = torch.ops.aten, torch.ops.prims
 RULES = Rules()
@@ -23,6 +24,18 @@ def gelu(node: Node, a: Arguments) -> Node:
 @RULES(aten.erfc.default, aten.special_erfc.default)
 def erfc(node: Node, a: Arguments) -> Node | None:
     return composite(node, composites.erfc, a["self"]) if value(a["self"]).is_floating_point() else None
+
+
+@RULES(*composites.REPLACED)
+def as_declared(node: Node, a: Arguments) -> Node:
+    """Operands get the dtype of the result; a negative dimension is counted from the front."""
+    op, result, given = composites.REPLACED[node.target], value(node), list(a.values())
+    parameters = schema(op).arguments
+    operands = [_operand(node, v, result.dtype) for v, p in zip(given, parameters, strict=False) if not p.kwarg_only]
+    attributes = {p.name: a[p.name] for p in parameters if p.kwarg_only}
+    if "dim" in attributes:
+        attributes["dim"] %= result.dim()
+    return composite(node, op, *operands, **attributes)
 
 
 @RULES(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
@@ -62,22 +75,10 @@ def max_pool2d_with_indices(node: Node, a: Arguments) -> Node | None:
     return composite(node, composites.max_pool2d_with_indices, a["self"], **window)
 
 
-@RULES(aten.cumprod.default)
-def cumprod(node: Node, a: Arguments) -> Node:
-    result = value(node)
-    return composite(node, composites.cumprod, _operand(node, a["self"], result.dtype), dim=a["dim"] % result.dim())
-
-
 @RULES(aten.sort.default, aten.sort.stable)
 def sort(node: Node, a: Arguments) -> Node:
     order = {"descending": a["descending"], "stable": bool(a.get("stable"))}
     return composite(node, composites.sort, a["self"], dim=a["dim"] % value(node).dim(), **order)
-
-
-@RULES(aten.topk.default)
-def topk(node: Node, a: Arguments) -> Node:
-    order = {"largest": a["largest"], "sorted": a["sorted"]}
-    return composite(node, composites.topk, a["self"], k=a["k"], dim=a["dim"] % value(node).dim(), **order)
 
 
 @RULES(aten.scatter.src)

@@ -54,8 +54,9 @@ op("typecast", "input", {"dtype": "type"}, infer=infer.typecast)
 # Keeps the bits.
 op("bitcast_convert", "input", {"dtype": "type"}, infer=infer.typecast)
 op("argmax", "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.argmax)
-op("cumsum", "input", {"dim": "i64"}, infer=infer.same)
-op("cumprod", "input", {"dim": "i64"}, infer=infer.same)
+# `scan_of` is the StableHLO op that combines the elements.
+op("cumsum", "input", {"dim": "i64"}, infer=infer.same, scan_of="add")
+op("cumprod", "input", {"dim": "i64"}, infer=infer.same, scan_of="multiply")
 op(
     "sort",
     "input",

@@ -73,24 +73,20 @@ def attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
 
 SCATTERS = {"": "Invalid", "sum": "Sum", "prod": "Prod", "amax": "Max", "amin": "Min"}
 
+# Composites that TTIR has in another form. Those with the name, operands and attributes of a TTIR op need no row.
 COMPOSITES: dict[str, Expand] = {
     "tenstorrent.conv_transpose2d": conv_transpose2d,
     "tenstorrent.max_pool2d_with_indices": max_pool2d_with_indices,
-    "tenstorrent.cumprod": lambda b, operands, a: b("ttir.cumprod", *operands, dim=a["dim"]),
-    "tenstorrent.sort": lambda b, operands, a: b("ttir.sort", *operands, **a),
     "tenstorrent.argmax": argmax,
     "tenstorrent.topk": topk,
     "tenstorrent.topk_values": lambda b, operands, a: topk(b, operands, a)[0],
     "tenstorrent.topk_indices": lambda b, operands, a: topk(b, operands, a)[1],
-    "tenstorrent.erfc": lambda b, operands, _: b("ttir.erfc", *operands),
     "tenstorrent.logical_right_shift": lambda b, operands, a: b(
         "ttir.logical_right_shift", *operands, full(b, [1] * len(shape(operands[0])), dtype(operands[0]), a["bits"])
     ),
-    "tenstorrent.remainder": lambda b, operands, _: b("ttir.remainder", *operands),
     "tenstorrent.scatter": lambda b, operands, a: b(
         "ttir.scatter", *operands, dim=a["dim"], scatter_reduce_type=SCATTERS[a["reduce"]]
     ),
-    "tenstorrent.gelu": lambda b, operands, _: b("ttir.gelu", *operands),
     "tenstorrent.gelu_tanh": gelu_tanh,
     "tenstorrent.layer_norm": lambda b, operands, a: b("ttir.layer_norm", *operands, epsilon=a["epsilon"]),
     "tenstorrent.scaled_dot_product_attention": attention,
@@ -107,8 +103,22 @@ TAKEN: dict[str, Callable[[Attrs], bool]] = {
 
 def is_known(op: Op) -> bool:
     """Whether a composite has a rule."""
+    return _expansion(op) is not None
+
+
+def _expansion(op: Op) -> Expand | None:
+    """The row of a composite, or the TTIR op of its name, if that has as many operands and the same attributes."""
     name, attributes = ods.attr(op, "name"), ods.attr(op, "composite_attributes") or {}
-    return name in COMPOSITES and (name not in TAKEN or TAKEN[name](attributes))
+    if name in COMPOSITES:
+        return COMPOSITES[name] if name not in TAKEN or TAKEN[name](attributes) else None
+    declared = ods.OPS.get(name.replace("tenstorrent.", "ttir.")) if name.startswith("tenstorrent.") else None
+    if declared is None or declared.segmented or len(declared.operands) != len(op.operands):
+        return None
+    return _declared(declared.name) if declared.attrs.keys() == attributes.keys() else None
+
+
+def _declared(name: str) -> Expand:
+    return lambda b, operands, attributes: b(name, *operands, **attributes)
 
 
 def _length(value: ir.Attribute | None) -> int:
@@ -117,6 +127,6 @@ def _length(value: ir.Attribute | None) -> int:
 
 
 @RULES.rewrites("stablehlo.composite")
-def composite(op: Op, b: Builder) -> Results:
-    expand = COMPOSITES.get(ods.attr(op, "name"))
+def composite(op: Op, b: Builder) -> Results | None:
+    expand = _expansion(op)
     return expand and expand(b, list(op.operands), ods.attr(op, "composite_attributes") or {})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch_mlir import ir
 
-from tt_torch.mlir import infer
+from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import padded, part
@@ -17,6 +17,8 @@ from tt_torch.mlir.ttir.from_stablehlo.reduction import REDUCTIONS, body_op, neu
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 from tt_torch.mlir.types import Attrs, Op, Value
+
+SCANS = {op.facts["scan_of"]: name for name, op in ods.OPS.items() if "scan_of" in op.facts}
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ def _runs(window: Span, size: int) -> bool | None:
 
 def _running(b: Builder, x: Value, dim: int, combine: str, forward: bool) -> Value:
     """A cumulative op. If TTNN has no such op, it is computed over the last 1, 2, 4, ... elements."""
-    if forward and combine in ("add", "multiply"):
-        return b("ttir.cumsum" if combine == "add" else "ttir.cumprod", x, dim=dim)
+    if forward and combine in SCANS:
+        return b(SCANS[combine], x, dim=dim)
     size, reach = shape(x)[dim], 1
     while reach < size:
         both = b(f"ttir.{combine}", part(b, x, dim, 0, size - reach), part(b, x, dim, reach, size))
