@@ -118,9 +118,10 @@ class Drawing:
         made = [*sizes[:dim], *([1] if keep else []), *sizes[dim + 1 :]]
         return Case([(sizes, self.layout)], {"dim_arg": dim, "keep_dim": keep}, [(made, self.layout)])
 
-    def scanned(self) -> Case:
+    def along(self) -> Case:
         sizes = self.sizes()
-        return Case([(sizes, self.layout)], {"dim": self.dim(sizes)})
+        dim = self.dim(sizes)
+        return Case([(sizes, self.layout)], {"dim": dim, "dimension": dim, "numeric_stable": True})
 
     def sorted(self) -> Case:
         sizes = self.sizes()
@@ -198,10 +199,6 @@ class Drawing:
         rows = Layout(self.one_of("UInt32", "UInt32", "Int32", "BFloat16"), tiled=False)
         return Case([(self.sizes(2, 2), rows), (self.sizes(2, 2), self.layout)])
 
-    def softmax(self) -> Case:
-        sizes = self.sizes()
-        return Case([(sizes, self.layout)], {"dimension": self.dim(sizes), "numeric_stable": True})
-
     def normalized(self) -> Case:
         return Case([(self.sizes(2), self.layout)], {"epsilon": 1e-5})
 
@@ -272,16 +269,23 @@ class Case:
         self.operands, self.attributes, self.results = operands, attributes or {}, results
 
 
+# Ops of one operand along one dimension.
+ALONG = [
+    name.removeprefix("ttnn.")
+    for name, op in ods.OPS.items()
+    if name.startswith("ttnn.") and op.infer and len(op.operands) == 1 and not op.segmented
+    if op.attrs and op.attrs.keys() <= {"dim", "dimension", "numeric_stable"}
+]
 FAMILIES: dict[str, list[str]] = {
     "unary": [*ttir.UNARY, *ttir.UNARY_PREDICATES],
     "binary": [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL],
     "scalar": ["pow_scalar"], "clamp": ["clamp_scalar"], "slope": ["leaky_relu"], "where": ["where"],
     "converted": ["typecast", "bitcast_convert"], "laid_out": ["to_layout"], "reduced": ["sum", "mean", "max", "min"],
     "searched": ["argmax"],
-    "product_along": ["prod"], "scanned": ["cumsum", "cumprod"], "sorted": ["sort"], "top": ["topk"],
+    "product_along": ["prod"], "along": ALONG, "sorted": ["sort"], "top": ["topk"],
     "product": ["matmul"], "biased": ["linear"], "permuted": ["permute"], "reshaped": ["reshape"], "joined": ["concat"],
     "sliced": ["slice_static"], "padded": ["pad"], "repeated": ["repeat"], "gathered": ["gather"],
-    "scattered": ["scatter"], "looked_up": ["embedding"], "softmax": ["softmax"],
+    "scattered": ["scatter"], "looked_up": ["embedding"],
     "normalized": ["layer_norm", "rms_norm"], "heads": ["concatenate_heads"], "pooled": ["max_pool2d"],
     "averaged": ["avg_pool2d"], "convolved": ["conv2d"], "transposed": ["conv_transpose2d"],
     "attended": ["scaled_dot_product_attention"], "created": ["full", "rand"], "counted": ["arange"],
