@@ -1,4 +1,4 @@
-"""IR tests: each .mlir file says how to run it, what goes in and what must come out."""
+"""Configuration of the IR tests. Each .mlir file has the command to run, modules as input, and the expected output."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ config.suffixes = [".mlir"]  # noqa: F821
 config.environment["PATH"] = os.pathsep.join([scripts, os.environ["PATH"]])  # noqa: F821
 config.environment["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: F821
 config.environment["OMP_NUM_THREADS"] = "1"  # noqa: F821
-# Modules in one file are separated by `// -----`. What must fail prints its errors instead.
+# The modules in a file are separated by `// -----`. For a module that must fail, the error is printed and checked.
 config.substitutions += [  # noqa: F821
     ("%opt", f"{sys.executable} -m tt_torch.tools.opt --split-input-file"),
     ("%check", "filecheck %s"),

@@ -1,6 +1,6 @@
 // RUN: %opt --expect-error %s | %check
 
-// What the verifier refuses before and after every step: types that are not those that an op's declaration infers.
+// Before and after every step, the verifier refuses types that differ from those that an op's declaration infers.
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<5xf32> {
   // CHECK: error: ttir.reshape: [2, 3] cannot be reshaped to [5]

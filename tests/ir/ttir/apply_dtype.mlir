@@ -1,7 +1,7 @@
 // RUN: %opt --step apply-dtype --dtype bf16 %s | %check
 // RUN: %opt --step apply-dtype --dtype f32 %s | filecheck %s --check-prefix=F32
 
-// The signature stays; inputs and finished constants are cast, what only constants feed is not.
+// The signature does not change. Inputs and computed constants are cast; ops on constants alone keep their type.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %arg0: tensor<4xf32>, %arg1: tensor<4xf32>
 func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {ttcore.argument_type = "parameter"}) -> tensor<4xf32> {
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {ttcore.argument_type = "pa
 
 // -----
 
-// Comparisons keep their bf16 zeros and ones, also where they meet floats.
+// Comparisons keep their bf16 zeros and ones, also if they are used with floats.
 // CHECK-LABEL: @main(
 // F32-LABEL: @main(
 func.func @main(%x: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>) {
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>) {
 
 // -----
 
-// Integers stay; casts between floats that have become the same go.
+// Integers do not change. Casts between float types that are now the same are removed.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4xbf16>, %n: tensor<4xi32>) -> (tensor<4xbf16>, tensor<4xi32>) {
   // CHECK-NEXT: [[E:%[0-9]+]] = "ttir.exp"(%arg0)

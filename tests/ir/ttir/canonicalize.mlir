@@ -1,6 +1,6 @@
 // RUN: %opt --step canonicalize %s | %check
 
-// Chains become one movement.
+// A chain of permutations becomes one, and so does a chain of reshapes.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x6xf32> {
   // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 2, 0, 1>}
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x6xf32> {
 
 // -----
 
-// Only a dimension of size one moves.
+// A permutation that only moves a dimension of size one becomes a reshape.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x1x4xf32>) -> tensor<1x2x4xf32> {
   // CHECK-NEXT: "ttir.reshape"(%arg0) {shape = array<i64: 1, 2, 4>}
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<2x1x4xf32>) -> tensor<1x2x4xf32> {
 
 // -----
 
-// Element-wise ops broadcast by themselves ...
+// Element-wise ops broadcast their operands, so a broadcast before them is removed ...
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %b: tensor<1x3xf32>) -> tensor<4x3xf32> {
   // CHECK-NEXT: "ttir.add"(%arg0, %arg1) : (tensor<4x3xf32>, tensor<1x3xf32>) -> tensor<4x3xf32>
@@ -48,7 +48,7 @@ func.func @main(%b: tensor<1x3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// x * 1 is x; x + 0 is not, for -0.0; max(x, 0) is a ReLU.
+// x * 1 is x; x + 0 is not x, because of -0.0; max(x, 0) is a ReLU.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %one = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0 : f64} : () -> tensor<1xf32>
@@ -64,7 +64,7 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 
 // -----
 
-// x * 1 that broadcasts x.
+// x * 1 stays if it broadcasts x.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
   // CHECK: "ttir.multiply"(%arg0,
@@ -75,7 +75,7 @@ func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
 
 // -----
 
-// Splats fold while all is finite: roots of negatives, NaN and what float32 cannot hold stay.
+// Splats fold if all values are finite. Roots of negatives, NaN, and results that float32 cannot hold do not fold.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {
   %two = "ttir.full"() {shape = array<i64: 1>, fill_value = -2.0 : f64} : () -> tensor<1xf32>
@@ -95,7 +95,7 @@ func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
 
 // -----
 
-// A cast of a splat folds when the type holds the value.
+// A cast of a splat folds if the type can hold the value.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<2xi32>, tensor<2xi32>) {
   %a = "ttir.full"() {shape = array<i64: 2>, fill_value = -2.7 : f64} : () -> tensor<2xf32>
@@ -109,7 +109,7 @@ func.func @main() -> (tensor<2xi32>, tensor<2xi32>) {
 
 // -----
 
-// x * c may overflow, so x * c / c is x only behind an average.
+// x * c may overflow, so x * c / c is not x, except after an average.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   // CHECK: "ttir.divide"
@@ -121,7 +121,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 // -----
 
-// All arithmetic on splats is done.
+// All arithmetic on splats folds.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {
   %six = "ttir.full"() {shape = array<i64: 1>, fill_value = 6.0 : f64} : () -> tensor<1xf32>
@@ -153,7 +153,7 @@ func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
 
 // -----
 
-// Splats stay splats when they are moved, spread or cut; what changes nothing goes.
+// A splat that is permuted, broadcast or sliced is still a splat. Ops that change nothing are removed.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<4x3xf32>, tensor<2x3xf32>) {
   %0 = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 1.5 : f64} : () -> tensor<2x3xf32>
@@ -172,7 +172,7 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<4x3xf32>, tenso
 
 // -----
 
-// x * 1, x / 1, x - 0 and x ** 1 are x; 1 / x, 0 - x and 1 ** x are not.
+// x * 1, x / 1, x - 0 and x ** 1 are x; 1 / x, 0 - x and 1 ** x are not x.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %one = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0 : f64} : () -> tensor<1xf32>
@@ -193,7 +193,7 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 
 // -----
 
-// x * c / c behind an average of windows is the average.
+// If x is an average of windows, x * c / c is x.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>) {
   // CHECK: [[A:%[0-9]+]] = "ttir.avg_pool2d"

@@ -17,7 +17,7 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// Softmax over the queries.
+// A softmax over the queries is no attention.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: scaled_dot_product_attention
@@ -33,7 +33,7 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// A mask that is to be broadcast over the keys.
+// A mask that is broadcast over the keys is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x1xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: scaled_dot_product_attention
@@ -49,7 +49,7 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// One query for all batches.
+// One query for all batches is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: scaled_dot_product_attention
@@ -65,7 +65,7 @@ func.func @main(%q: tensor<1x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// Something else between the scores and the softmax.
+// Another op between the scores and the softmax prevents the fusion.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: scaled_dot_product_attention
@@ -91,7 +91,7 @@ func.func @main(%x: tensor<2x4x6x8xf32>) -> tensor<2x6x32xf32> {
 
 // -----
 
-// One projection for all three.
+// Query, key and value get one projection.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<32xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x4x6x8xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.concat"(%arg1, %arg3, %arg5) {dim = 1
@@ -112,7 +112,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
 
 // -----
 
-// Values of another size cannot be split off.
+// Values of another head size cannot be split off from one projection.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x64xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<64xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x4x6x16xf32> {
   // CHECK-NOT: split_query_key_value
@@ -131,7 +131,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
 
 // -----
 
-// Weights that are no parameters would be joined at every call.
+// Weights that are not parameters are not joined, because this would happen in every call.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bq: tensor<32xf32> {ttcore.argument_type = "input"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bk: tensor<32xf32> {ttcore.argument_type = "input"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "input"}, %bv: tensor<32xf32> {ttcore.argument_type = "input"}) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: split_query_key_value
@@ -150,7 +150,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
 
 // -----
 
-// Heads of other rows than the projection has.
+// Heads with other rows than the projection are not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bq: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bk: tensor<32xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %bv: tensor<32xf32> {ttcore.argument_type = "parameter"}) -> tensor<3x4x4x8xf32> {
   // CHECK-NOT: split_query_key_value
@@ -169,7 +169,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
 
 // -----
 
-// Values that are transposed.
+// Transposed values are not fused.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x8x6xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK-NOT: scaled_dot_product_attention
@@ -181,7 +181,7 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// The query is divided by one number, the scores are multiplied by another.
+// The query is divided by one number, and the scores are multiplied by another; both go into the scale.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {is_causal = false, {{.*}}scale = 7.500000e-01
@@ -197,7 +197,7 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
 
 // -----
 
-// A query that is transposed, and scores with the keys as they lie.
+// A transposed query, and scores with keys that are not transposed, are not fused.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x4x6x6xf32>, %k: tensor<2x4x6x6xf32>) -> (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) {
   // CHECK-NOT: scaled_dot_product_attention

@@ -1,6 +1,6 @@
 // RUN: %opt --step fuse %s | %check
 
-// A scale and a bias per channel, a ReLU.
+// A scale and a bias per channel, and a ReLU, are fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %s: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}, %b: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.multiply"(%arg1, {{.*}} -> tensor<5x3x3x3xf32>
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 
 // -----
 
-// What follows the activation stays behind it.
+// An op after the activation is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %b: tensor<1x1x1x5xf32> {ttcore.argument_type = "parameter"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.conv2d"(%arg0, %arg1) {activation = "relu"
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 
 // -----
 
-// A scale that depends on the input.
+// A scale that depends on the input is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}, %s: tensor<1x1x1x5xf32>) -> tensor<1x1x16x5xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.conv2d"(%arg0, %arg1)
@@ -40,7 +40,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 
 // -----
 
-// Batch norm is a scale and a shift.
+// Batch norm becomes a scale and a bias.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x6xf32>,%s: tensor<4xf32>,%o: tensor<4xf32>,%m: tensor<4xf32>,%v: tensor<4xf32>) -> tensor<2x4x6xf32> {
   // CHECK: [[F:%[0-9]+]] = "ttir.multiply"(%arg1, {{.*}}

@@ -1,6 +1,6 @@
 // RUN: %opt --step fuse %s | %check
 
-// Transposes, bias and activation.
+// Transposes, bias and activation are fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> tensor<2x5xf32> {
   // CHECK-NEXT: "ttir.linear"(%arg0, %arg1, %arg2) {activation = "relu"{{.*}} transpose_a = false, transpose_b = true}
@@ -14,7 +14,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> 
 
 // -----
 
-// A column or a scalar is no bias.
+// A column or a scalar is not fused as a bias.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<2x1xf32>, %s: tensor<f32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
   // CHECK-NOT: ttir.linear
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<2x1xf32>, %
 
 // -----
 
-// The product is read twice.
+// A product that is read a second time is not fused with the bias.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
   // CHECK: "ttir.matmul"
@@ -40,7 +40,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>) -> 
 
 // -----
 
-// Each activation of the library.
+// Each activation that the library can fuse is fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   // CHECK: "ttir.linear"(%arg0, {{.*}} {activation = "gelu"
@@ -62,7 +62,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> 
 
 // -----
 
-// A bias of integers.
+// A bias of integers is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xi32>, %w: tensor<4x5xi32>, %b: tensor<5xi32>) -> tensor<2x5xi32> {
   // CHECK: "ttir.add"

@@ -1,6 +1,6 @@
 // RUN: %opt --step fuse %s | %check
 
-// exp(x - max) / sum
+// exp(x - max) / sum is a softmax.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // CHECK-NEXT: "ttir.softmax"(%arg0) {dimension = 1 : i64
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A layer norm with weight and bias.
+// The ops of a layer norm with weight and bias are fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4x4xf32> {
   // CHECK: "ttir.layer_norm"(%arg0, %arg1, %arg2) {epsilon = 9.99
@@ -58,7 +58,7 @@ func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>) -> te
 
 // -----
 
-// A variance over the other axis.
+// With the variance over the other axis, it is no layer norm.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // CHECK-NOT: ttir.layer_norm
@@ -80,7 +80,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A factor that enlarges the result is no weight.
+// A factor that broadcasts the result is no weight.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<2x4x4xf32> {
   // CHECK: "ttir.layer_norm"(%arg0) {epsilon
@@ -105,7 +105,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<2x4x4xf32> {
 
 // -----
 
-// x / 2 * (1 + erf(x / sqrt(2)))
+// x / 2 * (1 + erf(x / sqrt(2))) is a gelu.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // CHECK-NEXT: "ttir.gelu"(%arg0)
@@ -122,7 +122,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// Not half of it.
+// x / 4 * (1 + erf(x / sqrt(2))) is no gelu.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // CHECK-NOT: ttir.gelu
@@ -139,7 +139,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// Integers have no mean.
+// A mean of integers is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xi32>) -> tensor<4xi32> {
   // CHECK: "ttir.sum"
@@ -152,7 +152,7 @@ func.func @main(%x: tensor<4x4xi32>) -> tensor<4xi32> {
 
 // -----
 
-// A sum over n is a mean if n were summed.
+// A sum divided by n is a mean if it has n elements.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   // CHECK-DAG: "ttir.mean"(%arg0) {dim_arg = array<i64: 1>
@@ -178,7 +178,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A mean by a factor, which in float32 is a third but for rounding; reduced dimensions may be restored before it.
+// A mean by a factor, here a third rounded to float32. The reduced dimension may be restored before it.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
   // CHECK-DAG: "ttir.mean"(%arg0) {dim_arg = array<i64: 1>, keep_dim = false}
@@ -194,7 +194,7 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
 
 // -----
 
-// A sum divided by another number, a sum spread by the division, and one of integers.
+// No mean: a sum divided by another number, one that the division broadcasts, and one of integers.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %n: tensor<4x3xi32>) -> (tensor<4xf32>, tensor<2x4xf32>, tensor<4xi32>) {
   // CHECK-NOT: ttir.mean
@@ -211,7 +211,7 @@ func.func @main(%x: tensor<4x3xf32>, %n: tensor<4x3xi32>) -> (tensor<4xf32>, ten
 
 // -----
 
-// x * sigmoid(x), in either order; with another x it is none.
+// x * sigmoid(x), in either order, is a silu; y * sigmoid(x) is not.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
   // CHECK: [[S:%[0-9]+]] = "ttir.sigmoid"(%arg0)
@@ -227,7 +227,7 @@ func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<
 
 // -----
 
-// After its bias a layer norm takes no weight, and of two biases one; columns are no vector along the rows.
+// A layer norm takes no weight after its bias, and only one bias. A column is not its weight.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4x1xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   // CHECK: [[N:%[0-9]+]] = "ttir.layer_norm"(%arg0, %arg1, %arg2)

@@ -1,6 +1,6 @@
 // RUN: %opt --step canonicalize %s | %check
 
-// A movement meets its inverse behind an element-wise op.
+// A permutation moves through an element-wise op and cancels with its inverse.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
   // CHECK-NEXT: [[R:%[0-9]+]] = "ttir.relu"(%arg0)
@@ -13,7 +13,7 @@ func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
 
 // -----
 
-// Not when somebody else reads what was moved.
+// It stays if another op reads the permuted value.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
 
 // -----
 
-// A broadcast of lower rank is moved back.
+// An operand of lower rank, which is broadcast, is permuted back.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
   // CHECK-NEXT: [[V:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 4, 1>}
@@ -39,7 +39,7 @@ func.func @main(%x: tensor<4x2xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// Not when the moved value is the one that is broadcast.
+// A reshape stays before the op if its result is the operand that is broadcast.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4xf32>, %v: tensor<3x4xf32>) -> tensor<3x4xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
@@ -51,7 +51,7 @@ func.func @main(%x: tensor<4xf32>, %v: tensor<3x4xf32>) -> tensor<3x4xf32> {
 
 // -----
 
-// A reshape that changes the last dimension stops vectors along it.
+// A reshape that changes the last dimension does not move through an op with a vector along it.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttir.reshape"(%arg0)
@@ -63,7 +63,7 @@ func.func @main(%x: tensor<2x6xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// Reduced dimensions are followed to where they came from.
+// A reduction that moves before a permutation reduces the dimensions from which its own ones came.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2xf32> {
   // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.sum"(%arg0) {dim_arg = array<i64: 1>
@@ -75,7 +75,7 @@ func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2xf32> {
 
 // -----
 
-// Rows may have several dimensions.
+// The rows of a matrix product may have several dimensions.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
   // CHECK-NEXT: "ttir.matmul"(%arg0, %arg1) {{.*}} -> tensor<2x3x5xf32>

@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step layouts --step const-eval %s | %check
 
-// One function per connected group.
+// Each connected group of constant ops becomes a function.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>, %a: tensor<2x3xf32> {ttcore.argument_type = "parameter"}, %b: tensor<2x3xf32> {ttcore.argument_type = "parameter"}, %c: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x3xf32> {
   // CHECK-SAME: %arg0{{.*}} %arg1{{.*}} %arg2{{.*}} %arg3
@@ -23,7 +23,7 @@ func.func @main(%x: tensor<2x3xf32>, %a: tensor<2x3xf32> {ttcore.argument_type =
 
 // -----
 
-// A splat does not join those that read it: each has a copy.
+// A splat does not connect the groups that read it; each gets a copy.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>, %a: tensor<2x3xf32> {ttcore.argument_type = "parameter"}, %b: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
   // CHECK-COUNT-3: call @main_const_eval
@@ -42,7 +42,7 @@ func.func @main(%x: tensor<2x3xf32>, %a: tensor<2x3xf32> {ttcore.argument_type =
 
 // -----
 
-// Nothing to hoist.
+// Without parameters, no function is made.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   // CHECK-NOT: call

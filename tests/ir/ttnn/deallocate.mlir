@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step layouts --step const-eval --step deallocate %s | %check
 
-// Right after the last use; not what is returned, and not what const-eval keeps.
+// A value is deallocated right after its last use, but not if it is returned, or if const-eval keeps it.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x3xf32> {
   // CHECK: call @main_const_eval_0
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type =
 
 // -----
 
-// Results that nobody reads go at once.
+// A result that no op reads is deallocated at once.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x96xf32>) -> tensor<2x4x6x8xf32> {
   // CHECK: "ttnn.split_query_key_value_and_split_heads"

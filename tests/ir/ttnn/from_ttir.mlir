@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn %s | %check
 
-// Inputs are uploaded to DRAM, parameters stay on the host until const-eval; ops make tiles.
+// Inputs are in DRAM, parameters are on the host until const-eval, and the results of ops are tiles.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x3xf32> {
   // CHECK-SAME: %arg0: tensor<2x3xf32, #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved"
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type =
 
 // -----
 
-// Attributes take the form of the wire.
+// Attributes get the form of the wire format.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<2x3xf32>, tensor<8x6xf32>) {
   // CHECK: "ttnn.clamp_scalar"(%arg0) {params = {ClampScalarOpParams = {max = {FP = {value = 6.0{{.*}} min = {FP =
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<2x3xf32>, tenso
 
 // -----
 
-// Sequences and splats.
+// Ops that create sequences and splats.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi32>) {
   // CHECK: "ttnn.arange"() {end = 5.0{{.*}}, start = 0.0{{.*}}, step = 1.0{{.*}}} : () -> tensor<5xi32, #ttnn.layout<"Int32", "RowMajor"
@@ -44,7 +44,7 @@ func.func @main() -> (tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi3
 
 // -----
 
-// All results of an ordering, which the wire lists in one field; a transposed convolution and one of volumes.
+// All results of an ordering, which one field of the wire lists; a transposed and a volume convolution.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x9xf32>, %i: tensor<1x1x30x4xf32>, %w: tensor<4x6x3x3xf32>, %v: tensor<2x5x6x7x4xf32>,
     %m: tensor<72x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>, tensor<1x1x56x6xf32>, tensor<2x4x4x5x8xf32>) {

@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step prepare-convolutions --step layouts %s | %check
 
-// To the device, to tiles, once for all readers.
+// Operands are moved to the device and converted to tiles, once for all readers.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x3xf32> {
   // CHECK-NEXT: [[X:%[0-9]+]] = "ttnn.to_layout"(%arg0)
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type =
 
 // -----
 
-// An embedding takes unsigned rows and a row-major table.
+// An embedding takes unsigned indices in row-major layout, and a row-major table.
 // CHECK-LABEL: @main(
 func.func @main(%i: tensor<2x3xi32>, %t: tensor<9x4xf32>) -> tensor<2x3x4xf32> {
   // CHECK-NEXT: [[I:%[0-9]+]] = "ttnn.typecast"(%arg0) {{.*}} -> tensor<2x3xui32, #ttnn.layout<"UInt32", "RowMajor"
@@ -26,7 +26,7 @@ func.func @main(%i: tensor<2x3xi32>, %t: tensor<9x4xf32>) -> tensor<2x3x4xf32> {
 
 // -----
 
-// Weights that are not prepared are given from the host.
+// Weights that are not prepared are passed from the host.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "input"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[H:%[0-9]+]] = "ttnn.from_device"(%arg1) {{.*}} -> tensor<5x3x3x3xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory"

@@ -47,7 +47,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16, #tiles>, %v: tensor<1x2x4x64xbf16, #ti
 
 // -----
 
-// Three query heads for two of keys.
+// Three heads of queries for two heads of keys are refused.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.scaled_dot_product_attention, and ttnn {{.*}} does not take heads [1, 3] of [1, 2]
 #tiles = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -68,7 +68,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16, #tiles>, %k: tensor<1x2x8x32xbf16, #ti
 
 // -----
 
-// A mask for all heads is taken, one for all rows is not.
+// A mask that is broadcast over the heads is taken, one that is broadcast over the rows is not.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.scaled_dot_product_attention, and ttnn {{.*}} does not take a mask of [1, 2, 1, 8]
 #tiles = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>

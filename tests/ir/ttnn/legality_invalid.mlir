@@ -1,6 +1,6 @@
 // RUN: %opt --step legality --expect-error %s | %check
 
-// The message names the op as PyTorch does, and the user's line.
+// The message has PyTorch's name of the op, and the user's line.
 // CHECK: error: aten.add.Tensor is not supported in stage legality
 // CHECK-NEXT: at model.py:7
 // CHECK-NEXT: node add_1 needs ttnn.add, and ttnn {{.*}} does not take an operand of UInt8 in Tile
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<2x3xui8, #bytes>) -> tensor<2x3xui8, #bytes> {
 
 // -----
 
-// The second operand counts, too.
+// The second operand is checked, too.
 // CHECK: ttnn.add, and ttnn {{.*}} does not take an operand on the host
 #device = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #host = #ttnn.layout<"Float32", "RowMajor", "SystemMemory", "Interleaved", array<i64: 1, 1>>
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<2x3xf32, #rows>) -> tensor<2x3xf32, #rows> {
 
 // -----
 
-// A result comes in the operand's pages.
+// A result has the page layout of the operand.
 // CHECK: ttnn.exp, and ttnn {{.*}} does not take a result of Float32 in RowMajor: it is Float32 in Tile
 #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #rows = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -43,7 +43,7 @@ func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #rows> {
 
 // -----
 
-// The maximum of rows is tiles, the sum of rows is rows.
+// The maximum of a row-major operand is in tiles, its sum is row major.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.max, and ttnn {{.*}} does not take a result of Float32 in RowMajor: it is Float32 in Tile
 #rows = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -55,7 +55,7 @@ func.func @main(%x: tensor<2x3xf32, #rows>) -> tensor<2xf32, #rows> {
 
 // -----
 
-// Positions of float32 have 32 bits, those of bfloat16 have 16.
+// Positions in float32 values have 32 bits, those in bfloat16 values have 16 bits.
 // CHECK: ttnn.sort, and ttnn {{.*}} does not take a result of UInt32 in Tile: it is UInt16 in Tile
 #f32 = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #bf16 = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -68,7 +68,7 @@ func.func @main(%x: tensor<2x3xf32, #f32>, %y: tensor<2x3xbf16, #bf16>) -> tenso
 
 // -----
 
-// So have those of bfloat16 where the length, as a power of two, has more.
+// In bfloat16 values, they have 32 bits if the length, rounded up to a power of two, needs more than 16 bits.
 // CHECK: ttnn.sort, and ttnn {{.*}} does not take a result of UInt16 in Tile: it is UInt32 in Tile
 #bf16 = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #ui16 = #ttnn.layout<"UInt16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -80,7 +80,7 @@ func.func @main(%x: tensor<32768xbf16, #bf16>, %y: tensor<32769xbf16, #bf16>) ->
 
 // -----
 
-// The first of many is counted to the last element of its tiles.
+// For topk, the length is rounded up to whole tiles.
 // CHECK: ttnn.topk, and ttnn {{.*}} does not take a result of UInt16 in Tile: it is UInt32 in Tile
 #bf16 = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #ui16 = #ttnn.layout<"UInt16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -92,7 +92,7 @@ func.func @main(%x: tensor<65536xbf16, #bf16>, %y: tensor<65537xbf16, #bf16>) ->
 
 // -----
 
-// Rows of floats are searched along any dimension, rows of integers along the last one.
+// In row-major layout, floats are searched along any dimension, integers only along the last one.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.argmax, and ttnn {{.*}} does not take rows of Int32 along another dimension than the last
 #f32 = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -294,7 +294,7 @@ func.func @main() -> (tensor<3xui8, #ui8>) {
 
 // -----
 
-// Sorted along another dimension than the last, values stay in the operand's memory.
+// In a sort along another dimension than the last one, the results are in the operand's memory.
 // CHECK: ttnn.sort, and ttnn {{.*}} does not take a result in L1: it is in DRAM
 #f32 = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #l1 = #ttnn.layout<"Float32", "Tile", "L1", "Interleaved", array<i64: 1, 1>>
@@ -308,7 +308,7 @@ func.func @main(%x: tensor<2x3xf32, #f32>, %y: tensor<1x3xf32, #f32>) -> tensor<
 
 // -----
 
-// Padding within the last tile changes nothing, so the library gives its operand back.
+// If the padding fits into the last tile, the library returns its operand, so the memory is the operand's.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.pad, and ttnn {{.*}} does not take a result in L1: it is in DRAM
 #dram = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -321,7 +321,7 @@ func.func @main(%x: tensor<2x32xf32, #dram>, %y: tensor<2x3xf32, #dram>) -> tens
 
 // -----
 
-// Rows of block floats are bfloat16.
+// Block floats become bfloat16 in row-major layout.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.to_layout, and ttnn {{.*}} does not take a result of Float32 in RowMajor: it is BFloat16 in RowMajor
 #block = #ttnn.layout<"BFP_BFloat8", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -335,7 +335,7 @@ func.func @main(%x: tensor<2x3xbf16, #block>) -> tensor<2x3xf32, #f32> {
 
 // -----
 
-// Bytes stay in rows.
+// Bytes cannot be converted to tiles.
 // CHECK: ttnn.to_layout, and ttnn {{.*}} does not take a result of UInt8 in Tile: it is UInt8 in RowMajor
 #rows = #ttnn.layout<"UInt8", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
 #tiles = #ttnn.layout<"UInt8", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -346,7 +346,7 @@ func.func @main(%x: tensor<2x3xui8, #rows>) -> tensor<2x3xui8, #tiles> {
 
 // -----
 
-// An op that no conversion has met is refused.
+// An op of another dialect is refused.
 // CHECK: error: ttir.abs is not supported in stage legality
 // CHECK: ttir.abs, and ttnn {{.*}} does not take an op of another dialect
 #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>

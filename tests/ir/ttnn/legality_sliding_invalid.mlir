@@ -23,7 +23,7 @@ func.func @main(%x: tensor<1x1x16x3xf32, #tiles>, %w: tensor<5x3x3x3xf32, #host>
 
 // -----
 
-// Sixteen rows of one column, that the kernel does not read in one run; with two columns more it does.
+// Refused: 16 rows of one column in the result, if the kernel does not read them as one run. More columns are taken.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.conv2d, and ttnn {{.*}} does not take a narrow image
 #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -36,7 +36,7 @@ func.func @main(%x: tensor<1x1x48x3xf32, #tiles>, %y: tensor<1x1x80x3xf32, #tile
 
 // -----
 
-// Places in an image of 256 by 256 have 32 bits.
+// Positions in an image of 256 by 256 have 32 bits.
 // CHECK: ttnn.max_pool2d_with_indices, and ttnn {{.*}} does not take a result of UInt16 in RowMajor: it is UInt32 in RowMajor
 #bf16 = #ttnn.layout<"BFloat16", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
 #ui16 = #ttnn.layout<"UInt16", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -57,7 +57,7 @@ func.func @main(%x: tensor<1x2x2x2x64xf32, #rows>, %w: tensor<32x32xf32, #rows>)
 
 // -----
 
-// Half a tile of channels does where a filter has an even number of places.
+// Half a tile of channels is taken only if a filter has an even number of positions.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.conv3d, and ttnn {{.*}} does not take 16 channels
 #rows = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -69,7 +69,7 @@ func.func @main(%x: tensor<1x2x2x2x16xf32, #rows>, %w: tensor<32x32xf32, #rows>,
 
 // -----
 
-// Sixteen rows of two columns; fifteen rows are taken, and so are sixteen of one column that the kernel reads in one run.
+// Refused: 16 rows of two columns in the result. 15 rows are taken, and 16 rows that the kernel reads as one run.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.conv_transpose2d, and ttnn {{.*}} does not take a narrow image
 #tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>

@@ -2,7 +2,7 @@
 // RUN: %opt --step ttir-to-ttnn --step layouts --step place-in-l1 %s | filecheck %s --check-prefix=OFF
 // OFF-NOT: "L1"
 
-// What is computed and read by computing ops goes to L1; inputs and results of the program stay in DRAM.
+// A value that an op computes, and that only computing ops read, goes to L1. Inputs and results stay in DRAM.
 // CHECK-LABEL: @main(
 // CHECK-NOT: "L1"
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// What one reader of several moves, what data movement makes, and what nobody reads stays in DRAM.
+// A value stays in DRAM if data movement makes it or is one of its readers, or if no op reads it.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
   // CHECK-NOT: "L1"
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
 
 // -----
 
-// One value of 32 MB fits, two do not; the place of the first is free after its last reader.
+// One value of 32 MB fits, and two do not. The memory of the first is free after its last reader.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
   // CHECK: "ttnn.exp"({{.*}}"L1", "Interleaved", array<i64: 1, 1>>>{{$}}
@@ -50,7 +50,7 @@ func.func @main(%x: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
 
 // -----
 
-// Half of what the cores have is for values: 47,939,584 bytes of an n150, which are 11,704 tiles of float32.
+// Half of the cores' memory is for values: on an n150, 47,939,584 bytes, or 11,704 tiles of float32.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<11704x32x32xf32>, %y: tensor<11705x32x32xf32>) -> (tensor<11704x32x32xf32>, tensor<11705x32x32xf32>) {
   // CHECK: "ttnn.exp"({{.*}} -> tensor<11704x32x32xf32, #ttnn.layout<"Float32", "Tile", "L1"
@@ -64,7 +64,7 @@ func.func @main(%x: tensor<11704x32x32xf32>, %y: tensor<11705x32x32xf32>) -> (te
 
 // -----
 
-// What the library does not read in L1 stays in DRAM: the operand of a bias after transposed weights.
+// A value stays in DRAM if the library does not read it in L1, as for a linear op with transposed weights and a bias.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> tensor<2x5xf32> {
   // CHECK: "ttnn.exp"({{.*}} -> tensor<2x4xf32, #ttnn.layout<"Float32", "Tile", "DRAM"

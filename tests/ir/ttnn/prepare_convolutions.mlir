@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step prepare-convolutions %s | %check
 
-// Weights that are known are prepared.
+// Parameters are prepared as weights.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "parameter"}) -> tensor<1x1x16x5xf32> {
   // CHECK: [[W:%[0-9]+]] = "ttnn.prepare_conv2d_weights"(%arg1) {{.*}}has_bias = false{{.*}}input_dtype = "Float32"
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
 
 // -----
 
-// Weights that depend on the input are not.
+// Weights that depend on an input are not prepared.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "input"}) -> tensor<1x1x16x5xf32> {
   // CHECK-NOT: prepare_conv2d

@@ -1,6 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step workarounds %s | %check
 
-// float32 attention in steps.
+// Attention of float32 becomes a product, a softmax and a product.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1x2x8x32xf32>) -> tensor<1x2x4x32xf32> {
   // CHECK: [[Q:%[0-9]+]] = "ttnn.multiply"(%arg0
@@ -14,7 +14,7 @@ func.func @main(%q: tensor<1x2x4x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1
 
 // -----
 
-// What the fused op takes stays as it is.
+// Attention that the fused op takes does not change.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x1x4x8xbf16>) -> tensor<1x2x4x32xbf16> {
   // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, %arg2)
@@ -36,7 +36,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor
 
 // -----
 
-// A causal mask that is no square is made.
+// If there are fewer queries than keys, a causal mask is made and added.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16> {
   // CHECK: "ttnn.where"
@@ -47,7 +47,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>) -> tensor<
 
 // -----
 
-// Indices are unsigned and in rows.
+// Indices are unsigned, in row-major layout.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2xi32> {
   // CHECK: [[I:%[0-9]+]] = "ttnn.argmax"(%arg0) {{.*}} -> tensor<2xui32, {{.*}}"RowMajor"
@@ -58,7 +58,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2xi32> {
 
 // -----
 
-// Integers are searched along the last dimension only.
+// Integers are searched only along the last dimension.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xi32>) -> tensor<3xi32> {
   // CHECK: [[T:%[0-9]+]] = "ttnn.permute"(%arg0) {permutation = array<i64: 1, 0>}
@@ -69,7 +69,7 @@ func.func @main(%x: tensor<2x3xi32>) -> tensor<3xi32> {
 
 // -----
 
-// Padding in front is done in rows; behind, in tiles.
+// Padding at the beginning is done in row-major layout, padding at the end in tiles.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
   // CHECK: "ttnn.pad"(%arg0) {padding = array<i64: 1, 0, 0, 0>{{.*}} -> tensor<3x3xf32, {{.*}}"RowMajor"
@@ -81,7 +81,7 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
 
 // -----
 
-// Rows of float32 tables are gathered, those of bfloat16 looked up.
+// Rows of float32 tables are gathered; for bfloat16 tables, the embedding does not change.
 // CHECK-LABEL: @main(
 func.func @main(%i: tensor<4xi32>, %a: tensor<9x5xf32>, %b: tensor<9x5xbf16>) -> (tensor<4x5xf32>, tensor<4x5xbf16>) {
   // CHECK: "ttnn.repeat"({{.*}}) {repeat_dims = array<i64: 1, 5>}
@@ -105,7 +105,7 @@ func.func @main(%a: tensor<2x3xi32>, %b: tensor<3x4xi32>) -> tensor<2x4xi32> {
 
 // -----
 
-// Powers of integers have a number as exponent.
+// Powers of integers get a number as exponent.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
   // CHECK: "ttnn.pow_scalar"(%arg0) {rhs = {I32 = {value = 3 : i64}}}
@@ -116,7 +116,7 @@ func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
 
 // -----
 
-// Integers are divided twice as floats.
+// Integers are divided as floats, and so is the remainder.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {
   // CHECK: [[R:%[0-9]+]] = "ttnn.remainder"(%arg0, %arg1)
@@ -130,7 +130,7 @@ func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {
 
 // -----
 
-// Elements of a vector.
+// Elements of a vector are gathered from a matrix.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<5xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
   // CHECK: "ttnn.gather"({{.*}}) {dim = 1 {{.*}} -> tensor<1x3xf32
@@ -140,7 +140,7 @@ func.func @main(%x: tensor<5xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
 
 // -----
 
-// Positions of float32 are UINT32, those of bfloat16 UINT16.
+// Positions in float32 values are UINT32, those in bfloat16 values UINT16.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x5xf32>, %y: tensor<2x5xbf16>) -> (tensor<2x5xi32>, tensor<2x5xi32>) {
   // CHECK: "ttnn.sort"(%arg0) {{.*}} -> ({{.*}}, tensor<2x5xui32
@@ -152,7 +152,7 @@ func.func @main(%x: tensor<2x5xf32>, %y: tensor<2x5xbf16>) -> (tensor<2x5xi32>, 
 
 // -----
 
-// Maxima of float32: nine elements of each window are gathered.
+// For max pooling of float32, the nine elements of each window are gathered.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x64x4xf32>) -> tensor<1x1x16x4xf32> {
   // CHECK: [[G:%[0-9]+]] = "ttnn.gather"(%arg0, {{.*}} -> tensor<1x1x144x4xf32
@@ -165,7 +165,7 @@ func.func @main(%x: tensor<1x1x64x4xf32>) -> tensor<1x1x16x4xf32> {
 
 // -----
 
-// Places of maxima come in rows.
+// The positions of max pooling are in row-major layout.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x64x4xbf16>) -> tensor<1x1x16x4xi32> {
   // CHECK: "ttnn.max_pool2d_with_indices"(%arg0) {{.*}} -> (tensor<1x1x16x4xbf16, {{.*}}"RowMajor"{{.*}}tensor<1x1x16x4xui16, {{.*}}"RowMajor"
@@ -175,7 +175,7 @@ func.func @main(%x: tensor<1x1x64x4xbf16>) -> tensor<1x1x16x4xi32> {
 
 // -----
 
-// The largest of what is scattered to a place.
+// A scatter of the maximum becomes comparisons.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x5xf32>, %i: tensor<2x3xi32>, %s: tensor<2x3xf32>) -> tensor<2x5xf32> {
   // CHECK: "ttnn.eq"({{.*}} -> tensor<2x3x5xbf16
@@ -188,7 +188,7 @@ func.func @main(%x: tensor<2x5xf32>, %i: tensor<2x3xi32>, %s: tensor<2x3xf32>) -
 
 // -----
 
-// A convolution of each channel along a row has a bias; a narrow image becomes wider.
+// A depthwise convolution along a row gets a bias, and a narrow image is padded.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x20x3xf32>, %w: tensor<3x1x1x3xf32>, %y: tensor<1x1x40x3xf32>, %v: tensor<6x3x1x1xf32>) -> (tensor<1x1x18x3xf32>, tensor<1x1x40x6xf32>) {
   // CHECK: [[B:%[0-9]+]] = "ttnn.full"() {fill_value = {FP = {value = 0.0{{.*}} -> tensor<1x1x1x3xf32
@@ -202,7 +202,7 @@ func.func @main(%x: tensor<1x1x20x3xf32>, %w: tensor<3x1x1x3xf32>, %y: tensor<1x
 
 // -----
 
-// Large filters are scaled and converted as a matrix that the host makes and takes apart.
+// Large filters are scaled and converted as a matrix, which is made, and reshaped back, on the host.
 // CHECK-LABEL: @main(
 func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}, %s: tensor<256x1x1x1xf32> {ttcore.argument_type = "parameter"}) -> tensor<256x128x1x1xbf16> {
   // CHECK: [[W:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<256x128xf32, {{.*}}"SystemMemory"
@@ -217,7 +217,7 @@ func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}
 
 // -----
 
-// What depends on the input, and small filters, stay as they are.
+// Values that depend on an input, and small filters, do not change.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<256x128x1x1xf32>, %w: tensor<8x4x3x3xf32> {ttcore.argument_type = "parameter"}) -> (tensor<256x128x1x1xbf16>, tensor<8x4x3x3xbf16>) {
   // CHECK: "ttnn.typecast"(%arg0)
@@ -229,7 +229,7 @@ func.func @main(%x: tensor<256x128x1x1xf32>, %w: tensor<8x4x3x3xf32> {ttcore.arg
 
 // -----
 
-// Heads of whole tiles stay with the ops for them, others are moved step by step.
+// Heads of whole tiles keep their ops; other heads are sliced and permuted.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x4x48xf32>, %h: tensor<1x2x4x8xf32>, %w: tensor<1x2x4x32xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x4x16xf32>, tensor<1x4x64xf32>) {
   // CHECK: [[K:%[0-9]+]] = "ttnn.slice_static"(%arg0) {{.*}}begins = array<i64: 0, 0, 16>
@@ -245,7 +245,7 @@ func.func @main(%x: tensor<1x4x48xf32>, %h: tensor<1x2x4x8xf32>, %w: tensor<1x2x
 
 // -----
 
-// Bytes are added as integers; the mean of a whole image.
+// Bytes are added as integers. An average over a whole image becomes a mean.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xui8>, %y: tensor<2x1x8x3xf32>) -> (tensor<2x3xui8>, tensor<1x1x2x3xf32>) {
   // CHECK: "ttnn.add"({{.*}} -> tensor<2x3xi32
@@ -260,7 +260,7 @@ func.func @main(%x: tensor<2x3xui8>, %y: tensor<2x1x8x3xf32>) -> (tensor<2x3xui8
 
 // -----
 
-// The sign of integers is cut out of them.
+// The sign of an integer is the integer clamped to -1 .. 1.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xi32>) -> tensor<2x3xi32> {
   // CHECK: "ttnn.maximum"({{.*}} -> tensor<2x3xi32

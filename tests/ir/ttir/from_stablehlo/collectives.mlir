@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Among itself, a device gets what it gave; a reduction may widen it, and zeros come from nobody.
+// In a group of one, a device gets its own value; a reduction may widen its type. Without a source, it gets zeros.
 // CHECK-LABEL: @main(
 // CHECK-NOT: stablehlo
 // CHECK: %[[WIDE:.*]] = "ttir.typecast"(%arg0) {dtype = f32}

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Parts come apart at arguments and meet again in results; what moves numbers moves both.
+// Arguments are split into parts, and results are joined from parts. Data movement moves both parts.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %arg0: tensor<2x3x2xf32>) -> (tensor<3x2x2xf32>, tensor<2x3xf32>)
 // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 3, 1>

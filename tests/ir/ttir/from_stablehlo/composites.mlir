@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// A composite is known by its name; its decomposition is dropped.
+// A composite with a known name becomes its op, and its decomposition is dropped.
 // CHECK-LABEL: @main(
 // CHECK-NOT: @body
 func.func @main(%x: tensor<2x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x8xf32> {
@@ -21,7 +21,7 @@ func.func private @unary(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
 
 // -----
 
-// Images as TTNN takes them, and both results back.
+// Images get the form that TTNN takes, and both results are brought back to the form of StableHLO.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor<2x4x5x4xi64>) {
   // CHECK: [[FLAT:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 1, 1, 144, 4>}
@@ -43,7 +43,7 @@ func.func private @body(%x: tensor<2x4x9x8xf32>) -> (tensor<2x4x5x4xf32>, tensor
 
 // -----
 
-// As tt-xla writes them: attributes may be missing, and what has no rule is its decomposition.
+// The forms of tt-xla: attributes may be missing, and a form without a rule is replaced by its decomposition.
 // CHECK-LABEL: @main(
 // CHECK: %[[T:.*]]:2 = "ttir.topk"(%arg0) {dim = 1 : i64, k = 2 : i64, largest = true, sorted = false}
 // CHECK: "ttir.argmax"(%arg0) {dim_arg = array<i64: 1>, keep_dim = true}

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// A composite that nobody knows is what its decomposition says, and that may have no rule.
+// An unknown composite is replaced by its decomposition, which has an op without a rule here.
 // CHECK: error: stablehlo.cholesky is not supported in stage stablehlo-to-ttir
 // CHECK: "-":11:8
 func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// NCHW to flattened NHWC and back; padding is top, bottom, left, right.
+// NCHW is converted to flattened NHWC and back. The order of padding is top, bottom, left, right.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x8x6xf32>, %w: tensor<10x2x3x3xf32>) -> tensor<2x10x4x7xf32> {
   // CHECK: [[NHWC:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 0, 2, 3, 1>}
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<2x4x8x6xf32>, %w: tensor<10x2x3x3xf32>) -> tensor<2x1
 
 // -----
 
-// One spatial dimension: images of height one.
+// With one spatial dimension, images get the height one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x9xf32>, %w: tensor<5x4x3xf32>) -> tensor<2x5x9xf32> {
   // CHECK: [[WEIGHT:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 5, 4, 1, 3>}
@@ -34,7 +34,7 @@ func.func @main(%x: tensor<2x4x9xf32>, %w: tensor<5x4x3xf32>) -> tensor<2x5x9xf3
 
 // -----
 
-// Dilated on the left: zeros between the elements. Negative padding crops, turned windows are flipped.
+// lhs_dilate puts zeros between the elements, negative padding crops, and a reversed window is flipped.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x2x2xf32>) -> tensor<1x4x13x16xf32> {
   // CHECK: "ttir.arange"() {{{.*}}start = 1 : i64, step = -1
@@ -51,7 +51,7 @@ func.func @main(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x2x2xf32>) -> tensor<1x4x
 
 // -----
 
-// Groups of the batch become groups of features.
+// Batch groups become feature groups.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<6x4x8x8xf32>, %w: tensor<4x4x2x2xf32>) -> tensor<3x4x7x7xf32> {
   // CHECK: "ttir.permute"({{.*}}) {permutation = array<i64: 1, 2, 3, 0, 4>} : (tensor<2x3x8x8x4xf32>)
@@ -64,7 +64,7 @@ func.func @main(%x: tensor<6x4x8x8xf32>, %w: tensor<4x4x2x2xf32>) -> tensor<3x4x
 
 // -----
 
-// Volumes stay unflattened; the filters are the columns of a matrix, and uneven padding is an op of its own.
+// Volumes are not flattened, the filters become columns of a matrix, and uneven padding becomes a pad.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x5x6x7xf32>, %w: tensor<8x2x2x3x3xf32>) -> tensor<2x8x5x4x5xf32> {
   // CHECK: [[X:%[0-9]+]] = "ttir.pad"({{.*}}) {padding = array<i64: 0, 0, 0, 1, 0, 0, 0, 0, 0, 0>

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// Four spatial dimensions.
+// Four spatial dimensions are not supported.
 // CHECK: error: stablehlo.convolution is not supported in stage stablehlo-to-ttir
 // CHECK: at loc("-":7:8)
 func.func @main(%x: tensor<1x4x8x8x8x2xf32>, %w: tensor<4x4x1x1x1x1xf32>) -> tensor<1x4x8x8x8x2xf32> {

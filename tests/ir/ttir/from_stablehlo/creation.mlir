@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// A splat is a full; booleans are bf16, 64-bit integers saturate to 32.
+// A splat becomes a full. Booleans become bf16, and 64-bit integers saturate to 32 bits.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<2x3xf32>, tensor<2xi1>, tensor<2xi64>, tensor<3xf64>, tensor<2xi1>, tensor<3xbf16>) {
   // CHECK: "ttir.full"() {fill_value = 1.5{{.*}}shape = array<i64: 2, 3>} : () -> tensor<2x3xf32>
@@ -33,7 +33,7 @@ func.func @main() -> (tensor<2x3xi64>, tensor<5xf32>) {
 
 // -----
 
-// Constants that are no tensors are what shape computations leave behind.
+// Constants that are no tensors are left over from computations of shapes, and are removed.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   // CHECK-NOT: ttir.full

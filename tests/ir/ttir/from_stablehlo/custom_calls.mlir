@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Marks are what they mark.
+// A call that only marks a value is replaced by the value.
 // CHECK-LABEL: @main(
 // CHECK: %[[ERF:.*]] = "ttir.erf"(%arg0)
 // CHECK: "ttir.asinh"(%[[ERF]])
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// A cache with other rows in the middle of its batch: their first positions, then what was there.
+// Rows in the middle of the cache's batch get new first positions; their other positions do not change.
 // CHECK-LABEL: @main(
 // CHECK: %[[ROWS:.*]] = "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0, 0>, ends = array<i64: 2, 2, 8, 3>
 // CHECK: %[[REST:.*]] = "ttir.slice_static"(%[[ROWS]]) {begins = array<i64: 0, 0, 5, 0>
@@ -58,7 +58,7 @@ func.func @main(%q: tensor<1x2x8x4xf32>, %k: tensor<1x2x8x4xf32>, %one: tensor<1
 
 // -----
 
-// Pages of each user one after the other; a sink is one more column of scores.
+// The pages of each user are joined. An attention sink is one more column of scores.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.embedding"({{.*}}) : (tensor<6xi32>, tensor<7x24xf32>)
 // CHECK: %[[SEEN:.*]] = "ttir.le"

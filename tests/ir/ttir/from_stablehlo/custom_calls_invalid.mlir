@@ -27,7 +27,7 @@ func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<
 
 // -----
 
-// A window into the future, too.
+// A sliding window without a causal mask would also reach into the future.
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
 func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
   %0 = stablehlo.custom_call @tt.scaled_dot_product_attention(%q, %q, %q)

@@ -13,7 +13,7 @@ func.func @main(%a: tensor<2x3x4xf32>) -> (tensor<6x4xf32>, tensor<4x2x3xf32>, t
 
 // -----
 
-// Dimensions are ordered, spread to the result's rank, repeated. A splat is a full right away.
+// Dimensions are put in order, reshaped to the result's rank, and repeated. A splat becomes a full at once.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<3x2xf32>) -> (tensor<2x4x3xf32>, tensor<8xf32>) {
   // CHECK: [[ORDERED:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 1, 0>}
@@ -28,7 +28,7 @@ func.func @main(%a: tensor<3x2xf32>) -> (tensor<2x4x3xf32>, tensor<8xf32>) {
 
 // -----
 
-// Negative padding crops, on both sides of the padding that remains.
+// Negative padding becomes a slice, before the rest of the padding.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -44,7 +44,7 @@ func.func @main(%a: tensor<4x6xf32>) -> (tensor<5x8xf32>, tensor<4x7xf32>) {
 
 // -----
 
-// Between the elements: columns of padding, of which the last is cut off.
+// Interior padding becomes columns of padding; those after the last element are cut off.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>) -> tensor<11xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -68,7 +68,7 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// A scalar has no sides to pad.
+// Padding of a scalar does nothing.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<f32>) -> tensor<f32> {
   // CHECK: return %arg0

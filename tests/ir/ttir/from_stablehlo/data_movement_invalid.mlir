@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// A value to pad with that the program computes.
+// The padding value must be a constant.
 // CHECK: error: stablehlo.pad is not supported in stage stablehlo-to-ttir
 // CHECK: at loc("-":7:8)
 func.func @main(%a: tensor<4xf32>, %value: tensor<f32>) -> tensor<7xf32> {

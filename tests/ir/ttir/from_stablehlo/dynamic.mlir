@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// A cache's update: the start is kept within [0, 8 - 2].
+// An update of a cache: the start is clamped to [0, 8 - 2].
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) -> tensor<1x8x4xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i64>
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<1x8x4xf32>, %u: tensor<1x2x4xf32>, %at: tensor<i64>) 
 
 // -----
 
-// Looked up at counted places.
+// A dynamic slice of rows becomes an embedding of consecutive row numbers.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<8x4xf32>, %at: tensor<i64>) -> tensor<2x4xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i64>
@@ -31,7 +31,7 @@ func.func @main(%x: tensor<8x4xf32>, %at: tensor<i64>) -> tensor<2x4xf32> {
 
 // -----
 
-// Two dimensions move: rows are read, changed and written back.
+// If two dimensions have a start, rows are read, changed and written back.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<8x8xf32>, %u: tensor<2x2xf32>, %at: tensor<i64>) -> tensor<8x8xf32> {
   // CHECK: [[ROWS:%[0-9]+]] = "ttir.embedding"(

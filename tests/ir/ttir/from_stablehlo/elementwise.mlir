@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Rows of the families, and logical ops on booleans (bf16) against bitwise ones on integers.
+// Ops of each family. On booleans (bf16), and/or/xor/not become logical ops, on integers bitwise ones.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %m: tensor<2x3xi1>, %n: tensor<2x3xi64>)
     -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<2x3xi64>) {
@@ -19,7 +19,7 @@ func.func @main(%a: tensor<2x3xf32>, %m: tensor<2x3xi1>, %n: tensor<2x3xi64>)
 
 // -----
 
-// CHLO broadcasts, to given dimensions if it says so.
+// CHLO ops broadcast their operands, to given dimensions if the attribute is present.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2x3xi1>) {
   // CHECK: "ttir.add"(%arg0, %arg1)
@@ -34,7 +34,7 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<2xf32>) -> (t
 
 // -----
 
-// A convert to boolean asks whether a value is nonzero; one from boolean only changes the type.
+// A convert to boolean becomes a comparison with zero. A convert from boolean only changes the type.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xf32>) {
   // CHECK: [[ZERO:%[0-9]+]] = "ttir.full"() {fill_value = 0.0{{.*}} -> tensor<4xf32>
@@ -47,7 +47,7 @@ func.func @main(%a: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xf32>) {
 
 // -----
 
-// Bounds that a float32 attribute holds go into clamp_scalar, the largest integer does not.
+// Bounds that a float32 attribute holds exactly become those of clamp_scalar; the largest integer is none of these.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>, tensor<4xi32>) {
   %low = stablehlo.constant dense<0.0> : tensor<f32>
@@ -67,7 +67,7 @@ func.func @main(%a: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// The sign of the dividend.
+// The remainder has the sign of the dividend.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: [[X:%[0-9]+]] = "ttir.abs"(%arg0)

@@ -22,7 +22,7 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xcomplex<f32>> 
 
 // -----
 
-// The device has 32-bit types in the place of these.
+// A bit cast of 64-bit types is refused, since the device replaces them by 32-bit types.
 // CHECK: error: stablehlo.bitcast_convert is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<3xf64>) -> tensor<3xi64> {
   %0 = stablehlo.bitcast_convert %x : (tensor<3xf64>) -> tensor<3xi64>

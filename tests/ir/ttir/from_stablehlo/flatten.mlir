@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// The one public function is the program. Calls and composites without a rule are put in place.
+// The one public function is the program. Calls, and composites without a rule, are inlined.
 // CHECK-LABEL: func.func public @main(
 // CHECK-NEXT: "ttir.add"(%arg0, %arg0)
 // CHECK-NEXT: "ttir.gelu"
@@ -23,7 +23,7 @@ func.func private @double(%a: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// The last branch stands for indices out of range; the others are selected where the index is theirs.
+// The last branch is used for indices out of range. Each other branch is selected if the index is its number.
 // CHECK-LABEL: @main(
 // CHECK: %[[A:.*]] = "ttir.neg"(%arg0)
 // CHECK: %[[B:.*]] = "ttir.abs"(%arg0)
@@ -79,7 +79,7 @@ func.func @main(%a: tensor<4xf32>) -> (tensor<2xi32>, tensor<4xf32>) {
 
 // -----
 
-// Quantized values are integers, and what is computed with them is computed in floats.
+// Quantized values become integers, and arithmetic on them is done in floats.
 // CHECK-LABEL: @main(
 // CHECK-SAME: -> tensor<2xi32>
 // CHECK: "ttir.divide"
@@ -94,7 +94,7 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.5:3>> {
 
 // -----
 
-// What only CHLO has is written out.
+// Ops that exist only in CHLO are decomposed.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.exp"
 // CHECK-NOT: chlo

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Rows of a table.
+// A gather of rows of a table becomes an embedding.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
   // CHECK: [[TABLE:%[0-9]+]] = "ttir.reshape"({{.*}}) {shape = array<i64: 10, 4>}
@@ -15,7 +15,7 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> 
 
 // -----
 
-// Index vectors along the first dimension, of components (column, row): row number = 3 * column + row.
+// Index vectors (column, row) along the first dimension become row numbers of a table, 3 * column + row.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
   // CHECK: "ttir.permute"(%arg1) {permutation = array<i64: 1, 0>}
@@ -34,7 +34,7 @@ func.func @main(%t: tensor<3x6x4xf32>, %i: tensor<2x5xi64>) -> tensor<4x5xf32> {
 
 // -----
 
-// What the body computes is how updates meet what is there. Those outside go to a row more; PyTorch's are inside.
+// The body gives the reduction. Updates out of range go to an extra row; indices from PyTorch are always in range.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> (tensor<10x4xf32>, tensor<10x4xf32>) {
   // CHECK: [[OUTSIDE:%[0-9]+]] = "ttir.full"() {fill_value = 10 : i64, shape = array<i64: 1, 1>}
@@ -60,7 +60,7 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) 
 
 // -----
 
-// Rows from the last to the first.
+// A reverse of rows becomes an embedding of row numbers that count down.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
   // CHECK: [[ROWS:%[0-9]+]] = "ttir.arange"() {{{.*}}end = -1 : i64, start = 3 : i64, step = -1 : i64}
@@ -71,7 +71,7 @@ func.func @main(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// Windows of two rows in each batch: moved back to where they fit, then two row numbers for each.
+// Windows of two rows in each batch are moved back into range; each gets two row numbers.
 // CHECK-LABEL: @main(
 func.func @main(%t: tensor<3x10x4xf32>, %i: tensor<3x5xi32>) -> tensor<3x5x2x4xf32> {
   // CHECK: [[BATCH:%[0-9]+]] = "ttir.arange"() {arange_dimension = 0 : i64, end = 3

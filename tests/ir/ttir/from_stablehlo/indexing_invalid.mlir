@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// Index vectors without components.
+// Index vectors must have components.
 // CHECK: error: stablehlo.gather is not supported in stage stablehlo-to-ttir
 // CHECK: at loc("-":7:8)
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x0xi64>) -> tensor<3x10x4xf32> {
@@ -13,7 +13,7 @@ func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x0xi64>) -> tensor<3x10x4xf32>
 
 // -----
 
-// A body of several ops is no reduction that TTNN has, and no overwriting either.
+// A body of several ops is neither a reduction of TTNN nor an overwrite.
 // CHECK: error: stablehlo.scatter is not supported in stage stablehlo-to-ttir
 func.func @main(%t: tensor<10x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> tensor<10x4xf32> {
   %0 = "stablehlo.scatter"(%t, %i, %u) ({

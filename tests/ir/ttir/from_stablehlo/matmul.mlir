@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Batch dimensions first, one row and one contracted dimension.
+// Operands get batch dimensions first, then one dimension of rows and one that is contracted.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x5x3x4xf32>, %b: tensor<2x4x3x7xf32>) -> tensor<2x5x7xf32> {
   // CHECK: [[A:%[0-9]+]] = "ttir.permute"(%arg0) {permutation = array<i64: 0, 1, 3, 2>}
@@ -14,7 +14,7 @@ func.func @main(%a: tensor<2x5x3x4xf32>, %b: tensor<2x4x3x7xf32>) -> tensor<2x5x
 
 // -----
 
-// Vectors, and a result wider than the operands.
+// Products of vectors, and a result of a wider type than the operands.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %b: tensor<4x3xf32>, %c: tensor<2x4xbf16>, %d: tensor<4x3xbf16>)
     -> (tensor<3xf32>, tensor<2x3xf32>) {

@@ -11,7 +11,7 @@ func.func @main(%x: tensor<2x4x6xf32>, %s: tensor<4xf32>, %o: tensor<4xf32>, %m:
 
 // -----
 
-// Training: statistics of the batch are results, too.
+// In training, the statistics of the batch are results, too.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4x6xf32>, %s: tensor<4xf32>, %o: tensor<4xf32>)
     -> (tensor<2x4x6xf32>, tensor<4xf32>, tensor<4xf32>) {

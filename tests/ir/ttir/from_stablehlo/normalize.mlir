@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Every value gets a type that the device has, arguments and results too.
+// Every value gets a type that the device has. This includes arguments and results.
 // CHECK-LABEL: @main(
 // CHECK-SAME: tensor<2xi32>, %arg1: tensor<2xf32>, %arg2: tensor<2xbf16>, %arg3: tensor<2xf32>, %arg4: tensor<2xui8>
 // CHECK-SAME: -> (tensor<2xi32>, tensor<2xf32>, tensor<2xbf16>, tensor<2xf32>, tensor<2xui8>)

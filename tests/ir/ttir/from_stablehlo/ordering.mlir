@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Values with their positions, as torch-mlir writes sort and topk.
+// A sort of values with their positions, which is torch-mlir's form of sort and topk.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x9xf32>) -> (tensor<4x9xf32>, tensor<4x9xi64>) {
   %i = stablehlo.iota dim = 1 : tensor<4x9xi64>
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<4x9xf32>) -> (tensor<4x9xf32>, tensor<4x9xi64>) {
 
 // -----
 
-// What goes with the sorted operand is gathered by the positions.
+// Another operand is gathered by the positions of the sorted one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4xf32>, %key: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
   // CHECK: [[S:%[0-9]+]]:2 = "ttir.sort"(%arg1) {descending = false, dim = 0 : i64, stable = false}
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<2x5xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
 
 // -----
 
-// As JAX compares: one zero, one NaN. By two keys, the second first.
+// JAX's comparison makes both zeros equal. A sort by two keys sorts by the second key first.
 // CHECK-LABEL: @main(
 // CHECK: %{{.*}}:2 = "ttir.sort"(%arg1) {descending = true, dim = 0 : i64, stable = true}
 // CHECK: %[[FIRST:.*]] = "ttir.gather"(%arg0, %[[BY:.*]]#1) {dim = 0 : i64}

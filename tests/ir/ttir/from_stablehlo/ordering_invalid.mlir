@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// An order that is not that of the elements.
+// The comparison must compare the elements themselves.
 // CHECK: error: stablehlo.sort is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = false}> ({
@@ -14,7 +14,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Operands in the other order, or of two tensors.
+// The comparison must have its operands in the order of the arguments.
 // CHECK: error: stablehlo.sort is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = false}> ({

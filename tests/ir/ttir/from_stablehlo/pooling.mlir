@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// StableHLO gives top, bottom, left, right; the op takes top, left, bottom, right.
+// StableHLO's padding is top, bottom, left, right; that of the op is top, left, bottom, right.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
 
 // -----
 
-// A sum is an average times the window's size.
+// A sum of windows becomes an average times the size of the window.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
@@ -36,7 +36,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
 
 // -----
 
-// One spatial dimension.
+// With one spatial dimension, images get the height one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x8xf32>) -> tensor<2x3x4xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -53,7 +53,7 @@ func.func @main(%x: tensor<2x3x8xf32>) -> tensor<2x3x4xf32> {
 
 // -----
 
-// Cumulative sums; dimensions of size one are not in the way.
+// A window over all elements before each one becomes a cumulative sum, also beside dimensions of size one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x5xf32>) -> tensor<1x5xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
@@ -69,7 +69,7 @@ func.func @main(%x: tensor<1x5xf32>) -> tensor<1x5xf32> {
 
 // -----
 
-// Windows over any dimensions: a third one by itself; and padding of more than half a window by itself.
+// Windows over three dimensions become two poolings. Padding of more than half a window becomes a pad.
 // CHECK-LABEL: @main(
 // CHECK: %[[PADDED:.*]] = "ttir.pad"(%arg0) {padding = array<i64: 0, 0, 2, 0, 0, 0, 0, 0>
 // CHECK: "ttir.permute"(%[[PADDED]]) {permutation = array<i64: 0, 3, 1, 2>}
@@ -88,7 +88,7 @@ func.func @main(%x: tensor<1x4x6x3xf32>) -> tensor<1x4x5x2xf32> {
 
 // -----
 
-// Minima from each element on: of the next two, then of the next four.
+// Minima of all later elements: of two elements at first, then of four.
 // CHECK-LABEL: @main(
 // CHECK: %[[TWO:.*]] = "ttir.minimum"({{.*}}) : (tensor<3xi32>, tensor<3xi32>)
 // CHECK: %[[PAIRS:.*]] = "ttir.concat"(%[[TWO]], {{.*}}) {dim = 0

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// A product of windows.
+// Products of windows are not supported.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x2x8x6xf32> {
   %init = stablehlo.constant dense<1.0> : tensor<f32>
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x2x8x6xf32> {
 
 // -----
 
-// A sum of elements that are apart.
+// Sums of dilated windows are not supported.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xf32>) -> tensor<2x5xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
@@ -30,7 +30,7 @@ func.func @main(%x: tensor<4x5xf32>) -> tensor<2x5xf32> {
 
 // -----
 
-// A maximum that starts at zero.
+// A maximum with zero as initial value is not supported.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
@@ -45,7 +45,7 @@ func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
 
 // -----
 
-// The last of equal maxima.
+// A selection of the last of equal maxima is not supported.
 // CHECK: error: stablehlo.select_and_scatter is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<1x1x4x4xf32>, %s: tensor<1x1x2x2xf32>) -> tensor<1x1x4x4xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Keys and counters as words: those of a bit cast are taken and given as they are.
+// Keys and counters are 32-bit words. The words of a bit cast to or from 64 bits are used directly.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.bitcast_convert"(%arg0) {dtype = i32} : (tensor<2x2xui32>) -> tensor<2x2xi32>
 // CHECK: "ttir.arange"() {{{.*}}end = 8
@@ -18,7 +18,7 @@ func.func @main(%a: tensor<2x2xui32>) -> (tensor<2x2xui32>, tensor<4x4xui32>) {
 
 // -----
 
-// Of a constant, all 64 bits are known; a state that is returned keeps its lower words.
+// All 64 bits of a constant state are known. A state that is returned keeps its lower words.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.constant"() {value = dense<{{\[\[7, 1\], \[5, 0\], \[6, 0\]\]}}> : tensor<3x2xui32>}
 // CHECK: "ttir.multiply"

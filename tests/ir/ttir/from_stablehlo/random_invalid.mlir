@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// Integers between others than constants.
+// The bounds of random integers must be constants.
 // CHECK: error: stablehlo.rng is not supported in stage stablehlo-to-ttir
 // CHECK-NEXT: at loc("-":9:8)
 func.func @main(%low: tensor<i32>) -> tensor<4xi32> {
@@ -12,7 +12,7 @@ func.func @main(%low: tensor<i32>) -> tensor<4xi32> {
 
 // -----
 
-// More integers than a float32 tells apart.
+// A range with more integers than float32 can distinguish is not supported.
 // CHECK: error: stablehlo.rng is not supported in stage stablehlo-to-ttir
 func.func @main() -> tensor<4xi32> {
   %low = stablehlo.constant dense<0> : tensor<i32>

@@ -24,7 +24,7 @@ func.func @main(%x: tensor<4x5xf32>, %m: tensor<4x5xi1>, %n: tensor<4x5xi64>)
 
 // -----
 
-// A maximum with its position.
+// A reduction to a maximum and its position.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>

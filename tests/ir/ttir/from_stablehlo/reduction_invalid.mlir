@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// An initial value that counts.
+// An initial value that changes the result is not supported.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 // CHECK: at loc("-":8
 func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Bitwise and of integers.
+// A bitwise and of integers is not supported.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
   %ones = stablehlo.constant dense<-1> : tensor<i32>
@@ -23,7 +23,7 @@ func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
 
 // -----
 
-// Positions that count along the other dimension.
+// Positions must count along the reduced dimension; this iota counts along the other one.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -45,7 +45,7 @@ func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
 
 // -----
 
-// Positions that are counted along the other dimension.
+// Positions must count along the reduced dimension; this broadcast column counts along the other one.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -66,7 +66,7 @@ func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
 
 // -----
 
-// An initial value that the program computes.
+// The initial value must be a constant.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xf32>, %i: tensor<f32>) -> tensor<4xf32> {
   %0 = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [1]
