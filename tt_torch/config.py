@@ -36,7 +36,7 @@ class OpByOpBackend(IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What an option accepts: `check` normalises a Python value, `parse` turns variable text into one.
+    """The rules for the values of an option: `check` normalises a Python value, `parse` turns variable text into one.
 
     Both raise ValueError, KeyError or TypeError for other values. `accepts` says in words what is accepted.
     """
@@ -377,7 +377,7 @@ def _synchronous() -> Kind:
 
 @dataclasses.dataclass
 class BackendOptions:
-    """What `torch.compile(model, backend=tt_torch.backend, options=...)` takes.
+    """The options of `torch.compile(model, backend=tt_torch.backend, options=...)`.
 
     Environment variables override `compiler_config` at every compile.
     """

@@ -154,7 +154,7 @@ class Bisector:
 
 
 def _takes_apart(node: Node) -> bool:
-    """Whether the node selects one of several results; it needs the op that gives them beside it."""
+    """Whether the node selects one of several results. It must stay together with the op that has these results."""
     return not isinstance(node.target, OpOverload)
 
 

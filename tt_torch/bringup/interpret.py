@@ -33,7 +33,7 @@ def fill_in(file: str) -> dict[str, Any]:
 
 
 def evaluate(bytecode: bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """What `main` of a StableHLO module returns."""
+    """The results of `main` of a StableHLO module."""
     context = make_context()
     with context, ir.Location.unknown():
         module = ir.Module.parse(bytecode)

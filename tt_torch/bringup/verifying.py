@@ -1,4 +1,4 @@
-"""Compiling and running with intermediate verification and bisection, as the options of these names ask for."""
+"""Compiles and runs graphs with intermediate verification and bisection, if the options with these names are set."""
 
 from __future__ import annotations
 

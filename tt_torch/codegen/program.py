@@ -254,7 +254,7 @@ def _member(value: Record, name: str) -> Value:
 
 
 def _function_names(programs: list[Described]) -> dict[str, str]:
-    """What each program's function is called. The public program is `forward` in the text, whatever its name."""
+    """The name of each program's function in the generated text. The public program is `forward`, whatever its name."""
     found: dict[str, str] = {}
     for program in sorted(programs, key=lambda p: bool(p.get("private"))):
         name = program["name"]

@@ -1,1 +1,1 @@
-"""What drives: from a captured graph to a callable, through all stages; devices, host ops, programs from files."""
+"""Drives the compilation of a captured graph through all stages. Also devices, host ops, and programs from files."""

@@ -64,7 +64,7 @@ class CompiledModel:
 def _by_itself(model: Any) -> Callable[..., Any]:
     """The model as a function that shares nothing with other compilations, of the user's or of ours.
 
-    Dynamo keeps what it compiles, and counts it, per code object, and all instances of a class have the same ones. So
+    Dynamo caches and counts compilations per code object, and all instances of a class share their code objects. So
     the function that Dynamo sees gets a copy of its code, and the model is traced as a part of it. The globals are
     those of the model's code, because Dynamo imports other modules by name, and code from `exec` may have none.
     """

@@ -40,7 +40,7 @@ from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
-# What Dynamo calls: tensors and numbers in, tensors and numbers out.
+# A function that Dynamo calls. It takes and returns tensors and numbers.
 Function = Callable[..., Any]
 # The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64

@@ -1,4 +1,4 @@
-"""From an ATen graph to a binary: the stages in order, with the dumps and the stop points of the options."""
+"""Compiles an ATen graph to a binary: the stages in order, with the dumps and the stop points of the options."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _lower(
 
 
 def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
-    """From StableHLO to the binary, by our own stages or by tt-mlir's tools."""
+    """Compiles StableHLO to the binary, by our own stages or by tt-mlir's tools."""
     if config.compiler == "tt-mlir":
         binary = timings.measure("tt-mlir", lambda: toolchain.compile_stablehlo(module, config, dump))
     else:

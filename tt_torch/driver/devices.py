@@ -17,7 +17,7 @@ from tt_torch.config import CompilerConfig
 
 
 class Program(Protocol):
-    """What an executor needs of a loaded program; `runtime.Executable` says what the arguments mean."""
+    """The interface of a loaded program that an executor uses; `runtime.Executable` describes the arguments."""
 
     inputs: list[runtime.TensorSpec]
     outputs: list[runtime.TensorSpec]
@@ -33,7 +33,7 @@ class Program(Protocol):
 
 
 class Device(Protocol):
-    """What an executor needs of a device."""
+    """The interface of a device that an executor uses."""
 
     def load(self, binary: bytes) -> Program:
         """The first program of a binary. Raises what `tt_torch.load` raises."""

@@ -1,7 +1,7 @@
-"""The one hook through which others see, or take over, how graphs are compiled and run.
+"""The one hook through which other packages observe how graphs are compiled and run, or do it themselves.
 
-The driver imports none of them. A package that offers an observer names a function of `(observer, config)` as an entry
-point of the group `tt_torch.observers`; the function returns the observer with its own fields filled in.
+The driver imports none of these packages. A package that offers an observer names a function of `(observer, config)` as
+an entry point of the group `tt_torch.observers`; the function returns the observer with its own fields filled in.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Observer:
 
 NOBODY = Observer()
 
-# Which options ask for which entry point of the group.
+# For each entry point of the group: whether the options ask for it.
 _ASKED: dict[str, Callable[[CompilerConfig], bool]] = {
     "op-by-op": lambda c: c.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP),
     "profiling": lambda c: bool(c.profile) and c.compile_depth == CompileDepth.EXECUTE,

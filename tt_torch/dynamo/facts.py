@@ -1,4 +1,4 @@
-"""What ATen ops do with elements and memory: one table, from which passes and rules take their sets of ops.
+"""Facts about what ATen ops do with elements and memory: one table, from which passes and rules take sets of ops.
 
 PyTorch itself says which ops are views, elementwise, reductions or random. `of` reads that, and the table adds what
 PyTorch does not say. `tests/dynamo/test_facts.py` checks each fact on what eager PyTorch computes.
@@ -25,21 +25,21 @@ aten, prims = torch.ops.aten, torch.ops.prims
 class Fact(Flag):
     """Facts about an op. Those marked with "PyTorch" follow from its tags and schemas."""
 
-    # Where the values of the results come from.
+    # The origin of the values in the results.
     KEEPS = auto()  # each element is one of the operands in VALUES, or the number that is given there
     ZEROS = auto()  # beside KEEPS: or it is zero
     CASTS = auto()  # beside KEEPS: in another dtype
     LINEAR = auto()  # a sum of elements of the one operand, with real coefficients
     PRODUCTS = auto()  # a product of elements of the one operand
     POSITIONS = auto()  # positions or counts, and -1 for none
-    AND_POSITIONS = auto()  # where there are two results, the second says where the elements of the first were
+    AND_POSITIONS = auto()  # of two results, the second says where the elements of the first were
     FILLS = auto()  # all elements are one number
     ALLOCATES = auto()  # the elements are whatever the memory held
     DRAWS = auto()  # PyTorch: random numbers
     REINTERPRETS = auto()  # a view that reads bits, or parts of numbers, as other values
     READS = auto()  # the result is a number on the host
 
-    # To which place an element goes.
+    # The places to which elements go.
     ELEMENTWISE = auto()  # PyTorch: an element depends on its place, and on the operands' elements at this place
     COPIES = auto()  # all elements stay in their places
     RESHAPES = auto()  # the elements stay in row-major order; the arguments are a tensor and the new shape
@@ -114,7 +114,7 @@ _row(_F.ALLOCATES | _F.ELEMENTWISE, "empty_like")
 _row(_F.READS, "_local_scalar_dense is_nonzero item")
 _row(_F.CONVOLVES, "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution")
 
-# --- views of which PyTorch does not say that they show other values
+# --- views that show other values, which PyTorch's schemas do not say
 
 _row(_F.REINTERPRETS, "", aten.view.dtype, prims.view_of_dtype)
 _row(_F.REINTERPRETS, "_conj _neg_view adjoint conj imag mH matrix_H real", prims.conj, prims.imag, prims.real)
@@ -163,8 +163,8 @@ def is_free(target: Target) -> bool:
 
 
 def of_any_strides(target: Function) -> Function:
-    """`reshape` in the place of a view that PyTorch refuses for some strides, since a functional graph has no strides;
-    any other op as it is."""
+    """`reshape` instead of a view that PyTorch refuses for some strides, because a functional graph has no strides; any
+    other op unchanged."""
     return aten.reshape.default if _F.RESHAPES in of(target) else target
 
 
@@ -207,7 +207,7 @@ class ByOp(Generic[T]):
     """One value per op, such as a rule: given for an overload, for a packet, or for all ops that have some facts.
 
     The nearest one counts: an overload's own value comes before its packet's, and this before that of a family.
-    Families are asked in the order in which they were given.
+    Families are tried in the order in which they were given.
     """
 
     def __init__(self) -> None:

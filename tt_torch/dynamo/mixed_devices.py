@@ -66,5 +66,5 @@ def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
 
 
 def _ignores_devices(node: Node) -> bool:
-    """Whether PyTorch does not check the devices of fake operands: convolutions only look at that of their input."""
+    """Whether PyTorch does not check the devices of fake operands. Convolutions check only that of their input."""
     return Fact.CONVOLVES in facts.of(facts.called(node))

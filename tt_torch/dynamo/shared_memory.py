@@ -115,7 +115,7 @@ def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
 
 
 def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
-    """By position of each output that shares memory with another: the node whose result is that memory."""
+    """For each output that shares memory with another, by its position: the node whose result is that memory."""
     sharing = defaultdict(list)
     for i, node in enumerate(outputs):
         sharing[_memory(node)].append(i)

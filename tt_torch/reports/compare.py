@@ -1,4 +1,4 @@
-"""What got better and what got worse between two sets of records."""
+"""Compares two sets of records, and lists the results that are better or worse."""
 
 from __future__ import annotations
 

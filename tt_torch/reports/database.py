@@ -32,7 +32,7 @@ RECORDS = sa.Table(
     METADATA,
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("kind", sa.String, nullable=False),  # op, model or test
-    sa.Column("key", sa.String, nullable=False),  # names the item, of which several commits may have records
+    sa.Column("key", sa.String, nullable=False),  # the item; several commits may have records of it
     sa.Column("commit", sa.String),
     sa.Column("time", sa.String),  # ISO 8601
     sa.Column("verdict", sa.String, nullable=False),
@@ -138,7 +138,7 @@ class Database:
 
 
 def _passes(error: sa.exc.DBAPIError) -> bool:
-    """Whether the error is such a conflict."""
+    """Whether the error comes from a conflict with another process, which a retry can solve."""
     conflict = isinstance(error, sa.exc.IntegrityError) or "conflict" in str(error).lower()
     return conflict or "Could not set lock" in str(error) or "already exists" in str(error)
 

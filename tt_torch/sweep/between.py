@@ -12,7 +12,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 
 _GRAPH = "a compiled graph"
-# They hand out numbers, memory and views; what copies or computes inside of them is an event of its own.
+# Ops with these facts only return numbers, memory and views. A copy or computation inside of them is a separate event.
 _NO_ARITHMETIC = Fact.READS | Fact.ALLOCATES | Fact.VIEW | Fact.RESHAPES
 
 

@@ -203,7 +203,7 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
 
 
 def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[str, Any]], Any]]:
-    """Where records go besides the output."""
+    """Functions that write a record to further places besides the output."""
     if plan.db:
         from tt_torch.reports.database import Database
 

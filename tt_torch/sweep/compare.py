@@ -251,7 +251,7 @@ def _compare(eager: _Run, compiled: _Run, values: bool) -> None:
 
 
 def _is_exact(function: Callable[..., Any], arguments: Arguments, eager: _Run, compiled: _Run) -> bool:
-    """Whether the differing results are within the same tolerance of what eager computes in float64."""
+    """Whether the differing results are within the same tolerance of eager's results in float64."""
     exact = _Run(function, _widened(arguments), seed=0)
     if eager.error is not None or compiled.error is not None or exact.error is not None:
         return False

@@ -179,5 +179,6 @@ def _part(argument: Argument, part: str, is_value: bool) -> Argument:
     return tree_map(leaf, argument, is_leaf=_is_pair)
 
 
-# By overload or packet. A rule takes the op's arguments, with pairs; it returns NotImplemented if it does not apply.
+# The rules, by overload or packet. A rule takes the op's arguments, with pairs; it returns NotImplemented if it does
+# not apply.
 RULES = ByOp[Function]()

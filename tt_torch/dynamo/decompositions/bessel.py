@@ -110,7 +110,7 @@ def _off_phase(n: int, x: Tensor) -> Tensor:
 
 
 def _in_square(function: Callable[[int, Tensor], Tensor], n: int) -> Fit:
-    """As a function of u = 1 / x^2."""
+    """A fit of the function in the variable u = 1 / x^2."""
     return Fit(lambda u: function(n, torch.rsqrt(u)), 1e-6, 1 / _WAVY**2, 5)
 
 

@@ -114,7 +114,8 @@ def polygamma(n: int, x: Tensor) -> Tensor | NotImplementedType:
 
 # --- incomplete gamma functions -------------------------------------------------------------------
 
-# Of a relative distance d = (x - a) / a: (d - log(1 + d)) / d^2, and the first two coefficients of DLMF 8.12.9.
+# Functions of the relative distance d = (x - a) / a: (d - log(1 + d)) / d^2, and the first two coefficients of DLMF
+# 8.12.9.
 _NARROW, _WIDE = -0.5, 1.0
 
 
@@ -162,7 +163,7 @@ def _incomplete(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _at_borders(value: Tensor, a: Tensor, x: Tensor, at_zero: float) -> Tensor:
-    """Eager's values where an argument is 0, infinite or negative; `at_zero` is the value at x = 0."""
+    """Takes eager's values if an argument is 0, infinite or negative; `at_zero` is the value at x = 0."""
     value = torch.where(x == math.inf, 1 - at_zero, value)
     value = torch.where(a == math.inf, torch.where(x == math.inf, math.nan, at_zero), value)
     value = torch.where(x == 0, at_zero, value)

@@ -56,8 +56,8 @@ def _step(size: int, new: int, align: bool, factor: float | None) -> float:
 
 
 def _centres(size: int, new: int, align: bool, factor: float | None) -> Tensor:
-    """Where new elements lie, counted in old ones. Eager multiplies and subtracts in float32 with one rounding, which
-    matters for long dimensions."""
+    """The positions of new elements, counted in old ones. Eager multiplies and subtracts in float32 with one rounding,
+    which matters for long dimensions."""
     step = torch.full((), _step(size, new, align, factor), dtype=torch.float32).to(torch.float64)
     place = torch.arange(new, dtype=torch.float64)
     return (place * step if align else (place + 0.5) * step - 0.5).to(torch.float32)
@@ -126,8 +126,8 @@ linear_aa = _antialiased(lambda d: (1 - d.abs()).clamp(min=0), 1.0)
 cubic_aa = _antialiased(lambda d: _cubic_weight(d, -0.5), 2.0)
 lanczos_aa = _antialiased(_lanczos_weight, 3.0)
 
-# Whether eager goes by the sizes alone, whatever the factors that they were rounded from: given old and new sizes, and
-# the number of the dimension.
+# From old sizes, new sizes and the number of a dimension: whether eager uses only the sizes, and not the factors from
+# which they were rounded.
 Forgets = Callable[[Sequence[int], Sequence[int], int], bool]
 
 

@@ -18,8 +18,9 @@ from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
-# By the factorization that an op makes or uses: the longest smaller side of a matrix that the op is taken apart for.
-# These make at most 600 device ops and take about a second to compile, as `python -m benchmarks linalg` measures.
+# By the factorization that an op makes or uses: the largest shorter side of a matrix for which the op is decomposed.
+# These decompositions have at most 600 device ops and take about a second to compile, as `python -m benchmarks linalg`
+# measures.
 LARGEST = {"Cholesky": 32, "LU": 16, "QR": 10}
 UNROLLED: set[OpOverload] = set()  # the ops
 
@@ -238,12 +239,12 @@ def lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoin
 
 
 def _as_eager(a: Tensor) -> Tensor:
-    """What eager factorizes: LAPACK wants columns, so that a contiguous matrix is transposed."""
+    """The matrix as eager factorizes it. LAPACK needs columns, so eager transposes a contiguous matrix."""
     return a.mT if a.is_contiguous() else a
 
 
 def _sign(packed: Tensor, pivots: Tensor) -> Tensor:
-    """Of the permutation: each exchange of two different rows changes it."""
+    """The sign of the permutation. Each exchange of two different rows changes it."""
     moved = pivots != torch.arange(1, pivots.shape[-1] + 1)
     return 1 - 2 * (moved.sum(-1) % 2).to(packed.dtype)
 
@@ -300,7 +301,7 @@ def solve_ex(
 
 
 def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """LAPACK's larfg for a column: what it becomes, tau, and the vector below its leading 1."""
+    """LAPACK's larfg for a column: the new first element (the others become 0), tau, and the vector below its 1."""
     alpha, tail = _row(x, 0), _below(x, 1)
     size = torch.sqrt((tail * tail).sum(-2, keepdim=True))
     none = size == 0

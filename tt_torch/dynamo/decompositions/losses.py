@@ -17,8 +17,8 @@ torch_nn = torch.ops.torch_nn
 
 @decomposes(aten._log_softmax.default)
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
-    """Narrow floats are rounded once; float64, of which the device has the first 24 bits, keeps those of a result
-    near zero: the logarithm is that of 1 and what all but the largest elements add to it."""
+    """Rounds narrow floats only once. In float64, of which the device has the first 24 bits, results near zero stay
+    exact to these bits, because log1p takes what all elements but the largest add to 1."""
     if not x.dim():
         return torch.where(x.isfinite(), 0.0, torch.nan).to(x.dtype)
     if x.dtype in (torch.bfloat16, torch.float16):
@@ -32,7 +32,7 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImpleme
 
 
 def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """The class that each row is looked up at, and its weight, 0 for those that are ignored."""
+    """The class of each row, and its weight; the weight of an ignored row is 0."""
     kept = target != ignore_index
     classes = torch.where(kept, target, 0)
     own = torch.ones_like(classes, dtype=torch.float32) if weight is None else weight[classes].to(torch.float32)

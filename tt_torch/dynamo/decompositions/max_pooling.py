@@ -23,7 +23,7 @@ Ints = Sequence[int]
 
 
 def _lowest(x: Tensor) -> float:
-    """Of integers the device's least."""
+    """The lowest value of the tensor's type: -inf for floats; for integers not below the device's lowest, -2^31."""
     return -math.inf if x.is_floating_point() else max(torch.iinfo(x.dtype).min, -(2**31))
 
 

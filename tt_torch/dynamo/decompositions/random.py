@@ -149,7 +149,7 @@ def randint_like_low(
 
 @decomposes(aten.randperm.default)
 def randperm(n: int, *, dtype: torch.dtype = torch.int64, **place: Place) -> Tensor:
-    """The sorting order of random integers, two of which are rarely equal."""
+    """The order that sorts random integers. Two of these integers are rarely equal."""
     return torch.argsort(_bits((n,))).to(dtype)
 
 

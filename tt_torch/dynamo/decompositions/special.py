@@ -19,7 +19,7 @@ def _erfcx_map(t: Tensor) -> Tensor:
     return torch.special.erfcx(x) * (1 + 2 * x)
 
 
-# In (x - 3.75) / (x + 3.75), as Shepherd and Laframboise, Mathematics of Computation 36 (1981).
+# A fit in the variable (x - 3.75) / (x + 3.75), as in Shepherd and Laframboise, Mathematics of Computation 36 (1981).
 _ERFCX = Fit(_erfcx_map, -1, 1 - 1e-6, 12)
 
 

@@ -75,7 +75,7 @@ def _foldable(node: Node, values: dict[Node, Result]) -> bool:
 
 
 def _concrete(argument: Argument, values: dict[Node, Result]) -> Argument:
-    """Values in the place of nodes, all on the CPU."""
+    """Replaces nodes in an argument by their values, all on the CPU."""
 
     def leaf(value: Argument) -> Argument:
         value = values[value] if isinstance(value, Node) else value

@@ -1,7 +1,7 @@
-"""Which op of a program torch-mlir cannot lower, when its diagnostic does not say.
+"""Finds the op of a program that torch-mlir cannot lower, if the diagnostic does not name it.
 
-It may name a constant that is an operand of the op, without a location. On a failure only, each op is lowered by
-itself, and the first one that fails is the one.
+The diagnostic may name only a constant that is an operand of the op, without a location. After such a failure, each op
+is lowered by itself; the first one that fails is reported.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tt_torch.mlir.stablehlo.build import again, constant, joined, make, sliced
 
 
 def states_to_words(body: ir.Block) -> None:
-    """From (n) ui64 to (n, 2) ui32; the type of the numbers is noted, which the device's types no longer show."""
+    """Changes states from (n) ui64 to (n, 2) ui32. Notes the type of the numbers, which the new types do not show."""
     for op in [op.operation for op in body.operations if op.operation.name == "stablehlo.rng_bit_generator"]:
         state, numbers = op.results
         if str(state.type.element_type) == "ui64" and isinstance(numbers.type.element_type, ir.IntegerType):

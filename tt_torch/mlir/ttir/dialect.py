@@ -139,9 +139,9 @@ op("slice_static", "input", {"begins": "i64s", "ends": "i64s", "step": "i64s"}, 
 op("concat", "inputs*", {"dim": "i64"}, infer=infer.concat)
 op("pad", "input", {"padding": "i64s", "value": "f32"}, infer=infer.pad)
 op("embedding", "input weight", infer=infer.embedding)
-# What torch.gather does.
+# As torch.gather.
 op("gather", "input index", {"dim": "i64"}, infer=infer.gather)
-# What torch.scatter does; "Invalid" overwrites.
+# As torch.scatter; "Invalid" overwrites.
 op(
     "scatter",
     "input index source",

@@ -1,8 +1,8 @@
-"""What Tenstorrent's library takes: a rule per op or family, which workarounds ask and the verifier checks.
+"""The forms of ops that Tenstorrent's library accepts: a rule per op or family. Workarounds and the verifier use them.
 
-A rule says which data types and page layouts the values may have (not indices and positions, which have a rule of
-their own), what the op makes of them, and, as a function, what else the library wants. Found by asking the library
-(`python -m benchmarks legality` repeats that); `VERSION` is the one that was asked.
+A rule names the data types and page layouts that the values may have (indices and positions have their own rule), the
+layouts of the results, and, as a function, further conditions of the library. The rules were found by trying the
+library in the version `VERSION`; `python -m benchmarks legality` repeats this.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def as_declared(op: ir.Operation) -> list[Layout]:
 
 
 def _laid_out(op: ir.Operation) -> list[Layout]:
-    """On the way to tiles the data type may change; rows of block floats are bfloat16."""
+    """The layout that to_layout gives. A change to tiles may also change the data type. Rows of block floats are
+    bfloat16."""
     was, wanted = layout_of(op.operands[0]), layout_of(op.results[0])
     if wanted.tiled and not was.tiled:
         return [wanted if was.dtype != "UInt8" else was]
@@ -155,7 +156,7 @@ def _moved_to_sort(op: ir.Operation) -> bool:
 
 
 def _unchanged(op: ir.Operation) -> bool:
-    """Nothing to do, not even to the padding of tiles: the library gives its operand back."""
+    """Whether the op changes nothing, not even the padding of tiles. The library then returns its operand."""
     was, made = layout_of(op.operands[0]), layout_of(op.results[0])
     sizes = (was.bytes(shape(op.operands[0])), made.bytes(shape(op.results[0])))
     return was.tiled == made.tiled and sizes[0] == sizes[1]
@@ -200,7 +201,7 @@ def _bounded(op: ir.Operation) -> str:
 
 
 def _biased(op: ir.Operation) -> str:
-    """In L1 the library adds the bias to a result whose shape it takes from weights as they lie."""
+    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition."""
     x, weight = list(op.operands)[:2]
     rows, columns = shape(weight)[-2:]
     if not ods.attr(op, "transpose_b") or ods.operand(op, "bias") is None or rows == columns:
@@ -215,7 +216,7 @@ def _heads(op: ir.Operation) -> str:
 
 
 def unfit_attention(op: ir.Operation) -> str:
-    """What the shapes of an attention have that the fused op does not take."""
+    """The reason why the fused op does not accept the shapes of an attention; empty if it accepts them."""
     query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
     mask = ods.operand(op, "attention_mask")
     if query[-1] % TILE or value[-1] != query[-1]:
@@ -332,12 +333,12 @@ RULES: dict[str, Rule] = {
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
 }
 
-# The rule of an op of TTNN that has no row above: all data types, in tiles. Whether the library agrees is asked for
-# every row of the op table by the tests marked "conformance", and for random programs by `benchmarks legality`.
+# The rule of an op of TTNN without a row above: all data types, in tiles. The tests marked "conformance" compare the
+# rules with the library for every row of the op table, and `benchmarks legality` does so for random programs.
 OTHERS = Rule(EVERY, TILES)
 
-# What needs no rule. The first ones keep, copy or free memory, whatever is in it: asked for all data types, pages and
-# buffers. Calls and returns are the program's own, which the library never sees.
+# Ops that need no rule. The first four keep, copy or free memory; the library accepts all data types, page layouts and
+# buffers, as was tried. The library never sees calls and returns.
 ANY_FORM = {"ttnn.constant", "ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "func.call", "func.return"}
 
 

@@ -31,8 +31,8 @@ GET_DEVICE = {
     "loc_info": "loc(unknown)",
 }
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
-# What every op that has the field asks for unless it says otherwise, as tt-mlir's compiler does: all bits of float32
-# in products and sums, and a convolution's tables of addresses in DRAM, where they take no L1 from its data.
+# The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
+# sums, and the address tables of convolutions in DRAM, so that the data can use all of L1.
 SETTINGS: Message = {
     "compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True},
     "conv2d_config": {"enable_kernel_stride_folding": False, "config_tensors_in_dram": True},
@@ -99,7 +99,7 @@ class _Translator:
         return {"type": record, "debug_info": line, "loc_info": self._location(op.location)}
 
     def _location(self, location: ir.Location) -> str:
-        key = location.attr  # a location is hashed by its Python object, its attribute by what it is
+        key = location.attr  # locations are hashed by identity, their attributes by content
         found = self.locations.get(key)
         if found is None:
             found = self.locations[key] = str(brief(location))
@@ -199,7 +199,7 @@ def _memory_config(layout: Layout) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """What a tensor type says: its layout, and the TensorDesc of it."""
+    """The layout of a tensor type, and its TensorDesc."""
 
     layout: Layout
     desc: Message

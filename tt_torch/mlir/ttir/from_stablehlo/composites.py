@@ -93,7 +93,7 @@ COMPOSITES: dict[str, Expand] = {
 }
 
 
-# Which attributes of a composite have a rule. For others, the decomposition is used.
+# The attributes with which a composite has a rule. With others, its decomposition is used.
 TAKEN: dict[str, Callable[[Attrs], bool]] = {
     "tenstorrent.argmax": lambda a: "dim" in a,
     "tenstorrent.layer_norm": lambda a: _length(a.get("normalized_shape")) == 1,

@@ -140,7 +140,7 @@ def round_nearest_even(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.round_nearest_afz")
 def round_nearest_away(op: Op, b: Builder) -> Value:
-    """For the magnitude of x: floor, plus 1 from the middle on; with the sign of x."""
+    """Rounds the magnitude of x: floor, plus 1 if the fraction is at least 0.5. The result has the sign of x."""
     (x,) = op.operands
     size = b("ttir.abs", x)
     low = b("ttir.floor", size)

@@ -117,7 +117,7 @@ def _pooled_over(b: Builder, x: Value, combine: str, dims: Sequence[int], window
 
 
 class Images:
-    """A tensor seen as (N, C, H, W), of which `dims` are the last one or two; the channels are the last other one."""
+    """A tensor seen as (N, C, H, W). `dims` are H and W, or only W; C is the last of the other dimensions."""
 
     def __init__(self, size: Sequence[int], dims: Sequence[int]) -> None:
         others = [d for d in range(len(size)) if d not in dims]

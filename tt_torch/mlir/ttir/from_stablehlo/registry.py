@@ -1,4 +1,4 @@
-"""The rule set that the families of this folder fill, and the error of what none of them takes."""
+"""The rule set that the families of this folder fill, and the error for an op that none of them accepts."""
 
 from functools import partial
 

@@ -17,6 +17,6 @@ def flatten(b: Builder, x: Value, order: Sequence[int]) -> Value:
 
 
 def unflatten(b: Builder, x: Value, nhwc: Sequence[int], order: Sequence[int]) -> Value:
-    """The inverse: from (1, 1, N*H*W, C) to the dimension order of which `order` names N, H, W and C."""
+    """The inverse: from (1, 1, N*H*W, C) to the order of dimensions where `order` has the places of N, H, W and C."""
     inverse = [list(order).index(d) for d in range(4)]
     return b("ttir.permute", b("ttir.reshape", x, shape=list(nhwc)), permutation=inverse)

@@ -52,7 +52,7 @@ def _is_product(weight: Value, attributes: Attrs) -> bool:
 
 
 def _future_input(activation: Value) -> Attrs:
-    """What the preparation needs to know about the input of the convolution."""
+    """The attributes that describe the input of the convolution to the op that prepares its weights."""
     dtype = layout_of(activation).dtype
     return {"input_dtype": dtype, "input_tensor_layout": "Tile", "input_memory_config": INTERLEAVED_DRAM}
 
