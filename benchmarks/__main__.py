@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-NAMES = ("quality", "compile", "binary", "speed", "overhead", "eager", "memory", "legality", "linalg", "bringup")
+NAMES = (
+    "quality",
+    "compile",
+    "binary",
+    "speed",
+    "overhead",
+    "eager",
+    "memory",
+    "legality",
+    "linalg",
+    "weights",
+    "bringup",
+)
 
 
 def main(

@@ -13,8 +13,18 @@ if TYPE_CHECKING:
     from tt_torch.driver.aot import CompiledModel, compile_model
     from tt_torch.driver.backend import backend
     from tt_torch.driver.loading import load
+    from tt_torch.runtime import refresh
 
-__all__ = ["BackendOptions", "CompileDepth", "CompiledModel", "CompilerConfig", "backend", "compile_model", "load"]
+__all__ = [
+    "BackendOptions",
+    "CompileDepth",
+    "CompiledModel",
+    "CompilerConfig",
+    "backend",
+    "compile_model",
+    "load",
+    "refresh",
+]
 
 # Names are imported when they are first used: running a saved binary needs no compiler.
 _HOMES = {
@@ -25,6 +35,7 @@ _HOMES = {
     "compile_model": "driver.aot",
     "backend": "driver.backend",
     "load": "driver.loading",
+    "refresh": "runtime",
 }
 
 

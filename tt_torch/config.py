@@ -169,11 +169,14 @@ class CompilerConfig:
     enable_optimizer: bool = _option(
         _boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
     )
+    compare_weights: bool = _option(
+        _boolean(),
+        False,
+        "compare every byte of the weights with what the device has at each call: [weights.md](weights.md)",
+        "TT_TORCH_COMPARE_WEIGHTS",
+    )
     dtype: str | None = _option(
-        _choice(None, "bf16", "f32"),
-        None,
-        "compute type of float ops; None keeps the model's own",
-        "TT_TORCH_DTYPE",
+        _choice(None, "bf16", "f32"), None, "compute type of float ops; None keeps the model's own", "TT_TORCH_DTYPE"
     )
     weight_dtype: str | None = _option(
         _choice(None, "bfp8_b"),
@@ -254,20 +257,14 @@ class CompilerConfig:
         "TT_TORCH_IR_LOG_LEVEL",
     )
     save_mlir: tuple[str, ...] = _option(
-        _subset("STABLEHLO", "TTIR", "TTNN"),
-        (),
-        "levels whose IR is written to `output_mlir_dir`",
-        "TT_TORCH_SAVE_MLIR",
+        _subset("STABLEHLO", "TTIR", "TTNN"), (), "levels whose IR goes to `output_mlir_dir`", "TT_TORCH_SAVE_MLIR"
     )
     save_binary: bool = _option(_boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY")
     output_mlir_dir: str = _option(_folder(), "model_mlir", "folder of the saved IR")
     output_binary_dir: str = _option(_folder(), "model_flatbuffer", "folder of the saved binaries")
     model_name: str = _option(_text(), "", "name of the model in saved files and reports")
     repro_dir: str = _option(
-        _folder(),
-        "tt_torch_repro",
-        "folder for the files that repeat a failing step",
-        "TT_TORCH_REPRO_DIR",
+        _folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
     )
 
     op_by_op_backend: OpByOpBackend = _option(  # noqa: RUF009 - a field, as the others

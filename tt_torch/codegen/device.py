@@ -34,6 +34,7 @@ from tt_torch.errors import (
     InputDtypeError,
     InputShapeError,
 )
+from tt_torch.runtime.residents import Residents
 from tt_torch.wire.decode import decode
 
 MOCK = "TT_METAL_MOCK_CLUSTER_DESC_PATH"  # an environment variable that the library reads
@@ -147,7 +148,7 @@ class Session:
         self.link, self.ask = link, link.ask
         self._numbers, self._dropped = itertools.count(), list[int]()
         self._programs: weakref.WeakKeyDictionary[TtnnExecutable, _Key] = weakref.WeakKeyDictionary()
-        self.residents = runtime.Residents(self._keep)
+        self.residents = Residents(self._keep)
 
     def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
         if dropped := self._dropped[:]:
@@ -321,6 +322,8 @@ class _Submesh(TtnnDevice):
 class TtnnExecutable:
     """The first program of a binary on a ttnn device. It is called like the emulated device's Executable."""
 
+    compare_weights = False
+
     def __init__(self, binary: bytes, device: TtnnDevice) -> None:
         self.device, self.program = device, from_message(decode(binary))
         described = runtime.Binary(binary).programs[0]
@@ -350,24 +353,25 @@ class TtnnExecutable:
         results = runtime.make_results(self._results, output_dtypes, output_strides, output_devices)
         with self.device.session() as session:
             arguments = [
-                _argument(session, tensor, value, i, i in resident)
+                self._argument(session, tensor, value, i, i in resident)
                 for i, (tensor, value) in enumerate(zip(described, inputs, strict=True))
             ]
             for result, array in zip(results, session.run(self, arguments), strict=True):
                 result.copy_(torch.from_numpy(array))
         return results
 
-
-def _argument(session: Session, described: Tensor, value: object, position: int, stays: bool) -> _Key | np.ndarray:
-    who = f"input {position}"
-    if not isinstance(value, torch.Tensor):
-        raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
-    if list(value.shape) != described.shape:
-        raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {described.shape}")
-    if stays and not value.is_inference():  # inference tensors have no version, so a change would not be seen
-        placement = repr((described.dtype, described.layout, described.memory_config))
-        return session.residents.get(value, described, placement, who)
-    return to_array(described, value, who)
+    def _argument(
+        self, session: Session, described: Tensor, value: object, position: int, stays: bool
+    ) -> _Key | np.ndarray:
+        who = f"input {position}"
+        if not isinstance(value, torch.Tensor):
+            raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
+        if list(value.shape) != described.shape:
+            raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {described.shape}")
+        if stays and not value.is_inference():  # they have no version, so a change would not be seen
+            placement = repr((described.dtype, described.layout, described.memory_config))
+            return session.residents.get(value, described, placement, who, self.compare_weights).handle
+        return to_array(described, value, who)
 
 
 def to_array(described: Tensor, value: torch.Tensor, who: str = "input") -> np.ndarray:

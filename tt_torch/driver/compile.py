@@ -37,6 +37,7 @@ class CompiledGraph:
     output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
     output_devices: list[torch.device] | None = None  # None when all are on the CPU
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
+    compare_weights: bool = False  # the option of this name
 
 
 def compile_graph(
@@ -52,7 +53,7 @@ def compile_graph(
     forms = _forms(gm)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
-    compiled.timings = timings
+    compiled.timings, compiled.compare_weights = timings, config.compare_weights
     dump = Dump(config, watch)
     dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:

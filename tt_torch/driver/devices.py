@@ -21,6 +21,7 @@ class Program(Protocol):
 
     inputs: list[runtime.TensorSpec]
     outputs: list[runtime.TensorSpec]
+    compare_weights: bool
 
     def __call__(
         self,

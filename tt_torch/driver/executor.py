@@ -11,9 +11,6 @@ from tt_torch.driver.compile import CompiledGraph
 from tt_torch.driver.devices import Device
 from tt_torch.errors import DeviceError
 
-# The largest buffer, in elements, whose content is compared at each call. BatchNorm's have an element per channel.
-LARGEST_WATCHED = 1 << 14
-
 
 class Executor:
     """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
@@ -21,9 +18,9 @@ class Executor:
     def __init__(self, compiled: CompiledGraph, device: Device) -> None:
         self.compiled = compiled
         self.executable = device.load(compiled.binary)
+        self.executable.compare_weights = compiled.compare_weights
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
-        self._seen: dict[int, torch.Tensor] = {}
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
 
     @property
@@ -38,21 +35,9 @@ class Executor:
         return self.compiled.binary
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        self._watch(inputs)
         arguments = [*inputs, *self.compiled.constants]
         if self.keep_arguments:
             self.last_arguments = arguments
         compiled = self.compiled
         forms = compiled.output_dtypes, compiled.output_strides, compiled.output_devices
         return self.executable(arguments, self.resident, *forms)
-
-    def _watch(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Finds buffers that were changed without a new version, as eager batch norm changes its statistics."""
-        for i in self.resident:
-            if i >= len(inputs) or isinstance(inputs[i], torch.nn.Parameter) or inputs[i].numel() > LARGEST_WATCHED:
-                continue
-            buffer, seen = inputs[i], self._seen.get(i)
-            if seen is not None and not torch.equal(seen, buffer):
-                torch.autograd.graph.increment_version(buffer)
-            if seen is None or not torch.equal(seen, buffer):
-                self._seen[i] = buffer.detach().clone()

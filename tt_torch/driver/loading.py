@@ -15,11 +15,13 @@ class LoadedProgram:
     """A saved program as a callable: takes its inputs in order as tensors, weights included, returns a tuple.
 
     `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program expects in host memory
-    are weights: they are prepared on the device once, and again only after such a tensor has changed.
+    are weights: they are prepared on the device once, and again only after such a tensor has changed (docs/weights.md).
     """
 
     def __init__(self, path: str | Path, device: Device | None = None) -> None:
-        self._executable = (device or default_device(CompilerConfig.from_env())).load(Path(path).read_bytes())
+        config = CompilerConfig.from_env()
+        self._executable = (device or default_device(config)).load(Path(path).read_bytes())
+        self._executable.compare_weights = config.compare_weights
         self.inputs: list[TensorSpec] = self._executable.inputs
         self.outputs: list[TensorSpec] = self._executable.outputs
         self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")

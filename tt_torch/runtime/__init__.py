@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import threading
-import weakref
 from collections.abc import Callable, Collection, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any
 import torch
 
 from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
-from tt_torch.runtime import _runtime, fused_steps
+from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
-from tt_torch.torch_private.tensors import version
+from tt_torch.runtime.residents import Bound, Resident, Residents, Split, refresh
 
-__all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device"]
+__all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
 
 _TYPES = {
     torch.float32: DataType.Float32, torch.float16: DataType.Float16, torch.bfloat16: DataType.BFloat16,
@@ -158,71 +157,20 @@ class Device:
         self.close()
 
 
-class Residents:
-    """Tensors that are kept on a device, found again by their identity, memory, version and placement.
-
-    `make(spec, tensor, who)` puts a tensor on the device and returns its handle. The handle is dropped when the tensor
-    dies or changes.
-    """
-
-    def __init__(self, make: Callable[[Any, torch.Tensor, str], Any]) -> None:
-        self._make = make
-        self._entries: dict[tuple[int, str], tuple[Any, int, int, Any]] = {}
-
-    def get(self, tensor: torch.Tensor, spec: Any, placement: str, who: str) -> Any:
-        key = (id(tensor), placement)
-        entry = self._entries.get(key)
-        if entry and entry[0]() is tensor and entry[1:3] == (tensor.data_ptr(), version(tensor)):
-            return entry[3]
-        source = tensor.resolve_neg() if tensor.is_neg() else tensor
-        handle = self._make(spec, source, who)
-        fused_steps.watch(tensor)
-        dead = weakref.ref(tensor, lambda _: self._entries.pop(key, None))
-        self._entries[key] = (dead, tensor.data_ptr(), version(tensor), handle)
-        return handle
-
-    def clear(self) -> None:
-        self._entries.clear()
-
-
-class _Bound:
-    """The resident inputs of a call. They are passed again as long as the same tensors have the same values."""
-
-    def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
-        self._versions = list(map(version, tensors))
-        # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
-        self._native = alive = [native]
-        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
-
-    def find(self, inputs: Sequence[Any], tensors: Sequence[Any]) -> Any:
-        """The runtime's form of these inputs, or None if one of them has changed."""
-        for native in self._native[:]:
-            if native.holds(inputs) and list(map(version, tensors)) == self._versions:
-                return native
-        return None
-
-
-class _Split:
-    """The positions of a program's inputs that are kept on the device, and of those that every call passes."""
-
-    def __init__(self, count: int, resident: Collection[int]) -> None:
-        self.resident = frozenset(resident)
-        self.kept = [i for i in range(count) if i in self.resident]
-        self.passed = [i for i in range(count) if i not in self.resident]
-        self.bound: _Bound | None = None
-
-
 class Executable:
     """A program of a binary, planned for a device. Calling it runs it and returns its results.
 
     A call takes the program's inputs in order, as tensors on the CPU or on "tt". The inputs at the positions `resident`
     are copied to the device once, and stay there until the tensor changes or dies; all others are copied at every call.
-    `output_dtypes`, `output_strides` and `output_devices` have an entry per result; None means the default: the
-    program's type, contiguous, on the CPU.
+    With `compare_weights`, each call compares every byte of the resident inputs with what was copied; without it, a few
+    writes are missed, which docs/weights.md describes. `output_dtypes`, `output_strides` and `output_devices` have an
+    entry per result; None means the default: the program's type, contiguous, on the CPU.
 
     A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError and
     ExecutableBusyError.
     """
+
+    compare_weights = False
 
     def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
         self.binary, self.device = binary, device or default_device()
@@ -233,7 +181,7 @@ class Executable:
         self.outputs: list[TensorSpec] = info.outputs
         self._placements = [repr(spec) for spec in self.inputs]
         self._results = result_forms(self.outputs)
-        self._split = _Split(len(self.inputs), ())
+        self._split = Split(len(self.inputs), ())
 
     def __call__(
         self,
@@ -248,7 +196,7 @@ class Executable:
             raise InputCountError(f"program {name} takes {len(self.inputs)} inputs, got {len(inputs)}")
         split = self._split
         if resident is not split.resident and frozenset(resident) != split.resident:
-            split = self._split = _Split(len(self.inputs), resident)
+            split = self._split = Split(len(self.inputs), resident)
         kept = self._residents(inputs, split) if split.kept else None
         for i in split.passed:
             if _is_negated(inputs[i], i):
@@ -257,9 +205,9 @@ class Executable:
         self._impl.run(inputs, kept, results)
         return results
 
-    def _residents(self, inputs: Sequence[torch.Tensor], split: _Split) -> Any:
+    def _residents(self, inputs: Sequence[torch.Tensor], split: Split) -> Any:
         tensors = [inputs[i] for i in split.kept]
-        native = split.bound.find(inputs, tensors) if split.bound else None
+        native = split.bound.find(inputs, tensors, self.compare_weights) if split.bound else None
         if native is not None:
             return native
         for i in split.kept:
@@ -267,15 +215,15 @@ class Executable:
                 raise _no_tensor(inputs[i], i)
         # Inference tensors have no version, so a change would not be seen. They are passed at every call.
         kept = [i for i in split.kept if not inputs[i].is_inference()]
-        handles = [(i, self._handle(i, inputs[i]), inputs[i]) for i in kept]
-        native = _runtime.Residents(len(inputs), handles)
-        split.bound = _Bound(native, tensors) if len(kept) == len(tensors) else None
+        residents = [(i, self._resident(i, inputs[i])) for i in kept]
+        native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in residents])
+        split.bound = Bound(native, tensors) if len(kept) == len(tensors) else None
         return native
 
-    def _handle(self, position: int, tensor: torch.Tensor) -> Any:
+    def _resident(self, position: int, tensor: torch.Tensor) -> Resident:
         spec, placement = self.inputs[position], self._placements[position]
         try:
-            return self.device._residents.get(tensor, spec, placement, f"input {position}")
+            return self.device._residents.get(tensor, spec, placement, f"input {position}", whole=True)
         except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None

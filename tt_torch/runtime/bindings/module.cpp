@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "host_tensor.h"
 #include "tt/runtime/runtime.h"
 
@@ -35,14 +37,15 @@ void translate(const Error& error) {
 }
 
 // The resident inputs of a program, ready to be passed again while `holds` says that they are the same
-// objects over the same memory. Whether their values are the same is the caller's to know, and whether they
-// still live.
+// objects over the same memory, and `same` that this memory holds the same values. The caller knows whether
+// the objects still live.
 class Residents {
  public:
-  Residents(size_t count, const std::vector<std::tuple<size_t, Tensor, py::object>>& tensors)
+  Residents(size_t count, const std::vector<std::tuple<size_t, Tensor, Fingerprint, py::object>>& tensors)
       : inputs_(count) {
-    for (const auto& [position, tensor, source] : tensors) {
+    for (const auto& [position, tensor, memory, source] : tensors) {
       inputs_.at(position) = tensor;
+      memory_.push_back(memory);
       sources_.push_back({position, source.ptr(), data_pointer(source, "a resident input")});
     }
   }
@@ -59,6 +62,11 @@ class Residents {
     return true;
   }
 
+  bool same(bool whole) {
+    return std::all_of(memory_.begin(), memory_.end(),
+                       [&](Fingerprint& memory) { return memory.same(whole); });
+  }
+
  private:
   struct Source {
     size_t position;
@@ -67,6 +75,7 @@ class Residents {
   };
   std::vector<Input> inputs_;  // of all positions; those that are not resident hold empty buffers
   std::vector<Source> sources_;
+  std::vector<Fingerprint> memory_;
 };
 
 void run(Executable& self, const py::sequence& inputs, const Residents* residents,
@@ -187,9 +196,18 @@ void bind_execution(py::module_& m) {
       }))
       .def_property_readonly("version", &Tensor::version)
       .def_property_readonly("spec", &Tensor::spec);
+  py::class_<Fingerprint>(m, "Fingerprint")
+      .def(py::init([](py::object source, const std::string& who) {
+        const HostBuffer buffer = host_buffer(source, who);
+        py::gil_scoped_release release;
+        return Fingerprint(buffer);
+      }))
+      .def("same", &Fingerprint::same, py::arg("whole") = false, py::call_guard<py::gil_scoped_release>())
+      .def_static("use_write_tracking", &Fingerprint::use_write_tracking);
   py::class_<Residents>(m, "Residents")
-      .def(py::init<size_t, const std::vector<std::tuple<size_t, Tensor, py::object>>&>())
-      .def("holds", &Residents::holds);
+      .def(py::init<size_t, const std::vector<std::tuple<size_t, Tensor, Fingerprint, py::object>>&>())
+      .def("holds", &Residents::holds)
+      .def("same", &Residents::same, py::call_guard<py::gil_scoped_release>());
   py::class_<Executable>(m, "Executable")
       .def(py::init<const Binary&, size_t, const Device&>(), py::call_guard<py::gil_scoped_release>())
       .def("run", &run)

@@ -6,5 +6,6 @@
 #include "tt/runtime/device.h"
 #include "tt/runtime/error.h"
 #include "tt/runtime/executable.h"
+#include "tt/runtime/fingerprint.h"
 #include "tt/runtime/tensor.h"
 #include "tt/runtime/types.h"

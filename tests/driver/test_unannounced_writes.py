@@ -1,0 +1,228 @@
+"""Writes to weights that PyTorch does not count: the next call computes with the new values."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import tt_torch
+from tt_torch.runtime import _runtime
+
+SIZE = 256  # 256 KiB for each weight: more than is read whole at every call
+
+
+@pytest.fixture(params=["tracked", "sampled"], autouse=True)
+def tracking(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each test runs with the kernel's help and without it."""
+    _runtime.Fingerprint.use_write_tracking(request.param == "tracked")
+    yield request.param
+    _runtime.Fingerprint.use_write_tracking(True)
+
+
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(SIZE, SIZE), nn.ReLU(), nn.Linear(SIZE, SIZE)).eval()
+
+
+def _merge(m: nn.Module) -> None:
+    """As peft's `merge_adapter` does."""
+    m[0].weight.data += (torch.randn(SIZE, 4) @ torch.randn(4, SIZE)).to(m[0].weight.device)
+
+
+def _average(m: nn.Module) -> None:
+    for p in m.parameters():
+        p.data.mul_(0.9).add_(torch.randn_like(p), alpha=0.1)
+
+
+def _through_numpy(m: nn.Module) -> None:
+    m[2].weight.detach().numpy()[:] = 0.5
+
+
+def _through_dlpack(m: nn.Module) -> None:
+    torch.from_dlpack(m[2].weight.detach()).fill_(0.25)
+
+
+def _from_a_file(m: nn.Module) -> None:
+    """The operating system writes to the memory, not the process."""
+    read, write = os.pipe()
+    os.write(write, torch.randn(16, SIZE).numpy().tobytes())
+    os.readv(read, [memoryview(m[0].weight.detach().numpy()[3:19])])
+    os.close(read)
+    os.close(write)
+
+
+def _rows(m: nn.Module) -> None:
+    m[0].weight.data[5:21] = 1.5
+
+
+def _column(m: nn.Module) -> None:
+    m[0].weight.data[:, 7] = 8.0
+
+
+WRITES: list[Callable[[nn.Module], None]] = [
+    lambda m: m[0].weight.data.clamp_(-0.01, 0.01),
+    lambda m: m[2].weight.data.neg_(),
+    lambda m: m[0].bias.data.zero_(),
+    lambda m: m[0].weight.data.copy_(torch.randn(SIZE, SIZE)),
+    _merge,
+    _average,
+    _rows,
+    _column,
+]
+WRITES_OF_OTHERS = [_through_numpy, _through_dlpack, _from_a_file]  # who get no memory of the device tt
+CASES = [("tt", write) for write in WRITES] + [("cpu", write) for write in WRITES + WRITES_OF_OTHERS]
+
+
+@pytest.mark.parametrize(("device", "write"), CASES)
+def test_torch_compile_sees_the_write(write: Callable[[nn.Module], None], device: str) -> None:
+    ours, x = model().to(device), torch.randn(2, SIZE, device=device)
+    run = torch.compile(ours, backend=tt_torch.backend)
+    with torch.no_grad():
+        for calls in range(4):
+            for _ in range(calls):
+                run(x)
+            write(ours)
+            torch.testing.assert_close(run(x).cpu(), copy.deepcopy(ours).cpu()(x.cpu()), rtol=1e-4, atol=1e-4)
+
+
+def test_one_element_is_seen_at_once_where_the_kernel_helps() -> None:
+    if not _runtime.Fingerprint.use_write_tracking(True):
+        pytest.skip("this kernel is older than Linux 6.7, or a sandbox forbids userfaultfd")
+    ours, x = model(), torch.randn(2, SIZE)
+    run = torch.compile(ours, backend=tt_torch.backend)
+    with torch.no_grad():
+        run(x)
+        for i in range(5):
+            run(x)
+            ours[0].weight.data[i, 3 * i] += 100
+            torch.testing.assert_close(run(x), ours(x), rtol=1e-4, atol=1e-4)
+
+
+def test_compiled_models_loaded_programs_and_later_compilations_see_the_write(tmp_path: Path) -> None:
+    ours, x = model(), torch.randn(2, SIZE)
+    compiled = tt_torch.compile_model(ours, (x,))
+    compiled.save(tmp_path / "model.ttnn")
+    loaded, arguments = tt_torch.load(tmp_path / "model.ttnn"), compiled.arguments(x)
+    for _ in range(3):
+        compiled(x)
+        loaded(*arguments)
+    for p in ours.parameters():
+        p.data.mul_(-2)
+    with torch.no_grad():
+        expected = ours(x)
+        torch.testing.assert_close(tt_torch.compile_model(ours, (x,))(x), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(compiled(x), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(loaded(*arguments)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_one_element_is_seen_where_everything_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_TORCH_COMPARE_WEIGHTS", "1")
+    ours, x = model(), torch.randn(2, SIZE)
+    run = torch.compile(ours, backend=tt_torch.backend)
+    with torch.no_grad():
+        for i in range(5):
+            run(x)
+            ours[0].weight.data[i, 3 * i] += 100
+            torch.testing.assert_close(run(x), ours(x), rtol=1e-4, atol=1e-4)
+
+
+def test_refresh_shows_the_write() -> None:
+    ours, x = model(), torch.randn(2, SIZE)
+    run = torch.compile(ours, backend=tt_torch.backend)
+    with torch.no_grad():
+        for _ in range(3):
+            run(x)
+        ours[0].weight.data[0, 0] += 100
+        tt_torch.refresh(ours)
+        torch.testing.assert_close(run(x), ours(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_write_to_one_element_is_seen_after_32_calls_at_the_latest() -> None:
+    values = torch.randn(SIZE, SIZE)
+    memory = _runtime.Fingerprint(values, "values")
+    values.data[200, 200] += 1
+    assert not all(memory.same() for _ in range(32))
+
+
+def test_values_that_come_back_are_the_same() -> None:
+    values = torch.randn(SIZE, SIZE)
+    memory = _runtime.Fingerprint(values, "values")
+    for _ in range(3):
+        values.data.add_(0)
+        assert memory.same()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool])
+def test_signs_and_exchanged_elements_change_the_fingerprint(dtype: torch.dtype) -> None:
+    """Sums and products of bits would be equal after these."""
+    changes = [lambda v: v.flip(0), lambda v: v.roll(1), torch.logical_not if dtype == torch.bool else torch.neg]
+    for change in changes:
+        values = torch.arange(1 << 17).remainder(199).to(dtype)
+        memory = _runtime.Fingerprint(values, "values")
+        values.copy_(change(values.clone()))
+        assert not memory.same(whole=True)
+        assert not memory.same()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_overlapping_tensors_find_each_others_writes(seed: int) -> None:
+    """A page that was found to be written is protected again. All fingerprints over it must learn of the write."""
+    generator = random.Random(seed)
+    base, length = torch.randn(1 << 17), 4096
+    starts = [generator.randrange(1 << 15) for _ in range(6)]
+    ranges = [range(start, start + generator.randrange(1 << 15, 1 << 16)) for start in starts]
+    memories = {r: _runtime.Fingerprint(base[r.start : r.stop], "part") for r in ranges}
+    for _ in range(generator.randrange(4)):
+        generator.shuffle(ranges)
+        assert all(memories[r].same() for r in ranges)
+    del memories[ranges.pop()]
+    begin = generator.randrange(1 << 16)
+    base.data[begin : begin + length] += 1
+    for r in ranges:
+        common = min(r.stop, begin + length) - max(r.start, begin)
+        same = memories[r].same()
+        assert same or common > 0
+        assert not same or common < 1024
+
+
+def test_freed_and_reused_memory_does_not_confuse() -> None:
+    for i in range(50):
+        values = torch.full((SIZE, SIZE), float(i))
+        memory = _runtime.Fingerprint(values, "values")
+        assert all(memory.same() for _ in range(3))
+        values.data[16:32] = -1
+        assert not memory.same()
+        del values, memory
+
+
+def test_shared_memory_that_another_process_writes_is_seen() -> None:
+    """The page table of this process shows nothing of that."""
+    values = torch.zeros(SIZE, SIZE).share_memory_()
+    memory = _runtime.Fingerprint(values, "values")
+    assert all(memory.same() for _ in range(3))
+    child = os.fork()
+    if child == 0:
+        values.data[64:128] = 1
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not memory.same()
+
+
+def test_a_forked_child_sees_its_own_writes_and_the_parent_its_own() -> None:
+    values = torch.zeros(SIZE, SIZE)
+    memory = _runtime.Fingerprint(values, "values")
+    assert all(memory.same() for _ in range(3))
+    child = os.fork()
+    if child == 0:
+        values.data[64:128] = 1
+        os._exit(0 if not memory.same() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert memory.same()
+    values.data[64:128] = 1
+    assert not memory.same()

@@ -1,0 +1,92 @@
+"""Tensors that stay on a device: finding them again, and finding out that they have changed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+
+from tt_torch.runtime import _runtime, fused_steps
+from tt_torch.torch_private.tensors import version
+
+
+class Resident:
+    """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied."""
+
+    def __init__(self, tensor: torch.Tensor, memory: Any, handle: Any, died: Callable[[object], object]) -> None:
+        self._tensor = weakref.ref(tensor, died)
+        self._place = tensor.data_ptr(), version(tensor)
+        self.memory, self.handle = memory, handle
+
+    def is_current(self, tensor: torch.Tensor, whole: bool) -> bool:
+        """Whether this is the tensor and its values are the same; `whole` compares all of them."""
+        is_same = self._tensor() is tensor
+        return is_same and self._place == (tensor.data_ptr(), version(tensor)) and self.memory.same(whole)
+
+
+class Residents:
+    """Tensors that are kept on a device, found again by their identity, memory, version, values and placement.
+
+    `make(spec, tensor, who)` puts a tensor on the device and returns its handle. The handle is dropped when the tensor
+    dies or changes.
+    """
+
+    def __init__(self, make: Callable[[Any, torch.Tensor, str], Any]) -> None:
+        self._make = make
+        self._entries: dict[tuple[int, str], Resident] = {}
+
+    def get(self, tensor: torch.Tensor, spec: Any, placement: str, who: str, whole: bool) -> Resident:
+        """The tensor on the device, copied there unless it is there. `whole` compares all values with the copy."""
+        key = (id(tensor), placement)
+        entry = self._entries.get(key)
+        if entry and entry.is_current(tensor, whole):
+            return entry
+        memory = _runtime.Fingerprint(tensor, who)  # before the copy: what is written between them must be found
+        source = tensor.resolve_neg() if tensor.is_neg() else tensor
+        handle = self._make(spec, source, who)
+        fused_steps.watch(tensor)
+        self._entries[key] = Resident(tensor, memory, handle, lambda _: self._entries.pop(key, None))
+        return self._entries[key]
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+
+class Bound:
+    """The resident inputs of a call. They are passed again as long as the same tensors have the same values."""
+
+    def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
+        self._versions = list(map(version, tensors))
+        # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
+        self._native = alive = [native]
+        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
+
+    def find(self, inputs: Sequence[Any], tensors: Sequence[Any], whole: bool) -> Any:
+        """The runtime's form of these inputs, or None if one of them has changed."""
+        for native in self._native[:]:
+            if native.holds(inputs) and list(map(version, tensors)) == self._versions and native.same(whole):
+                return native
+        return None
+
+
+class Split:
+    """The positions of a program's inputs that are kept on the device, and of those that every call passes."""
+
+    def __init__(self, count: int, resident: Collection[int]) -> None:
+        self.resident = frozenset(resident)
+        self.kept = [i for i in range(count) if i in self.resident]
+        self.passed = [i for i in range(count) if i not in self.resident]
+        self.bound: Bound | None = None
+
+
+def refresh(*weights: torch.nn.Module | torch.Tensor) -> None:
+    """Makes each program copy these weights to its device again at its next call.
+
+    It is for writes that PyTorch does not count and that may be missed: docs/weights.md says which. As a counted write
+    would be, it is an error of autograd to call this between a forward pass and its backward pass.
+    """
+    for given in weights:
+        tensors = [given] if isinstance(given, torch.Tensor) else [*given.parameters(), *given.buffers()]
+        torch.autograd.graph.increment_version([t for t in tensors if not t.is_inference()])

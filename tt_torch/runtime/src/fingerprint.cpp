@@ -1,0 +1,161 @@
+#include "tt/runtime/fingerprint.h"
+
+#include <ATen/core/Tensor.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "values.h"
+#include "write_tracker.h"
+
+namespace tt::runtime {
+
+namespace {
+
+constexpr size_t kLine = 64;                   // bytes: a cache line is read as fast as a byte of it
+constexpr size_t kPhases = 32;                 // a quick look reads one line of each group of so many
+constexpr size_t kSmall = 64 << 10;            // bytes that are read whole at each call
+constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio: its multiples spread well
+
+// A hash of lines. Each step is a bijection of the lane, so a single changed word always changes it. The
+// rotation brings the highest bits down, which multiplication alone would only ever move out: they are signs.
+struct Hash {
+  std::array<uint64_t, kLine / sizeof(uint64_t)> lanes{};
+
+  void add(const char* line) {
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      uint64_t word;
+      std::memcpy(&word, line + i * sizeof word, sizeof word);
+      lanes[i] = std::rotl(lanes[i] ^ word, 29) * kOdd;
+    }
+  }
+  void add(const char* begin, size_t bytes) {
+    for (; bytes >= kLine; begin += kLine, bytes -= kLine) add(begin);
+    if (bytes == 0) return;
+    char line[kLine] = {};
+    std::memcpy(line, begin, bytes);
+    add(line);
+  }
+  bool operator==(const Hash&) const = default;
+};
+
+// The line of a group that a phase reads. It differs from group to group, or a column of a matrix might
+// always be missed: its elements have a stride of many lines.
+size_t line_of(size_t group, size_t phase) { return (phase + (group * kOdd >> 59)) % kPhases; }
+
+struct Span {
+  const char* begin;
+  size_t bytes;
+};
+
+// From the first to the last element in memory.
+Span span_of(const HostBuffer& memory) {
+  const at::Tensor view = view_of(memory);
+  return {static_cast<const char*>(memory.data), view.storage().nbytes()};
+}
+
+}  // namespace
+
+struct Fingerprint::Impl {
+  explicit Impl(Span span) {
+    const auto first = reinterpret_cast<uint64_t>(span.begin), size = static_cast<uint64_t>(getpagesize());
+    head = tail = span;
+    if (span.bytes <= kSmall) {
+      tail.bytes = 0;
+    } else {
+      pages = {(first + size - 1) / size * size, (first + span.bytes) / size * size};
+      head.bytes = pages.begin - first;
+      tail = {reinterpret_cast<const char*>(pages.end), first + span.bytes - pages.end};
+    }
+    ends = hash_ends();
+    phases = hash_pages();
+  }
+  ~Impl() {
+    if (watched) stop_watching();
+  }
+
+  Hash hash_ends() const {
+    Hash hash;
+    hash.add(head.begin, head.bytes);
+    hash.add(tail.begin, tail.bytes);
+    return hash;
+  }
+
+  const char* line(size_t group, size_t phase) const {
+    return reinterpret_cast<const char*>(pages.begin) + (group * kPhases + line_of(group, phase)) * kLine;
+  }
+  size_t groups() const { return (pages.end - pages.begin) / (kPhases * kLine); }
+
+  std::array<Hash, kPhases> hash_pages() const {
+    std::array<Hash, kPhases> hashes;
+    for (size_t group = 0; group < groups(); ++group)
+      for (size_t phase = 0; phase < kPhases; ++phase) hashes[phase].add(line(group, phase));
+    return hashes;
+  }
+
+  Hash hash_phase(size_t phase) const {
+    constexpr size_t kAhead = 24;  // groups, to hide the latency of memory
+    Hash hash;
+    for (size_t group = 0; group < groups(); ++group) {
+      __builtin_prefetch(line(group + kAhead, phase));
+      hash.add(line(group, phase));
+    }
+    return hash;
+  }
+
+  bool same_pages(bool whole) {
+    if (!whole && !watched) {
+      // A loop that changes all of the weights at each step must not pay for watching them: look at few lines
+      // first.
+      if (!same_lines()) return false;
+      if (!begin_to_watch()) return true;
+    }
+    const auto now = watched ? WriteTracker::instance().writes(pages) : std::nullopt;
+    if (watched && !now) stop_watching();
+    if (now && now == writes && !whole) return true;
+    // What is written while this reads was written after the question, and the next question finds it.
+    if (hash_pages() != phases) return false;
+    writes = now;
+    return true;
+  }
+
+  bool same_lines() {
+    phase = (phase + 1) % kPhases;
+    return hash_phase(phase) == phases[phase];
+  }
+
+  bool begin_to_watch() {
+    watched = !unwatchable && WriteTracker::instance().watch(pages);
+    unwatchable = !watched;
+    return watched;
+  }
+
+  void stop_watching() {
+    WriteTracker::instance().forget(pages);
+    watched = false;
+  }
+
+  std::mutex mutex;
+  Span head, tail;  // beside the whole pages
+  Pages pages;
+  Hash ends;
+  std::array<Hash, kPhases> phases;
+  size_t phase = 0;
+  std::optional<uint64_t> writes;  // the tracker's number when the pages were last compared
+  bool watched = false, unwatchable = false;
+};
+
+Fingerprint::Fingerprint(const HostBuffer& memory) : impl_(std::make_shared<Impl>(span_of(memory))) {}
+
+bool Fingerprint::same(bool whole) {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->hash_ends() == impl_->ends && (impl_->groups() == 0 || impl_->same_pages(whole));
+}
+
+bool Fingerprint::use_write_tracking(bool use) { return WriteTracker::instance().use(use); }
+
+}  // namespace tt::runtime
