@@ -32,6 +32,9 @@ NO_RULE = "it has no rule that keeps padding out"
 SIZES = ("end", "length")  # of arange: numbers by their type, but they determine the size of the result
 
 
+SYMBOLIC = (torch.SymInt, torch.SymFloat)
+
+
 class Padding(Interpreter):
     """Runs the graph for the given sizes. Afterwards, `tags` has the tags of each node."""
 
@@ -42,7 +45,7 @@ class Padding(Interpreter):
         self._layouts = layouts
         self.extra_traceback = False  # our errors name the op and the line
         self.sizes, self.padded = dict(sizes), list(padded)
-        self._fixed = {s: size for s, size in sizes.items() if s not in self.padded}
+        self._fixed = {s: sympy.Integer(size) for s, size in sizes.items() if s not in self.padded}
         self.lengths: dict[sympy.Symbol, torch.Tensor] = {}
         self.tags: dict[Node, Any] = {}  # Tags, or a list of them for several results
 
@@ -59,15 +62,14 @@ class Padding(Interpreter):
 
     def _concerned(self, n: Node) -> bool:
         """Whether an op reads padding or a padded size."""
-        sizes = [i.meta["val"] for i in n.all_input_nodes if isinstance(i.meta.get("val"), torch.SymInt)]
-        reads_size = any(v.node.expr.free_symbols & set(self.padded) for v in sizes)
+        reads_size = any(_expression(i).free_symbols & set(self.padded) for i in n.all_input_nodes)
         return reads_size or any(any(self.tags.get(i, ())) for i in n.all_input_nodes) or any(self.of_shape(n))
 
     def _run_rule(self, n: Node) -> Result:
         if n.target is operator.getitem:
             self.tags[n] = self.tags[n.args[0]][n.args[1]]
             return super().run_node(n)
-        if not isinstance(n.target, OpOverload) or isinstance(n.meta.get("val"), (torch.SymInt, int)):
+        if not isinstance(n.target, OpOverload) or isinstance(n.meta.get("val"), (*SYMBOLIC, int)):
             return super().run_node(n)  # arithmetic on sizes
         rule = RULES.get(n.target)
         if rule is None:
@@ -79,8 +81,7 @@ class Padding(Interpreter):
 
     def _argument(self, n: Node, schema: torch.Argument, given: Argument) -> Argument:
         """The value of an argument. Arithmetic on a size gets the real size, which is known only in the call."""
-        symbolic = isinstance(given, Node) and isinstance(given.meta.get("val"), torch.SymInt)
-        expr = given.meta["val"].node.expr.xreplace(self._fixed) if symbolic else sympy.Integer(0)
+        expr = _expression(given).xreplace(self._fixed)
         if schema.name in SIZES or facts.kind(schema.type) is torch.IntType or not expr.free_symbols:
             return self.map_nodes_to_values(given, n)
         takes_tensor = facts.kind(schema.type) is torch.TensorType or n.target is torch.ops.aten.scalar_tensor.default
@@ -152,6 +153,12 @@ class Padding(Interpreter):
         for symbol in [s for d in dims for s in tags[d]]:
             fixed, count = fixed // self.sizes[symbol], count * self.lengths[symbol]
         return fixed * count
+
+
+def _expression(argument: Argument) -> sympy.Expr:
+    """What a node computes from sizes, such as `x.shape[1] / 3`; 0 for an argument that is no such node."""
+    value = argument.meta.get("val") if isinstance(argument, Node) else None
+    return sympy.sympify(value.node.expr) if isinstance(value, SYMBOLIC) else sympy.Integer(0)
 
 
 def evaluated(value: torch.SymInt | int, sizes: Mapping[sympy.Symbol, int]) -> int:
