@@ -15,7 +15,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import ext
 
 from tt_torch.mlir import infer
-from tt_torch.mlir.ods import REQUIRED, OpDef, declare, emitted_once
+from tt_torch.mlir.ods import OPS, REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
 from tt_torch.mlir.types import Attrs, Infer, Op
@@ -56,14 +56,18 @@ def op(
     results: str = "out",
     fixed: Attrs | None = None,
     infer: Infer | None = None,
+    typed: bool = True,
     **facts: Any,
 ) -> OpDef:
     """Declares `ttnn.<name>`, stored as `table`; operands and results in the order of use, named as its fields.
 
     `attrs` lists fields given per op (`?` when they may be absent); `fixed` those with one value for this op.
     `vector` is the field that lists all results, whose names are then free. `needs` maps operands to the layout they
-    must have (see passes/layouts.py).
+    must have (see passes/layouts.py). The rule for the types of results is `infer`, or else that of the TTIR op of this
+    name; `typed` is False for an op without such a rule.
     """
+    if infer is None and typed and f"ttir.{name}" in OPS:
+        infer = OPS[f"ttir.{name}"].infer
     fields = wire_fields(table)
     kinds = {a.rstrip("?"): (_kind(fields[a.rstrip("?")]), None if a[-1] == "?" else REQUIRED) for a in attrs.split()}
     facts |= {"table": table, "fixed": fixed or {}}
@@ -106,33 +110,32 @@ for name in [*ttir.UNARY, *ttir.UNARY_PREDICATES]:
     op(name, table, "in", fixed={"type": member}, infer=infer.same)
 for name in [*ttir.BINARY, *ttir.COMPARISONS, *ttir.LOGICAL]:
     table = "EltwiseBinaryCompositeOp" if name in COMPOSITE_BINARY else "EltwiseBinaryOp"
-    rule = infer.elementwise if name in ttir.BINARY else infer.predicate
     kind = {"type": WIRE_COMPARISONS.get(name, camel(name))}
     # By default, the result of a comparison has the data type of its operands in the library.
-    op(name, table, "lhs rhs", fixed=kind, infer=rule, derived=("output_dtype",))
-op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"}, infer=infer.same)
-op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"}, infer=infer.same)
+    op(name, table, "lhs rhs", fixed=kind, derived=("output_dtype",))
+op("leaky_relu", "EltwiseUnaryOp", "in", "params", fixed={"type": "LeakyRelu"})
+op("clamp_scalar", "EltwiseUnaryCompositeOp", "in", "params", fixed={"type": "ClampScalar"})
 op("pow_scalar", "EltwiseBinaryCompositeScalarOp", "lhs", "rhs", fixed={"type": "PowScalar"}, infer=infer.same)
-op("where", "EltwiseTernaryWhereOp", "first second third", infer=infer.where)
-op("typecast", "TypecastOp", "in", derived=("dtype",), needs={"in": as_result})
+op("where", "EltwiseTernaryWhereOp", "first second third")
+op("typecast", "TypecastOp", "in", derived=("dtype",), needs={"in": as_result}, typed=False)
 
-op("bitcast_convert", "BitcastConvertOp", "in", derived=("dtype",))
+op("bitcast_convert", "BitcastConvertOp", "in", derived=("dtype",), typed=False)
 
 # --- reductions
 for name in ("sum", "mean", "max", "min"):
-    op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)}, infer=infer.reduction)
-op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim")
-op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats})
-op("cumsum", "CumSumOp", "in", "dim", infer=infer.same, derived=("dtype",))
-op("cumprod", "CumProdOp", "in", "dim", infer=infer.same, derived=("dtype",))
+    op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)})
+op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim", typed=False)
+op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats}, typed=False)
+op("cumsum", "CumSumOp", "in", "dim", derived=("dtype",))
+op("cumprod", "CumProdOp", "in", "dim", derived=("dtype",))
 # They have no rule for types, because the library chooses the type of positions (see passes/workarounds/).
-PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs"}
+PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs", "typed": False}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
 # --- matrix products
-op("matmul", "MatmulOp", "a b", "transpose_a transpose_b", infer=infer.matmul)
-op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?", infer=infer.matmul)
+op("matmul", "MatmulOp", "a b", "transpose_a transpose_b")
+op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?")
 
 # --- convolution and pooling
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
@@ -145,7 +148,6 @@ op(
     "Conv2dOp",
     "input weight bias?",
     f"{CONV} conv2d_config?",
-    infer=infer.conv2d,
     derived=("device", "output_dtype"),
 )
 op(
@@ -171,7 +173,6 @@ op(
     "ConvTranspose2dOp",
     "input weight bias?",
     f"{CONV} output_padding",
-    infer=infer.conv_transpose2d,
     needs={"weight": HOST_ROW_MAJOR, "bias": HOST_ROW_MAJOR},
     derived=("device", "output_dtype"),
 )
@@ -181,14 +182,13 @@ op(
     "input weight bias?",
     "in_channels out_channels batch_size input_depth input_height input_width kernel_size stride padding groups",
     fixed={"padding_mode": "zeros"},
-    infer=infer.conv3d,
     needs={"input": {"tiled": False}},
     makes={"tiled": False},
     derived=("device", "output_dtype"),
 )
 POOL = f"channels {SLIDING} extra_params"
 POOL_SETTINGS = {"reallocate_halo_output": False, "config_tensors_in_dram": True}
-op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d", **POOL_SETTINGS}, infer=infer.pool2d)
+op("max_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "MaxPool2d", **POOL_SETTINGS})
 op(
     "max_pool2d_with_indices",
     "MaxPool2dWithIndicesOp",
@@ -196,31 +196,30 @@ op(
     f"channels {SLIDING}",
     fixed=POOL_SETTINGS,
     results="result result_indices",  # the library chooses the type of the positions, as for sort and topk
+    typed=False,
 )
-op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d", **POOL_SETTINGS}, infer=infer.pool2d)
+op("avg_pool2d", "Pool2dOp", "in", POOL, fixed={"type": "AvgPool2d", **POOL_SETTINGS})
 
 # --- data movement
-op("reshape", "ReshapeOp", "in", "shape", infer=infer.reshape, needs={"in": on_host_as_result})
-op("permute", "PermuteOp", "in", "permutation", infer=infer.permute)
+op("reshape", "ReshapeOp", "in", "shape", needs={"in": on_host_as_result})
+op("permute", "PermuteOp", "in", "permutation")
 op("transpose", "TransposeOp", "in", "dim0 dim1")
-op("concat", "ConcatOp", "inputs*", "dim", infer=infer.concat)
-op("slice_static", "SliceOp", "in", "step params", fixed={"type": "SliceStaticOp"})
-op("pad", "PadOp", "in", "padding value", fixed={"use_multicore": True}, infer=infer.pad, needs={"in": as_result})
+op("concat", "ConcatOp", "inputs*", "dim")
+op("slice_static", "SliceOp", "in", "step params", fixed={"type": "SliceStaticOp"}, typed=False)
+op("pad", "PadOp", "in", "padding value", fixed={"use_multicore": True}, needs={"in": as_result})
 op("repeat", "RepeatOp", "in", "repeat_dims", infer=infer.repeat)
 op(
     "embedding",
     "EmbeddingOp",
     "input weight",
-    infer=infer.embedding,
     needs={"input": {"tiled": False, "dtype": "UInt32"}, "weight": {"tiled": False}},
 )
-op("gather", "GatherOp", "input index", "dim", infer=infer.gather, needs={"index": {"dtype": "UInt32"}})
+op("gather", "GatherOp", "input index", "dim", needs={"index": {"dtype": "UInt32"}})
 op(
     "scatter",
     "ScatterOp",
     "input index source",
     "dim scatter_reduce_type",
-    infer=infer.same,
     needs={"input": as_result, "index": lambda op, x: as_result(op, x) | {"dtype": "UInt32"}, "source": as_result},
 )
 
@@ -231,15 +230,14 @@ op("arange", "ArangeOp", "", "start end step", derived=("device", "dtype", "layo
 op("constant", "ConstantOp", "", "input", derived=("input_dtype", "dtype"), makes=HOST_ROW_MAJOR)
 
 # --- normalization and attention
-op("softmax", "SoftmaxOp", "in", "dimension numeric_stable", infer=infer.same)
-op("layer_norm", "LayerNormOp", "input weight? bias?", "epsilon", infer=infer.same)
-op("rms_norm", "RMSNormOp", "input weight?", "epsilon", infer=infer.same)
+op("softmax", "SoftmaxOp", "in", "dimension numeric_stable")
+op("layer_norm", "LayerNormOp", "input weight? bias?", "epsilon")
+op("rms_norm", "RMSNormOp", "input weight?", "epsilon")
 op(
     "scaled_dot_product_attention",
     "ScaledDotProductAttentionOp",
     "query key value attention_mask?",
     "is_causal scale",
-    infer=infer.attention,
 )
 op(
     "split_query_key_value_and_split_heads",
@@ -247,9 +245,8 @@ op(
     "in kv_input?",
     "num_heads num_kv_heads? transpose_key",
     results="q_out k_out v_out",
-    infer=infer.split_heads,
 )
-op("concatenate_heads", "ConcatenateHeadsOp", "in", infer=infer.concat_heads)
+op("concatenate_heads", "ConcatenateHeadsOp", "in")
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))
