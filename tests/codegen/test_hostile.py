@@ -1,4 +1,4 @@
-"""Text of a file never becomes code: generated programs are executed by `check` and by device="ttnn"."""
+"""Text from a file never becomes code. This matters since `check` and device="ttnn" execute generated programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOCATIONS = ('loc("{}": aten.relu)', 'loc("{}: aten.relu.default"("m.py":1:0))',
 
 
 class Texts(Maker):
-    """Makes whole messages in which every text is the same one, and which differ in nothing else."""
+    """Makes whole messages in which every text is `text`. For one seed, they differ in nothing else."""
 
     def __init__(self, text, seed):
         super().__init__(load(), random.Random(seed), density=1.0)
@@ -68,7 +68,7 @@ def form(source):
 
 
 def with_op(member, text, seed):
-    """A file of one op with random fields; its operands are the program's inputs."""
+    """A file with one op with random fields. Its operands are the inputs of the program."""
     maker = Texts(text, seed)
     op = {"type": {member: maker.table(member)}, "loc_info": text, "debug_info": text}
     inputs = [ref for ref in maker.tensors if ref is not op["type"][member].get("out")]
@@ -77,7 +77,7 @@ def with_op(member, text, seed):
 
 
 def generated(member, text, seed):
-    """The program for one random op, or the class of the error that says why there is none."""
+    """The generated program of one random op, or the class of the error that refuses it."""
     try:
         return to_python(with_op(member, text, seed), text)
     except (BinaryFormatError, UnsupportedBinaryError) as error:
@@ -85,7 +85,7 @@ def generated(member, text, seed):
 
 
 def texts_of(table, seen=()):
-    """Whether a table or what it refers to has a text."""
+    """Whether a table, or a table that it refers to, has a text."""
     schema = load()
     for field in schema.fields(table):
         if "string" in (field.type, field.element):
@@ -102,7 +102,7 @@ CALLED = sorted({key.partition(".")[0] for key in calls.rows()} & {m for m in op
 
 
 def test_the_ops_with_texts():
-    """If this fails, look whether the new op's row in calls.py has its text as `text(...)`."""
+    """If this fails, check that the new op's row in calls.py has its text as `text(...)`."""
     assert CALLED == [
         "Conv3dOp", "LinearOp", "MatmulOp", "PrepareConv2dWeightsOp", "PrepareConvTranspose2dWeightsOp", "UpsampleOp",
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def test_rows_name_every_text_as_a_text():
 @pytest.mark.parametrize("member", CALLED)
 def test_every_text_of_every_op(member):
     seeds = [s for s in range(60) if isinstance(generated(member, BENIGN, s), str)][:2]
-    assert seeds, f"no random {member} is one that the package has a call for"
+    assert seeds, f"no random {member} has a call in the package"
     for seed in seeds:
         benign = form(generated(member, BENIGN, seed))
         for text in HOSTILE:
@@ -129,7 +129,7 @@ def test_every_text_of_every_op(member):
 
 
 def small(name="const", callee=None, location="", title="x"):
-    """A program that calls a private one: its name, its location and the file's name are given."""
+    """A program that calls a private one, with a given name, location and file name."""
     maker = Programs()
     x, out = maker.input((32, 32)), maker.tensor((32, 32))
     y = maker.tensor((32, 32))
@@ -153,8 +153,8 @@ def test_names_of_programs_files_and_places(text):
 
 
 @pytest.mark.parametrize("title", ["\udcff", "a\udcffb\n"])
-def test_files_whose_names_are_no_text(title):
-    """The path of a file may hold any bytes."""
+def test_file_names_that_are_no_valid_text(title):
+    """The path of a file may contain any bytes."""
     source = small(title=title)
     assert form(source) == form(small()) and source.encode()
 
@@ -169,12 +169,12 @@ def test_literals(text):
     assert name.isidentifier() and name.isascii() and name not in ("if", "print", "main_")
 
 
-def test_a_program_that_is_not_there():
+def test_a_call_of_a_program_that_does_not_exist():
     with pytest.raises(BinaryFormatError, match="no program is called 'another'"):
         small(callee="another")
 
 
-def test_two_programs_of_one_name():
+def test_two_programs_with_one_name():
     program = {"name": "main", "operations": []}
     with pytest.raises(BinaryFormatError, match="two programs are called 'main'"):
         from_message({"programs": [program, program]})

@@ -1,9 +1,9 @@
-"""How near the intervals of exact integers are to what an op can give: one row per op, and per case of its rule.
+"""The expected intervals of exact integers: one row per op, and per case of its rule.
 
     (function, interval of x, interval of y, expected interval)
 
-x and y are int64 of shape (3, 4). `i`, also int64, holds indices from 0 to 2 and has shape (2, 4). A wider interval
-would be right, too, but sends more calls to the host.
+x and y are int64 of shape (3, 4). `i`, also int64, has indices from 0 to 2 and the shape (2, 4). A wider interval
+would be right, too, but would send more calls to the host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS: dict[str, list[Row]] = {
         (lambda x, y, i: x**2, (-3, 5), (0, 0), (0, 25)),
         (lambda x, y, i: x**2, (-6, -2), (0, 0), (4, 36)),
         (lambda x, y, i: x**3, (-3, 2), (0, 0), (-27, 8)),
-        (lambda x, y, i: x**0, (-3, 2), (0, 0), (0, 1)),  # ones, as `ones_like` makes them
+        (lambda x, y, i: x**0, (-3, 2), (0, 0), (0, 1)),  # `ones_like` has this interval, too
         (lambda x, y, i: x**y, (0, 3), (2, 4), (0, 81)),
         (lambda x, y, i: x**y, (2, 3), (0, 4), (1, 81)),
         (lambda x, y, i: x**y, (-3, 3), (2, 4), ANY),  # the sign depends on the exponent

@@ -1,5 +1,7 @@
-"""The intervals of exact integers: the results of an op lie within its interval if its operands lie within theirs, and
-the interval is as narrow as `interval_table.py` says."""
+"""The intervals of exact integers. The results of an op are within its interval if its operands are within theirs.
+
+The interval is as narrow as `interval_table.py` says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breaks of the runtime's kernels: each is built, in a folder beside the copy of the repository."""
+"""Judges places of the runtime's kernels. Each break is built, in a folder next to the copy of the repository."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.mutation.selection import near, words_of
 from tests.mutation.worker import Worker
 
 KERNELS = ROOT / "tt_torch" / "runtime" / "src" / "kernels"
-NEAREST = 60  # rows of the op table that a break meets before the kernels' own tests
+NEAREST = 60  # the number of rows of the op table that run before the kernels' own tests
 OWN = ["tests/runtime/test_kernels.py", "tests/runtime/test_reference.py", "tests/runtime/test_fusion.py"]
 
 
 def draw(count: int, seed: int) -> list[Place]:
-    """Places of all files of kernels and, in each, of all kinds in turn."""
+    """`count` places, drawn in turn from all files of kernels and all kinds of breaks."""
     chance = random.Random(seed)
     by_group: dict[tuple[str, str], list[Place]] = {}
     for file in sorted(KERNELS.glob("*.cpp")):
@@ -43,7 +43,7 @@ def draw(count: int, seed: int) -> list[Place]:
 
 
 class Builder(Worker):
-    """A worker whose copy has libraries of its own."""
+    """A worker that builds libraries of its own for its copy."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -56,17 +56,17 @@ class Builder(Worker):
             raise RuntimeError(f"the unbroken copy does not build: ninja -C {self.build}")
 
     def compiled(self) -> bool:
-        """Whether what the copy holds builds; the libraries are then where Python loads them."""
+        """Builds the copy and puts the libraries where Python loads them. False if it does not compile."""
         if subprocess.run(["ninja", "-C", str(self.build)], capture_output=True).returncode:
             return False
         for library in (self.build / "tt_torch").rglob("*.so"):
             target = self.copy / library.relative_to(self.build)
-            target.unlink(missing_ok=True)  # a process may still have the old one
+            target.unlink(missing_ok=True)  # a process may still use the old one
             shutil.copy2(library, target)
         return True
 
     def judge(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any] | None:
-        """None when the place does not compile, and so is no break."""
+        """The verdict for a place. It is None if the place does not compile, since then it is no break."""
         file = self.copy / place.path
         source = file.read_bytes()
         file.write_bytes(place.apply(source))
@@ -85,7 +85,7 @@ def rows() -> list[str]:
 
 
 def choose(place: Place) -> list[str]:
-    """Rows that have words of the place in their names, then all tests of kernels."""
+    """Rows whose names have words of the place, then all tests of kernels."""
     words = words_of(place)
     words |= {w.lower() for w in re.findall(r"[A-Z]?[a-z]+", f"{place.scope} {Path(place.path).stem}") if len(w) > 2}
     found = sorted((row for row in rows() if near(row, words)), key=lambda row: -near(row, words))

@@ -1,4 +1,4 @@
-"""Where a C++ file can be broken: a few patterns on the text of lines, as `places` has them for Python."""
+"""Places where a C++ file can be broken, found by a few patterns on the text of its lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _place(
 
 
 def breaks(line: str) -> Iterator[tuple[str, int, int, str]]:
-    """Kind, start, end and new text of each way to break a line."""
+    """Yields the kind, start, end and new text of each way to break a line."""
     code = STRING.sub(lambda text: " " * len(text[0]), line).split("//")[0]
     for found in SIGN.finditer(code):
         kind = "comparison" if found[0][1] in "<>=!" else "arithmetic" if found[0][1] in "+-*/%" else "connective"
@@ -61,7 +61,7 @@ def breaks(line: str) -> Iterator[tuple[str, int, int, str]]:
 
 
 def balanced(text: str) -> str:
-    """What a text begins with, up to the bracket that closes its first one; empty when that is on another line."""
+    """The beginning of a text, up to the bracket that closes its first one. It is empty if that is on another line."""
     depth = 0
     for i, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -71,7 +71,7 @@ def balanced(text: str) -> str:
 
 
 def exchanged_entries(line: str, following: str) -> str | None:
-    """Two rows of a table with their values exchanged."""
+    """Two rows of a table with their values exchanged, or None if the lines are no such rows."""
     first, second = ENTRY.search(line), ENTRY.search(following)
     if not first or not second or first["value"] == second["value"]:
         return None

@@ -31,7 +31,7 @@ def places_of(part: str) -> Iterator[Place]:
 
 
 def draw(count: int, seed: int) -> list[Place]:
-    """`count` places, which parse and are not known to be no break."""
+    """`count` places that parse after the change, and that are not in the list of equivalent changes."""
     chance = random.Random(seed)
     drawn: list[Place] = []
     for number, part in enumerate(PARTS, 1):

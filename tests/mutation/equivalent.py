@@ -1,5 +1,7 @@
-"""Changes that break nothing: the program does the same, or the difference is no promise of the package.
-`python -m tests.mutation` leaves them out of its drawing."""
+"""Changes that break nothing: the program does the same, or the package does not promise what they change.
+
+`python -m tests.mutation` does not draw them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tests.mutation.places import Place
 
 @dataclass(frozen=True)
 class Equivalent:
-    """The change of `before` to `after` in one function of one file, and why nothing can notice it."""
+    """The change of `before` to `after` in one function of one file, and the reason why no test can notice it."""
 
     path: str
     scope: str

@@ -3,7 +3,7 @@ and pytest loaded, and forks for each question.
 
 A question is a line on standard input, {"tests": [names], "seconds": limit of processor time}. Its answer is a line on
 standard output, {"outcome": "noticed", "survives" or "unjudged", "by": the test that failed, "seconds": time taken}. A
-crash is noticed. A run that uses more than its limit, or does not find its tests, says nothing about the place.
+crash counts as noticed. A run that uses more than its limit, or does not find its tests, leaves the place unjudged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOADED = (
     "torch_mlir.rewrite torch_mlir.dialects.func torch_mlir.dialects.ext filecheck lit.main typer rich"
 ).split()
 NO_TESTS = (4, 5)  # pytest's exit codes for a test that is not there, and for none at all
-PATIENCE = 20  # seconds on the clock for each second of the limit, after which a waiting run is late, too
+PATIENCE = 20  # wall-clock seconds per second of the limit; after these, a run that only waits is late, too
 MARKS = "not build and not conformance and not sample"
 
 
@@ -84,7 +84,7 @@ def ask(tests: list[str], limit: float, log: str) -> dict[str, Any]:
 
 
 def outcome(status: int | None, by: str) -> str:
-    """Takes what `waitpid` gave for a run (None: it was still running) and the name of the test that failed in it."""
+    """The verdict of a run, from its status by `waitpid` (None if it still ran) and the name of the failed test."""
     if status == 0:
         return "survives"
     late = status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)

@@ -1,4 +1,4 @@
-"""Where the package can be broken: `places_in` reads a Python file and gives one `Place` per way to break it.
+"""Places where the package can be broken: `places_in` reads a Python file and returns one `Place` per way to break it.
 
 A place replaces one piece of the source by another. It breaks what the code does; messages, annotations, assertions,
 docstrings and caches are left alone.
@@ -18,8 +18,8 @@ SILENT_CALLS = {"print", "warn", "debug", "info", "warning", "TypeVar", "NewType
 SILENT_DECORATORS = {"cache", "lru_cache", "cached_property", "dataclass", "wraps", "property", "staticmethod"}
 SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod"}
 SILENT_NAMES = {"__all__", "TYPE_CHECKING", "__slots__"}
-SILENT_KEYWORDS = {"strict", "stacklevel"}  # only what is wrong already meets them
-# Of these calls an exchange of operands is no break, or one that every call meets.
+SILENT_KEYWORDS = {"strict", "stacklevel"}  # they have an effect only after another error
+# An exchange of operands does not break these calls, or it breaks each of them, and every test notices.
 SYMMETRIC = {"add", "mul", "multiply", "maximum", "minimum", "max", "min", "eq", "ne", "logical_and", "logical_or"}
 SYMMETRIC |= {"logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "isclose", "hull", "zip"}
 SYMMETRIC |= {"isinstance", "getattr", "hasattr", "setattr", "rule", "lower", "composite"}
@@ -37,15 +37,15 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 
 
-KEY = ("path", "kind", "scope", "before", "after", "nth")  # they name a place in later versions of its file, too
+KEY = ("path", "kind", "scope", "before", "after", "nth")  # these fields identify a place in later versions, too
 
 
 @dataclass(frozen=True)
 class Place:
     """The text `before`, from byte `start` to byte `end` of the file `path`, becomes `after`.
 
-    `lines` are those that run the broken code: a test that runs none of them cannot notice. `scope` is the function,
-    with its class. It is empty for code that runs at import. `nth` counts equal changes of one scope.
+    `lines` are the lines that run the broken code: a test that runs none of them cannot notice the break. `scope` is
+    the function, with its class. It is empty for code that runs at import. `nth` counts equal changes of one scope.
     """
 
     path: str
@@ -83,7 +83,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 70 else f"{text[:34]} … {text[-34:]}"
 
 
-# --- ways to break a node: each gives nodes to put in its place -----------------------------------
+# --- ways to break a node: each yields pairs of an old node and its replacement -------------------
 
 
 def changed(node: ast.AST, **fields: object) -> ast.AST:
@@ -144,7 +144,7 @@ def _joins_text(node: ast.BinOp) -> bool:
 
 
 def calls(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The first two operands change places; `min` and `max` do, and `any` and `all`."""
+    """The first two operands are exchanged; `min` becomes `max`, `any` becomes `all`, and vice versa."""
     if not isinstance(node, ast.Call):
         return
     name = called(node)
@@ -170,7 +170,7 @@ def results(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def statements(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """A statement that does something is left out: a refusal, a step, an entry."""
+    """A statement with an effect is left out, such as a `raise`, a call, or an assignment to an element."""
     stored = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
     acting = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) not in SILENT_CALLS
     if stored or acting or isinstance(node, ast.AugAssign | ast.Raise | ast.Continue | ast.Delete):
@@ -178,8 +178,10 @@ def statements(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def rows(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """An entry of a dict or of what a value may be is left out, or changes places with the next one; so do names in a
-    string of names."""
+    """An entry of a dict is left out, or exchanged with the next one.
+
+    An entry of a collection in a test with `in` is left out, and so is a name in a string of names.
+    """
     if isinstance(node, ast.Dict) and len(node.keys) > 1:
         for i in range(len(node.keys)):
             yield node, changed(node, keys=without(node.keys, i), values=without(node.values, i))
@@ -290,7 +292,7 @@ class Reader(ast.NodeVisitor):
 
 
 def silent(node: ast.AST) -> bool:
-    """Whether nothing that a test could notice happens in a node."""
+    """Whether a node has no effect that a test could notice."""
     if isinstance(node, ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return True
     if isinstance(node, ast.FunctionDef):
@@ -308,7 +310,7 @@ def called_type(node: ast.Subscript) -> bool:
 
 
 class Refusals(ast.NodeTransformer):
-    """Leaves out the arguments of what is raised: they are the message."""
+    """Leaves out the exception of each `raise`, since its arguments are the message."""
 
     def visit_Raise(self, node: ast.Raise) -> ast.Raise:
         return ast.copy_location(ast.Raise(), node)

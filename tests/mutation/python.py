@@ -29,7 +29,7 @@ RECORDED = [
 
 
 def record(tests: list[str]) -> None:
-    """Runs tests once and records which lines each one runs; all of them take half an hour of two cores."""
+    """Runs tests once, and records which lines each one runs. On two cores, all tests take half an hour."""
     folder = MAP / f"{len(list(MAP.glob('*'))):03}"
     for file in PACKAGE.rglob("*.py"):
         kept = folder / "sources" / file.relative_to(ROOT)
@@ -42,7 +42,7 @@ def record(tests: list[str]) -> None:
 def judged(
     places: list[Place], folder: Path, jobs: int, seconds: float, limit: float
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Places with the verdict of those tests that run them and took `seconds` together when recorded."""
+    """Yields each place with its verdict. Of the tests that run it, those are run that took `seconds` when recorded."""
     if not places:
         return
     idle: SimpleQueue[Worker] = SimpleQueue()

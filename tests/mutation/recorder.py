@@ -49,7 +49,7 @@ class Recorder:
 
 
 def run_steps_here(file: Path) -> None:
-    """Runs the steps of an IR test in this process, as its own run is in another one, whose lines are not recorded."""
+    """Runs the steps of an IR test in this process, because the lines of its own process are not recorded."""
     from typer.testing import CliRunner
 
     from tt_torch.tools import opt
@@ -60,5 +60,5 @@ def run_steps_here(file: Path) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    if not config.getoption("numprocesses", None):  # the process that only hands out tests to others records nothing
+    if not config.getoption("numprocesses", None):  # a process that only distributes tests records nothing
         config.pluginmanager.register(Recorder())

@@ -1,4 +1,4 @@
-"""Which tests can notice a break: those that run the broken lines, as `recorder` found, nearest first."""
+"""Selects the tests that can notice a break: those that run the broken lines, as `recorder` found, nearest first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMON = {"aten", "default", "tensor", "torch", "ttir", "ttnn", "stablehlo", "re
 
 
 class Recording:
-    """What one run of `recorder` found: tests by the lines that they ran, of the sources as they were then."""
+    """The result of one run of `recorder`: the tests that ran each line, and the sources at that time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Recording:
         self.sources = {path: (folder / "sources" / path).read_text() for path in self.lines}
 
     def running(self, place: Place, source: str) -> set[str]:
-        """Tests that run the lines of a place in today's `source`, or use what is made of them at import."""
+        """Tests that run the lines of a place in today's `source`, or that use objects made by them at import."""
         if place.path not in self.lines:
             return set()
         lines = moved(place.lines, source, self.sources[place.path])
@@ -53,14 +53,14 @@ class Recording:
         return set().union(*(self.lines[path].get(line, set()) for line in lines))
 
     def _using(self, path: str) -> set[str]:
-        """Tests that run any line of a module, or of one that imports it."""
+        """Tests that run any line of a module, or of a module that imports it."""
         module = path.removesuffix(".py").removesuffix("/__init__").rsplit("/", 1)[-1]
         users = [other for other, text in self.sources.items() if other == path or imports(text, module)]
         return set().union(*chain.from_iterable(self.lines[user].values() for user in users))
 
 
 def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
-    """Where lines of `source` were earlier. New ones are taken to stand for those that they replaced."""
+    """The lines of the earlier source that correspond to lines of `source`. New lines correspond to replaced ones."""
     blocks = difflib.SequenceMatcher(None, earlier.splitlines(), source.splitlines(), autojunk=False).get_opcodes()
     spans = [
         range(i1 + 1, i2 + 1) if tag != "equal" else [line - j1 + i1]
@@ -72,7 +72,7 @@ def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
 
 
 class Map:
-    """All recordings together; of a test that was recorded again, the last one."""
+    """All recordings together. For a test that was recorded again, the last recording counts."""
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.root = root
@@ -91,8 +91,11 @@ class Map:
         return {test for one, tests in found for test in tests if self.last.get(test) is one}
 
     def choose(self, place: Place, seconds: float) -> list[str]:
-        """Tests of `place` that take `seconds` together, in the order in which to run them: from all files of tests in
-        turn, and of a file those first whose names have words of the place, then those that run little else."""
+        """Tests of `place` that take `seconds` together, in the order in which to run them.
+
+        They come from all test files in turn. In each file, the first ones are tests whose names have words of the
+        place, and then tests that run few other lines.
+        """
         words = words_of(place)
         by_file: dict[str, list[str]] = defaultdict(list)
         for test in self.running(place):
@@ -112,7 +115,7 @@ class Map:
 
 
 def words_of(place: Place) -> set[str]:
-    """Names in a place and parts of them."""
+    """The names in a place, and their parts."""
     text = f"{place.scope} {place.before}".lower()
     return {w for pattern in (r"[a-z]\w+", r"[a-z0-9]+") for w in re.findall(pattern, text) if len(w) > 2} - COMMON
 

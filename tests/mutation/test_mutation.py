@@ -1,4 +1,4 @@
-"""What `python -m tests.mutation` breaks, how it names a place, and what it concludes from a run of tests."""
+"""`python -m tests.mutation`: the ways in which it breaks code, the keys of places, the verdict on a run of tests."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_log_leaves_the_places_that_were_not_noticed_at_last(monkeypatch, tmp_
         (None, "unjudged"),  # the test is not there
     ],
 )
-def test_what_a_run_of_tests_says_of_a_place(body: str | None, outcome: str, tmp_path: Path):
+def test_the_verdict_of_a_run_of_tests(body: str | None, outcome: str, tmp_path: Path):
     marks = "\n    ".join(judge.MARKS.replace("not ", "").split(" and "))
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n    {marks}\n")
     file = tmp_path / "test_one.py"
