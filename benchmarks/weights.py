@@ -1,4 +1,4 @@
-"""What it costs to find writes to weights that PyTorch does not count: docs/weights.md."""
+"""The cost of finding writes to weights that PyTorch does not count, which docs/weights.md explains."""
 
 from __future__ import annotations
 

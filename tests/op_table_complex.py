@@ -1,4 +1,4 @@
-"""Rows of the op table: complex numbers. On the device they are pairs of real numbers."""
+"""Rows of the op table: complex numbers, which are pairs of real numbers on the device."""
 
 from __future__ import annotations
 

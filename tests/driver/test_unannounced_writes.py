@@ -1,4 +1,4 @@
-"""Writes to weights that PyTorch does not count: the next call computes with the new values."""
+"""After a write to a weight that PyTorch does not count, the next call computes with the new values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch import nn
 import tt_torch
 from tt_torch.runtime import _runtime
 
-SIZE = 256  # 256 KiB for each weight: more than is read whole at every call
+SIZE = 256  # a weight then has 256 KiB, which is too large to be read whole at every call
 
 
 @pytest.fixture(params=["tracked", "sampled"], autouse=True)
 def tracking(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each test runs with the kernel's help and without it."""
+    """Runs each test with the write tracking of the Linux kernel, and without it."""
     _runtime.Fingerprint.use_write_tracking(request.param == "tracked")
     yield request.param
     _runtime.Fingerprint.use_write_tracking(True)
@@ -31,7 +31,7 @@ def model() -> nn.Module:
 
 
 def _merge(m: nn.Module) -> None:
-    """As peft's `merge_adapter` does."""
+    """Adds a product to a weight, as peft's `merge_adapter` does."""
     m[0].weight.data += (torch.randn(SIZE, 4) @ torch.randn(4, SIZE)).to(m[0].weight.device)
 
 
@@ -49,7 +49,7 @@ def _through_dlpack(m: nn.Module) -> None:
 
 
 def _from_a_file(m: nn.Module) -> None:
-    """The operating system writes to the memory, not the process."""
+    """The operating system, and not the process, writes to the memory."""
     read, write = os.pipe()
     os.write(write, torch.randn(16, SIZE).numpy().tobytes())
     os.readv(read, [memoryview(m[0].weight.detach().numpy()[3:19])])
@@ -75,7 +75,7 @@ WRITES: list[Callable[[nn.Module], None]] = [
     _rows,
     _column,
 ]
-WRITES_OF_OTHERS = [_through_numpy, _through_dlpack, _from_a_file]  # who get no memory of the device tt
+WRITES_OF_OTHERS = [_through_numpy, _through_dlpack, _from_a_file]  # these cannot get memory of the device tt
 CASES = [("tt", write) for write in WRITES] + [("cpu", write) for write in WRITES + WRITES_OF_OTHERS]
 
 
@@ -160,7 +160,7 @@ def test_values_that_come_back_are_the_same() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool])
 def test_signs_and_exchanged_elements_change_the_fingerprint(dtype: torch.dtype) -> None:
-    """Sums and products of bits would be equal after these."""
+    """After these changes, sums or products of bits would be equal."""
     changes = [lambda v: v.flip(0), lambda v: v.roll(1), torch.logical_not if dtype == torch.bool else torch.neg]
     for change in changes:
         values = torch.arange(1 << 17).remainder(199).to(dtype)
@@ -202,7 +202,7 @@ def test_freed_and_reused_memory_does_not_confuse() -> None:
 
 
 def test_shared_memory_that_another_process_writes_is_seen() -> None:
-    """The page table of this process shows nothing of that."""
+    """The page table of this process does not show the write."""
     values = torch.zeros(SIZE, SIZE).share_memory_()
     memory = _runtime.Fingerprint(values, "values")
     assert all(memory.same() for _ in range(3))

@@ -78,12 +78,12 @@ RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 def two_orders(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two tensors of one size, whose padding is at different places."""
+    """Two tensors of one size, with padding at different positions."""
     return x[..., 0].flatten(), x[..., 0].t().flatten()
 
 
 def images(x: torch.Tensor) -> torch.Tensor:
-    """As many images as the length says, of two channels and 4 x 4 pixels."""
+    """One image per element of the length, with two channels and 4 x 4 pixels."""
     return x.transpose(0, 1).reshape(-1, 2, 4, 4)
 
 
