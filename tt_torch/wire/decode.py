@@ -24,6 +24,9 @@ from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
 _HASH_SLOT, _COMMIT_SLOT = 1, 2  # slots of the root table, the same in both formats and in all their versions so far
+# What a file describes, with what many refer to counted each time, is at most this many times its size: whoever walks
+# a message does work that is bounded by the file's size. The C++ reader has the same rule.
+_MOST_EXPANSION, _ALLOWANCE = 64, 1 << 20
 _MAX_TABLES = 1_000_000  # the limit of the FlatBuffers C++ verifier
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
 
@@ -84,7 +87,9 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._seen: dict[tuple[int, object], Value] = {}  # (position, type) -> value
+        # (position, type) -> the value, and the bytes that it describes
+        self._seen: dict[tuple[int, object], tuple[Value, int]] = {}
+        self._spent = 0  # bytes that were described so far
         # Twice the size, because a writer may let equal vectors of different types share their bytes.
         self._bytes_left = 2 * len(data)
         self._tables_left = _MAX_TABLES
@@ -98,6 +103,18 @@ class Reader:
         self._bytes_left -= size
         if self._bytes_left < 0:
             raise BinaryFormatError(f"{what} at byte {pos}: objects overlap")
+        self._spent += size
+
+    def _again(self, found: tuple[Value, int]) -> Value:
+        """A value that was read before, for one more object that refers to it."""
+        value, size = found
+        self._spent += size
+        if self._spent > _MOST_EXPANSION * len(self.data) + _ALLOWANCE:
+            raise BinaryFormatError(
+                "not a valid TTNN binary: its parts refer so often to the same ones that they describe more than "
+                f"{_MOST_EXPANSION} times its size"
+            )
+        return value
 
     def follow(self, pos: int, what: str) -> int:
         self.check(pos, 4, what)
@@ -106,9 +123,12 @@ class Reader:
     def once(self, key: object, read: Callable[[int, str], Value], pos: int, what: str) -> Value:
         """The value that `read` finds at `pos`; the same object for the same position and `key`."""
         found = self._seen.get((pos, key))
-        if found is None:
-            found = self._seen[pos, key] = read(pos, what)
-        return found
+        if found is not None:
+            return self._again(found)
+        before = self._spent
+        value = read(pos, what)
+        self._seen[pos, key] = value, self._spent - before
+        return value
 
     def vtable_position(self, table: int) -> int:
         """The vtable's position, from a table whose first four bytes are inside the file. It may be outside of it."""
@@ -128,9 +148,12 @@ class Reader:
 
     def table(self, plan: TablePlan, pos: int) -> Record:
         found = self._seen.get((pos, plan.name))
-        if found is None:
-            found = self._seen[pos, plan.name] = self._table(plan, pos)
-        return found
+        if found is not None:
+            return cast(Record, self._again(found))
+        before = self._spent
+        record = self._table(plan, pos)
+        self._seen[pos, plan.name] = record, self._spent - before
+        return record
 
     def _table(self, plan: TablePlan, pos: int) -> Record:
         size, offsets = self.vtable(pos, plan.name)

@@ -21,6 +21,8 @@ wire::Record required(const wire::Record& record, const char* field) {
   return *value;
 }
 
+constexpr int64_t kMostCores = 4096;
+
 ShardSpec decode_shard(const wire::Record& record) {
   ShardSpec shard;
   const auto shape = record.integers("shape");
@@ -29,15 +31,21 @@ ShardSpec decode_shard(const wire::Record& record) {
   for (size_t i = 0; i + 1 < shape.size(); ++i)
     if (__builtin_mul_overflow(shard.height, shape[i], &shard.height)) damaged("a shard out of range");
   shard.width = shape.back();
-  for (const auto& range : required(record, "core_range_set").records("core_ranges")) {
+  const auto ranges = required(record, "core_range_set").records("core_ranges");
+  if (ranges.size() > static_cast<size_t>(kMostCores)) damaged("a shard out of range");
+  for (const auto& range : ranges) {
     const auto start = required(range, "start_coord"), end = required(range, "end_coord");
+    for (const auto& corner : {start, end})
+      for (const char* axis : {"x", "y"})
+        if (corner.integer(axis) < 0 || corner.integer(axis) > kMostCores)
+          damaged("a core range out of bounds");
     const int64_t width = end.integer("x") - start.integer("x") + 1;
     const int64_t height = end.integer("y") - start.integer("y") + 1;
     if (width < 1 || height < 1 || width > 64 || height > 64) damaged("a core range out of bounds");
     shard.cores += width * height;
   }
   if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 ||
-      shard.cores > 4096)
+      shard.cores > kMostCores)
     damaged("a shard out of range");
   return shard;
 }
@@ -65,6 +73,14 @@ void decode_memory_config(const wire::Record& config, TensorSpec& spec) {
     spec.shard = decode_shard(*nd);
 }
 
+std::vector<uint32_t> mentioned_tensors(const wire::Record& op) {
+  std::vector<wire::Record> refs;
+  op.collect("tt.target.ttnn.TensorRef", refs);
+  std::vector<uint32_t> ids;
+  for (const auto& ref : refs) ids.push_back(static_cast<uint32_t>(ref.integer("global_id")));
+  return ids;
+}
+
 Program decode_program(const wire::Record& record, bool* is_private) {
   Program program;
   program.name = record.text("name");
@@ -72,10 +88,11 @@ Program decode_program(const wire::Record& record, bool* is_private) {
   for (const auto& ref : record.records("inputs")) program.inputs.push_back(decode_operand(ref));
   for (const auto& ref : record.records("outputs")) program.outputs.push_back(decode_operand(ref));
   for (const auto& op : record.records("operations")) {
-    std::string name;
+    std::string_view name;
     const auto body = op.member("type", &name);
-    if (!body) damaged("an operation of unknown type in program " + program.name);
-    program.operations.push_back({name, *body, op.text("loc_info"), op.text("debug_info")});
+    if (!body) damaged("an operation of unknown type in program " + std::string(program.name));
+    program.operations.push_back(
+        {name, *body, op.text("loc_info"), op.text("debug_info"), mentioned_tensors(*body)});
   }
   for (const auto& library : record.records("dylibs"))
     program.libraries.emplace_back(library.integer("dylib_id"), library.bytes("raw_file"));
@@ -84,7 +101,7 @@ Program decode_program(const wire::Record& record, bool* is_private) {
 }
 
 ProgramInfo describe_program(const Program& program, bool is_private) {
-  ProgramInfo info{program.name, is_private, {}, {}};
+  ProgramInfo info{std::string(program.name), is_private, {}, {}};
   for (const auto& operand : program.inputs) info.inputs.push_back(operand.spec);
   for (const auto& operand : program.outputs) info.outputs.push_back(operand.spec);
   return info;

@@ -15,14 +15,16 @@ struct Operand {
   TensorSpec spec;
 };
 
+// Its texts lie in the file's bytes: many ops may share a long one.
 struct Operation {
-  std::string name;  // of the union member, for example "MatmulOp"
+  std::string_view name;  // of the union member, for example "MatmulOp"
   wire::Record record;
-  std::string location, debug_info;
+  std::string_view location, debug_info;
+  std::vector<uint32_t> tensors;  // ids of all that it mentions, nested parameter tables included
 };
 
 struct Program {
-  std::string name;
+  std::string_view name;
   std::vector<Operand> inputs, outputs;
   std::vector<Operation> operations;
   std::vector<std::pair<int64_t, std::span<const uint8_t>>> libraries;  // host code by id

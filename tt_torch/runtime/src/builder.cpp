@@ -1,5 +1,6 @@
 #include "builder.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 
 #include "failure.h"
@@ -9,8 +10,6 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr const char* kTensorRef = "tt.target.ttnn.TensorRef";
-
 void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
   if (value.sizes() != at::IntArrayRef(shape))
     throw Error(ErrorKind::Kernel, "the result has shape " + describe(value.sizes().vec()) +
@@ -19,18 +18,38 @@ void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-std::vector<wire::Record> tensor_refs(const wire::Record& op) {
-  std::vector<wire::Record> found;
-  op.collect(kTensorRef, found);
-  return found;
-}
-
 void OpBuilder::invalid(const std::string& what) const { throw Error(ErrorKind::BinaryFormat, what); }
 
-Slot OpBuilder::operand(const wire::Record& ref) {
+Slot OpBuilder::read(const wire::Record& ref) {
   const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), "it");
   planner_.touch(slot);
   return slot;
+}
+
+Slot OpBuilder::prepared(const wire::Record& ref, const std::string& form) {
+  const Slot slot = read(ref);
+  const std::string& found = planner_.plan->values[slot].form;
+  if (!found.empty() && found != form) invalid("it reads a value that was prepared as " + found);
+  return slot;
+}
+
+Slot OpBuilder::operand(const wire::Record& ref) { return prepared(ref, ""); }
+
+std::optional<Slot> OpBuilder::maybe_prepared(const char* field, const std::string& form) {
+  const auto ref = op_.record.record(field);
+  return ref ? std::optional(prepared(*ref, form)) : std::nullopt;
+}
+
+Slot OpBuilder::passed(const char* field) {
+  const auto ref = op_.record.record(field);
+  if (!ref) invalid(std::string("operand ") + field + " is missing");
+  return read(*ref);
+}
+
+std::vector<Slot> OpBuilder::all_passed(const char* field) {
+  std::vector<Slot> slots;
+  for (const auto& ref : op_.record.records(field)) slots.push_back(read(ref));
+  return slots;
 }
 
 std::optional<Slot> OpBuilder::maybe(const char* field) {
@@ -73,6 +92,20 @@ std::vector<Slot> OpBuilder::outs(const char* field) {
 }
 
 const TensorSpec& OpBuilder::spec(Slot slot) const { return planner_.plan->values[slot].spec; }
+bool OpBuilder::is_prepared(Slot slot) const { return !planner_.plan->values[slot].form.empty(); }
+
+void OpBuilder::require_broadcast(std::initializer_list<Slot> operands, Slot out) const {
+  std::vector<int64_t> shape;
+  for (Slot slot : operands) shape = at::infer_size(shape, spec(slot).shape);
+  require(shape == spec(out).shape, "the result's shape is not that of the broadcast operands");
+}
+
+void OpBuilder::require_scratch(int64_t elements, std::initializer_list<Slot> tensors) const {
+  constexpr int64_t kFloor = 1 << 22, kFactor = 64;
+  int64_t volume = 0;
+  for (Slot slot : tensors) volume += checked_volume(spec(slot).shape);
+  require(elements <= std::max(kFloor, volume * kFactor), "it needs much more memory than its tensors take");
+}
 
 void OpBuilder::add_step(Slot out, StepFn run) {
   planner_.plan->steps.push_back({std::move(run), planner_.current(), out, nullptr, -1});
@@ -90,6 +123,7 @@ void OpBuilder::write(Slot out, StepFn step) {
     step = [step = std::move(step), out, shape = result.shape, type = storage_type(result.dtype)](Frame& f) {
       f[out] = at::empty(shape, type);
       step(f);
+      check_shape(f[out], shape);
     };
   }
   planner_.plan->values[out].origin = planner_.options.arena ? Origin::Buffer : Origin::Fresh;
@@ -111,18 +145,22 @@ void OpBuilder::compute(Slot out, std::function<at::Tensor(Frame&)> step) {
   });
 }
 
-void OpBuilder::opaque(Slot out, std::function<at::Tensor(Frame&)> step) {
+void OpBuilder::opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step) {
   planner_.plan->values[out].origin = Origin::Fresh;
+  planner_.plan->values[out].form = std::move(form);
   add_step(out, [step = std::move(step), out](Frame& f) { f[out] = step(f); });
 }
 
 void OpBuilder::view(Slot out, Slot source, ViewFn view) {
   Value& value = planner_.plan->values[out];
+  if (storage_type(value.spec.dtype) != storage_type(spec(source).dtype))
+    return compute(out, [view = std::move(view), source](Frame& f) { return view(f[source]); });
   value.origin = Origin::View;
   value.source = source;
-  ViewFn checked = [view = std::move(view), shape = value.spec.shape](const at::Tensor& tensor) {
+  const bool opaque = !value.form.empty();
+  ViewFn checked = [view = std::move(view), shape = value.spec.shape, opaque](const at::Tensor& tensor) {
     at::Tensor result = view(tensor);
-    if (!result.is_mkldnn()) check_shape(result, shape);
+    if (!opaque && !result.is_mkldnn()) check_shape(result, shape);
     return result;
   };
   planner_.plan->steps.push_back({nullptr, planner_.current(), out, std::move(checked), source});
@@ -130,16 +168,18 @@ void OpBuilder::view(Slot out, Slot source, ViewFn view) {
 
 void OpBuilder::same(Slot out, Slot source) {
   const TensorSpec &from = spec(source), &to = spec(out);
+  const std::string form = planner_.plan->values[source].form;
+  planner_.plan->values[out].form = form;
   if (from.dtype == to.dtype) {
     // Readers of the alias count as readers of the source; the alias itself reads nothing.
     planner_.plan->values[out].alias = true;
     --planner_.touches_[planner_.original(source)];
     return view(out, source, [](const at::Tensor& t) { return t; });
   }
-  compute(out, [source, dtype = to.dtype](Frame& f) {
-    const at::Tensor& value = f[source];
-    return value.is_mkldnn() ? value.to_dense() : value.to(storage_type(dtype));
-  });
+  const auto converted = [source, dtype = to.dtype](Frame& f) {
+    return to_value(f[source].is_mkldnn() ? f[source].to_dense() : f[source], dtype);
+  };
+  form.empty() ? compute(out, converted) : opaque(out, form, converted);
 }
 
 void OpBuilder::update(Slot target, StepFn step) {
@@ -179,16 +219,15 @@ std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id,
   for (const char* field : {"lhs", "rhs"}) {
     const auto ref = next.record.record(field);
     const auto other = ids_.find(ref ? static_cast<uint32_t>(ref->integer("global_id")) : id);
-    if (other != ids_.end() && other->first != id) return OpBuilder::Tail{"", other->second};
+    if (other != ids_.end() && other->first != id && plan->values[other->second].form.empty())
+      return OpBuilder::Tail{"", other->second};
   }
   return std::nullopt;
 }
 
 std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
   if (!planner_.options.fuse) return std::nullopt;
-  uint32_t id = 0;
-  for (const auto& [candidate, slot] : planner_.ids_)
-    if (slot == out) id = candidate;
+  const uint32_t id = planner_.names_[out];
   const auto& readers = planner_.readers_[id];
   // The first mention defines the value; exactly one op may read it, and it must be of this program.
   if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size())

@@ -24,17 +24,25 @@ class OpBuilder {
   std::optional<Slot> maybe(const char* field);
   std::vector<Slot> ins(const char* field);
   Slot operand(const wire::Record& tensor_ref);
+  // An operand that an op before may have prepared: it has just this form, or is a plain tensor.
+  Slot prepared(const wire::Record& tensor_ref, const std::string& form);
+  std::optional<Slot> maybe_prepared(const char* field, const std::string& form);
+  // Operands of any form, for ops that only pass them on.
+  Slot passed(const char* field);
+  std::vector<Slot> all_passed(const char* field);
   Slot out(const char* field = "out");
   std::vector<Slot> outs(const char* field);
   const TensorSpec& spec(Slot slot) const;
+  bool is_prepared(Slot slot) const;
   bool reads(const char* field) const { return op_.record.has(field); }
 
   // A step that writes into memory the plan provides, of the result's shape and storage type.
   void write(Slot out, StepFn step);
   // A step that allocates its result. Its shape must be the described one; its type is converted.
   void compute(Slot out, std::function<at::Tensor(Frame&)> step);
-  // A step that computes a result with a form of its own (a packed weight).
-  void opaque(Slot out, std::function<at::Tensor(Frame&)> step);
+  // A step that computes a result whose shape is its own matter (a packed weight). `form` says what it is
+  // for: only ops that ask for the same form can read it.
+  void opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step);
   // The result shares the memory of `source`.
   void view(Slot out, Slot source, ViewFn view);
   void same(Slot out, Slot source);  // the same value, converted when the types differ
@@ -58,9 +66,15 @@ class OpBuilder {
   void require(bool condition, const char* what) const {
     if (!condition) invalid(what);
   }
+  // The operands broadcast to the result's shape. Checked before anything of another size is made.
+  void require_broadcast(std::initializer_list<Slot> operands, Slot out) const;
+  // Memory that a kernel takes between operands and results, in elements. It is bounded by what they have
+  // themselves, since the numbers of a file could ask for anything.
+  void require_scratch(int64_t elements, std::initializer_list<Slot> tensors) const;
   Planner& planner() { return planner_; }
 
  private:
+  Slot read(const wire::Record& tensor_ref);
   void add_step(Slot out, StepFn run);
   Planner& planner_;
   const Operation& op_;
@@ -77,7 +91,7 @@ class Planner {
   Slot lookup(uint32_t id, const std::string& who) const;
   void touch(Slot slot);           // the current op reads it
   Slot original(Slot slot) const;  // behind aliases
-  void define(uint32_t id, Slot slot) { ids_[id] = slot; }
+  void define(uint32_t id, Slot slot) { ids_[id] = slot, names_[slot] = id; }
   void forget(uint32_t id);
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }
   bool packs(size_t slot) const {
@@ -102,13 +116,11 @@ class Planner {
   std::unordered_map<uint32_t, std::vector<size_t>> readers_;  // op indices in the current program
   std::vector<bool> absorbed_;
   std::vector<int> wants_, touches_;  // per slot: packing requests and reads
+  std::vector<uint32_t> names_;       // per slot: the id that it was defined under last
   const Program* program_ = nullptr;
 };
 
 using Kernel = void (*)(OpBuilder&);
 Kernel find_kernel(std::string_view op);  // null when there is none
-
-// The TensorRef fields of an op, nested parameter tables included.
-std::vector<wire::Record> tensor_refs(const wire::Record& op);
 
 }  // namespace tt::runtime

@@ -101,6 +101,9 @@ void Executable::Impl::check_outputs(std::span<const HostBuffer> outputs) const 
 void Executable::Impl::bind_value(Slot slot, Tensor::Impl* handle) {
   const auto& packing = plan->packings[slot];
   frame[slot] = packing ? handle->packed(*packing) : handle->plain();
+  // What is resident is the caller's memory, or a constant that other programs share: a program writes to a
+  // copy.
+  if (plan->values[slot].written) frame[slot] = frame[slot].clone();
 }
 
 void Executable::Impl::bind(std::span<const Input> inputs, Handles& handles) {

@@ -4,7 +4,6 @@
 
 #include <new>
 #include <stdexcept>
-#include <string_view>
 #include <vector>
 
 #include "tt/runtime/error.h"
@@ -55,7 +54,7 @@ std::string first_line(std::string text) { return text.substr(0, text.find('\n')
 
 }  // namespace
 
-std::string short_location(const std::string& location) {
+std::string short_location(std::string_view location) {
   const std::string node(node_of(location));
   const std::string name = node.empty() ? "" : " (" + node + ")";
   const std::vector<Frame> frames = frames_of(location);
@@ -64,7 +63,7 @@ std::string short_location(const std::string& location) {
       if (frame.path.find(inside) == frame.path.npos)
         return std::string(frame.path) + ":" + std::string(frame.line) + name;
   if (!node.empty()) return node;
-  return location.size() > kLongest ? location.substr(0, kLongest) + "..." : location;
+  return std::string(location.substr(0, kLongest)) + (location.size() > kLongest ? "..." : "");
 }
 
 void rethrow_as_error(const std::string& where) {

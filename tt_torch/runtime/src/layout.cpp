@@ -109,38 +109,50 @@ void lay_out(Plan& plan, const PlanOptions& options) {
 namespace {
 
 std::string label(const Plan& plan, const MemoryEvent& event) {
+  const std::string spec = describe(plan.values[event.slot].spec);
+  for (size_t i = 0; event.op < 0 && i < plan.inputs.size(); ++i)
+    if (plan.inputs[i] == event.slot) return "input " + std::to_string(i) + " " + spec;
   const OpNote& note = plan.ops[event.op];
-  return note.name + " " + describe(plan.values[event.slot].spec) + " at " + short_location(note.location);
+  return std::string(note.name) + " " + spec + " at " + short_location(note.location);
+}
+
+struct Taken {
+  MemoryEvent event;  // op -1: an input
+  BufferType space;
+  int64_t address, per_bank, total;
+};
+
+LiveBuffer described(const Plan& plan, const Taken& taken) {
+  return {label(plan, taken.event), taken.space, taken.address, taken.per_bank, taken.total};
 }
 
 }  // namespace
 
 Peaks simulate_memory(const Plan& plan, const Device::Impl& device, const std::vector<bool>& resident) {
   Space spaces[3] = {device.spaces[0], device.spaces[1], device.spaces[2]};
-  std::map<Slot, LiveBuffer> live;
+  std::map<Slot, Taken> live;
   for (Space& space : spaces) space.peak = space.used;
-  const auto take = [&](Slot slot, const std::string& name) {
-    const TensorSpec& spec = plan.values[slot].spec;
-    if (live.contains(slot)) return;
+  const auto take = [&](const MemoryEvent& event) {
+    const TensorSpec& spec = plan.values[event.slot].spec;
+    if (live.contains(event.slot)) return;
     Space& space = spaces[static_cast<size_t>(spec.buffer)];
     const Footprint size = footprint(spec, space.banks);
-    LiveBuffer buffer{name, spec.buffer, 0, size.per_bank, size.total};
+    Taken taken{event, spec.buffer, 0, size.per_bank, size.total};
     const auto address = space.allocate(size.per_bank);
     if (!address) {
       std::vector<LiveBuffer> all;
       for (const auto& [key, other] : device.live) all.push_back(other);
-      for (const auto& [key, other] : live) all.push_back(other);
-      throw_exhausted(buffer, space, std::move(all));
+      for (const auto& [slot, other] : live) all.push_back(described(plan, other));
+      throw_exhausted(described(plan, taken), space, std::move(all));
     }
-    buffer.address = *address;
-    live[slot] = buffer;
+    taken.address = *address;
+    live.emplace(event.slot, taken);
   };
   for (size_t i = 0; i < plan.inputs.size(); ++i)
-    if (!resident[i])
-      take(plan.inputs[i], "input " + std::to_string(i) + " " + describe(plan.values[plan.inputs[i]].spec));
+    if (!resident[i]) take({-1, plan.inputs[i], true});
   for (const MemoryEvent& event : plan.events) {
     if (event.allocate) {
-      take(event.slot, label(plan, event));
+      take(event);
       continue;
     }
     const auto it = live.find(event.slot);

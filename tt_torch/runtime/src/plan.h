@@ -37,9 +37,12 @@ enum class Origin : uint8_t {
 struct Value {
   TensorSpec spec;
   Origin origin = Origin::Bound;
-  Slot source = -1;         // of a view
-  bool alias = false;       // a view that is the very same tensor
-  bool written = false;     // some step updates it in place
+  Slot source = -1;      // of a view
+  bool alias = false;    // a view that is the very same tensor
+  bool written = false;  // some step updates it in place
+  // What a value was prepared for whose shape is not the described one (a packed weight). Only ops that want
+  // just this form read it; empty for all other values.
+  std::string form{};
   int first = 0, last = 0;  // ops that define and last read it (or a view of it)
 };
 
@@ -51,8 +54,9 @@ struct Step {
   Slot source = -1;
 };
 
+// Its texts are the binary's.
 struct OpNote {
-  std::string name, location, debug_info, program;
+  std::string_view name, location, debug_info, program;
   std::vector<Slot> outputs;
 };
 

@@ -11,15 +11,17 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr int kMaxDepth = 8;                // of calls between programs
-constexpr size_t kMaxOperations = 1 << 20;  // of a program with all its calls expanded
+constexpr int kMaxDepth = 8;  // of calls between programs
+// Ops of a program and the tensors that they mention, with all calls expanded; a file may have more than
+// these only if it is larger itself.
+constexpr size_t kMaxExpanded = 1 << 18;
 
 // Every op of the binary that no kernel runs, so that one error names them all.
 void require_kernels(const Binary::Impl& binary) {
   std::set<std::string> missing;
   for (const Program& program : binary.programs)
     for (const Operation& op : program.operations)
-      if (!find_kernel(op.name)) missing.insert(op.name);
+      if (!find_kernel(op.name)) missing.emplace(op.name);
   if (missing.empty()) return;
   std::string names;
   for (const auto& name : missing) names += (names.empty() ? "" : ", ") + name;
@@ -37,15 +39,19 @@ size_t expanded_size(const Binary::Impl& binary, size_t index, std::map<size_t, 
   const Program& program = program_at(binary, index);
   const auto [entry, fresh] = known.try_emplace(index, 0);  // 0: being counted further up
   if (!fresh && entry->second == 0)
-    throw Error(ErrorKind::BinaryFormat, "programs call each other without end: " + program.name);
+    throw Error(ErrorKind::BinaryFormat,
+                "programs call each other without end: " + std::string(program.name));
   if (!fresh) return entry->second;
-  size_t size = program.operations.size() + 1;
+  const size_t most = std::max(kMaxExpanded, binary.bytes.size());
+  size_t size = 1;
   for (const Operation& op : program.operations) {
+    size += 1 + op.tensors.size();
     const bool cached = op.name == "LoadCachedOp";
     if (!cached && op.name != "FuncCallOp") continue;
     const auto callee = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
     size += expanded_size(binary, callee, known);
-    if (size > kMaxOperations) throw Error(ErrorKind::BinaryFormat, program.name + " is too large");
+    if (size > most)
+      throw Error(ErrorKind::BinaryFormat, std::string(program.name) + " is too large with what it calls");
   }
   return known[index] = size;
 }
@@ -56,6 +62,7 @@ Slot Planner::new_slot(const TensorSpec& spec) {
   const int now = std::max(0, current());
   plan->values.push_back({.spec = spec, .first = now, .last = now});
   plan->packings.emplace_back();
+  names_.push_back(0);
   wants_.push_back(0);
   touches_.push_back(0);
   return static_cast<Slot>(plan->values.size()) - 1;
@@ -92,8 +99,7 @@ void Planner::count_readers(const Program& program) {
   for (const Operand& input : program.inputs) readers_[input.id].push_back(0);
   for (size_t i = 0; i < program.operations.size(); ++i) {
     if (program.operations[i].name == "DeallocateOp") continue;
-    for (const auto& ref : tensor_refs(program.operations[i].record))
-      readers_[static_cast<uint32_t>(ref.integer("global_id"))].push_back(i);
+    for (const uint32_t id : program.operations[i].tensors) readers_[id].push_back(i);
   }
   for (const Operand& output : program.outputs) readers_[output.id].push_back(SIZE_MAX);
 }
@@ -102,23 +108,24 @@ void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vec
   const Program& program = program_at(binary, index);
   if (depth_ > kMaxDepth) throw Error(ErrorKind::BinaryFormat, "programs call each other without end");
   if (program.mesh_volume > 1)
-    throw Error(ErrorKind::UnsupportedBinary, "program " + program.name + " is for a mesh of " +
+    throw Error(ErrorKind::UnsupportedBinary, "program " + std::string(program.name) + " is for a mesh of " +
                                                   std::to_string(program.mesh_volume) +
                                                   " chips; the emulated device runs single-chip programs");
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     storage_type(program.inputs[i].spec.dtype);
     const Slot slot = arguments ? (*arguments)[i] : new_slot(program.inputs[i].spec);
     if (!arguments) plan->inputs.push_back(slot);
-    ids_[program.inputs[i].id] = slot;
+    define(program.inputs[i].id, slot);
   }
   program_ = &program;
   count_readers(program);
   absorbed_.assign(program.operations.size(), false);
   operations(program);
   for (const Operand& output : program.outputs) {
-    const Slot slot = lookup(output.id, "the result list of " + program.name);
+    const Slot slot = lookup(output.id, "the result list of " + std::string(program.name));
     if (plan->values[slot].spec.shape != output.spec.shape)
-      throw Error(ErrorKind::BinaryFormat, "a result of " + program.name + " is described with two shapes");
+      throw Error(ErrorKind::BinaryFormat,
+                  "a result of " + std::string(program.name) + " is described with two shapes");
     results->push_back(slot);
   }
 }
@@ -134,7 +141,7 @@ void Planner::operations(const Program& program) {
       continue;
     }
     OpBuilder builder(*this, op);
-    const auto where = [&] { return op.name + " at " + short_location(op.location) + ": "; };
+    const auto where = [&] { return std::string(op.name) + " at " + short_location(op.location) + ": "; };
     try {
       find_kernel(op.name)(builder);
     } catch (const Error& error) {
@@ -151,14 +158,14 @@ std::span<const uint8_t> Planner::library(int64_t id) const {
     for (const auto& [key, image] : program.libraries)
       if (key == id) return image;
   throw Error(ErrorKind::BinaryFormat,
-              program_->name + " has no host library " + std::to_string(id) +
+              std::string(program_->name) + " has no host library " + std::to_string(id) +
                   ": its writer has left the machine code out, and `tt-torch link` compiles it");
 }
 
 // A call is expanded in place: the callee's tensors get slots of their own.
 void Planner::call(OpBuilder& op, size_t index) {
   const Program& callee = program_at(binary, index);
-  const std::vector<Slot> arguments = op.ins("inputs");
+  const std::vector<Slot> arguments = op.all_passed("inputs");
   op.require(arguments.size() == callee.inputs.size(),
              "it passes another number of inputs than the program takes");
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -167,10 +174,12 @@ void Planner::call(OpBuilder& op, size_t index) {
                "an input does not fit the program that it calls");
   Planner inner(binary, options, depth_ + 1);
   inner.plan = plan;
+  inner.names_ = std::move(names_);
   inner.wants_ = std::move(wants_);
   inner.touches_ = std::move(touches_);
   std::vector<Slot> results;
   inner.program(index, &arguments, &results);
+  names_ = std::move(inner.names_);
   wants_ = std::move(inner.wants_);
   touches_ = std::move(inner.touches_);
   plan->ops.push_back({op.operation().name, op.operation().location, op.operation().debug_info, "", {}});
@@ -205,14 +214,32 @@ void Planner::load_cached(OpBuilder& op) {
              "it binds another number of results than the program has");
   for (const auto& ref : op.attributes().records("outputs")) {
     const Operand result = decode_operand(ref);
-    const Slot callee_slot = constant.plan->outputs[constant.outputs.size()];
-    op.require(constant.plan->values[callee_slot].spec.shape == result.spec.shape,
-               "a result has another shape");
+    const Value& computed = constant.plan->values[constant.plan->outputs[constant.outputs.size()]];
+    op.require(computed.spec.shape == result.spec.shape && computed.spec.dtype == result.spec.dtype,
+               "a result has another shape or data type");
     const Slot slot = new_slot(result.spec);
+    plan->values[slot].form = computed.form;
+    constant.hash += "|" + computed.form;  // equal hashes promise equal programs, which a file may break
     define(result.id, slot);
     constant.outputs.push_back(slot);
   }
   plan->constants.push_back(std::move(constant));
+}
+
+// What a kernel computes may share memory with its operand, which may be the caller's. If a later op writes
+// to the result, it gets memory of its own.
+static void protect_written(Plan& plan) {
+  std::vector<bool> defined(plan.values.size());
+  for (Step& step : plan.steps) {
+    if (step.out < 0 || defined[step.out]) continue;
+    defined[step.out] = true;
+    const Value& value = plan.values[step.out];
+    if (value.origin != Origin::Fresh || !value.written) continue;
+    step.run = [run = std::move(step.run), out = step.out](Frame& f) {
+      run(f);
+      if (f[out].storage().use_count() > 1) f[out] = f[out].clone();
+    };
+  }
 }
 
 std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options,
@@ -228,8 +255,9 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
   for (Slot slot : planner.plan->outputs)
     for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
-    if (!planner.packs(slot)) planner.plan->packings[slot].reset();
+    if (!planner.packs(slot) || planner.plan->values[slot].written) planner.plan->packings[slot].reset();
   for (Slot slot : planner.plan->outputs) planner.plan->packings[planner.original(slot)].reset();
+  protect_written(*planner.plan);
   if (!options.arena) lay_out(*planner.plan, options);  // else when a run is known to fit the device
   return planner.plan;
 }

@@ -8,7 +8,9 @@ namespace tt::runtime {
 
 namespace {
 
-std::string where(const OpNote& note) { return note.name + " at " + short_location(note.location); }
+std::string where(const OpNote& note) {
+  return std::string(note.name) + " at " + short_location(note.location);
+}
 
 // Runs the steps, naming the op in any error. `check` sees each step after it ran, `observe` too, but what it
 // throws is the caller's own.
@@ -54,7 +56,10 @@ Frame make_frame(const Plan& plan) {
 
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs) {
   Frame frame = make_frame(plan);
-  for (size_t i = 0; i < inputs.size(); ++i) frame[plan.inputs[i]] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Slot slot = plan.inputs[i];
+    frame[slot] = plan.values[slot].written ? inputs[i].clone() : inputs[i];
+  }
   run_steps(plan, frame);
   std::vector<at::Tensor> results;
   for (Slot slot : plan.outputs) {
@@ -69,7 +74,11 @@ void Executable::Impl::report(const Step& step) {
   const OpNote& note = plan->ops[step.op];
   const bool last = step.out >= 0 && !note.outputs.empty() && note.outputs.back() == step.out;
   if (!last) return;
-  OpEvent event{note.name, note.location, note.debug_info, note.program, {}};
+  OpEvent event{std::string(note.name),
+                std::string(note.location),
+                std::string(note.debug_info),
+                std::string(note.program),
+                {}};
   std::vector<at::Tensor> shown;
   for (Slot slot : note.outputs) {
     const DataType dtype = plan->values[slot].spec.dtype;

@@ -1,4 +1,6 @@
 // Attention and the head rearrangements around it.
+#include <ATen/ExpandUtils.h>
+
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -61,17 +63,38 @@ Attention read_attention(OpBuilder& op) {
           op.attributes().maybe_integer("sliding_window_size")};
 }
 
-void require_heads(OpBuilder& op, const Attention& a, size_t head_dim) {
-  const auto &q = op.spec(a.query).shape, &k = op.spec(a.key).shape, &v = op.spec(a.value).shape;
-  op.require(q.size() == 4 && k.size() == 4 && v.size() == 4, "attention operands have four dimensions");
-  op.require(k[1] > 0 && q[head_dim] % k[1] == 0, "query heads are not a multiple of key heads");
+// `query` is the shape of the query as (batch, heads, length, depth), which all is computed in.
+void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const Ints& mask) {
+  const auto &k = op.spec(a.key).shape, &v = op.spec(a.value).shape;
+  op.require(k.size() == 4 && v.size() == 4, "attention operands have four dimensions");
+  op.require(k[1] > 0 && query[1] % k[1] == 0, "query heads are not a multiple of key heads");
+  op.require(k[0] == query[0] && k[3] == query[3], "query and key differ in batch or depth");
+  op.require(Ints(v.begin(), v.end() - 1) == Ints(k.begin(), k.end() - 1),
+             "key and value differ in batch, heads or length");
+  if (a.mask) {
+    const Ints scores{query[0], query[1], query[2], k[2]};
+    op.require(mask.size() == 4, "the mask has four dimensions");
+    for (size_t d = 0; d < 4; ++d)
+      op.require(mask[d] == 1 || mask[d] == scores[d], "the mask does not fit the scores");
+  }
+}
+
+Ints shape_of(OpBuilder& op, std::optional<Slot> slot, const Ints& order) {
+  if (!slot) return {};
+  const Ints& shape = op.spec(*slot).shape;
+  op.require(shape.size() == 4, "attention operands have four dimensions");
+  Ints result;
+  for (int64_t d : order) result.push_back(shape[d]);
+  return result;
 }
 
 }  // namespace
 
 static void attention(OpBuilder& op) {
   const Attention a = read_attention(op);
-  require_heads(op, a, 1);
+  const Ints query = shape_of(op, a.query, {0, 1, 2, 3});
+  require_shapes(op, a, query, shape_of(op, a.mask, {0, 1, 2, 3}));
+  op.require(!a.sink || checked_volume(op.spec(*a.sink).shape) == query[1], "the sink has a value per head");
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink))
@@ -82,8 +105,13 @@ static void attention(OpBuilder& op) {
 // One query per user: [1, B, H, D] against [B, H, S, D].
 static void attention_decode(OpBuilder& op) {
   const Attention a = read_attention(op);
-  require_heads(op, a, 2);
+  const Ints query = shape_of(op, a.query, {1, 2, 0, 3});
+  require_shapes(op, a, query, shape_of(op, a.mask, {0, 2, 1, 3}));
   const auto position = op.maybe("cur_pos_tensor");
+  if (position) {
+    const int64_t users = checked_volume(op.spec(*position).shape);
+    op.require(users == 1 || users == query[0], "there is a position per user");
+  }
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     const Tensor q = f[a.query].permute({1, 2, 0, 3});
@@ -179,6 +207,9 @@ static void rotary_embedding(OpBuilder& op) {
              "shapes");
   const int64_t first = index.value_or(0), count = index ? 1 : shape[shape.size() - 2];
   op.require(first + count <= cache[cache.size() - 2], "the caches are too short");
+  Ints part = cache;
+  part[part.size() - 2] = count;
+  op.require(at::infer_size(shape, part) == shape, "the caches do not fit the input");
   op.compute(out, [=](Frame& f) {
     const Tensor x = f[source].to(at::kFloat);
     const int64_t half = x.size(-1) / 2;

@@ -47,8 +47,14 @@ struct Operands {
   Ints result;
 };
 
-Operands read_operands(OpBuilder& op) {
-  Operands o{op.in("input"), op.in("weight"), op.maybe("bias"), std::nullopt, -1, {}, at::kFloat, {}};
+Operands read_operands(OpBuilder& op, const std::string& weight_form) {
+  const auto weight = op.maybe_prepared("weight", weight_form);
+  op.require(weight.has_value(), "operand weight is missing");
+  const int64_t channels = op.attributes().integer("out_channels");
+  Operands o{op.in("input"), *weight, op.maybe_prepared("bias", bias_form(channels)), std::nullopt, -1, {},
+             at::kFloat,     {}};
+  op.require(!o.bias || op.is_prepared(*o.bias) || checked_volume(op.spec(*o.bias).shape) == channels,
+             "the bias does not have a value per channel");
   o.out = op.out();
   o.type = storage_type(op.spec(o.input).dtype);
   op.require(at::isFloatingType(o.type), "a convolution needs a float input");
@@ -91,8 +97,7 @@ Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
   Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
   if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
   if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
-  const Tensor weight =
-      f[o.weight].to(o.type).reshape({c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+  const Tensor weight = f[o.weight].to(o.type).reshape(c.weight());
   Tensor y =
       at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
   if (o.added) {
@@ -127,6 +132,25 @@ std::vector<int64_t> Convolution::out_size() const {
   return result;
 }
 
+std::vector<int64_t> Convolution::weight() const {
+  return {out_channels, channels / shape.groups, kernel[0], kernel[1]};
+}
+
+std::vector<int64_t> Convolution::transposed_weight() const {
+  return {channels, out_channels / shape.groups, kernel[0], kernel[1]};
+}
+
+std::string weight_form(const Convolution& c) {
+  return "the weight " + describe(c.weight()) + " of a convolution in " + std::to_string(c.shape.groups) +
+         " groups";
+}
+
+std::string transposed_weight_form(const Convolution& c) {
+  return "the weight " + describe(c.transposed_weight()) + " of a transposed convolution";
+}
+
+std::string bias_form(int64_t channels) { return "the bias of " + std::to_string(channels) + " channels"; }
+
 Convolution read_convolution(OpBuilder& op) {
   const auto& a = op.attributes();
   Convolution c;
@@ -155,15 +179,14 @@ at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64
 
 static void conv2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
-  Operands o = read_operands(op);
+  Operands o = read_operands(op, weight_form(c));
   op.require(checked_volume(op.spec(o.input).shape) == checked_volume(c.shape.input) || !c.edges.empty(),
              "the input does not hold batch x height x width x channels values");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
   op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels,
              "the result has another size");
-  const bool raw =
-      op.spec(o.weight).shape == Ints{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
+  const bool raw = !op.is_prepared(o.weight) && op.spec(o.weight).shape == c.weight();
   if (raw) {
     std::string key = std::string("conv") + toString(o.type);
     for (const auto* part : {&c.shape.stride, &c.shape.padding, &c.shape.dilation, &c.shape.input})
@@ -174,13 +197,14 @@ static void conv2d(OpBuilder& op) {
                [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
                [](const Tensor& packed) { return packed.to_dense(); }});
   }
+  op.require_scratch(checked_volume(c.shape.input), {o.input, o.out});
   absorb_tails(op, o);
   op.compute(o.out, [o, c](Frame& f) { return run_conv2d(o, c, f); });
 }
 
 static void conv1d(OpBuilder& op) {
   const auto& a = op.attributes();
-  const Operands o = read_operands(op);
+  const Operands o = read_operands(op, "");
   const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
   const Ints padding = a.integers("padding");
   op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0, "attributes are out of range");
@@ -194,6 +218,7 @@ static void conv1d(OpBuilder& op) {
                {a.integer("batch_size"), windows(length, a.integer("kernel_size"), stride, dilation),
                 a.integer("out_channels")});
   const Ints input{a.integer("batch_size"), a.integer("input_length"), a.integer("in_channels")};
+  op.require_scratch(checked_volume({input[0], length, input[2]}), {o.input, o.out});
   const Ints weight{a.integer("out_channels"), a.integer("in_channels") / groups, a.integer("kernel_size")};
   op.compute(o.out, [=](Frame& f) {
     const Tensor x = at::constant_pad_nd(f[o.input].reshape(input).transpose(1, 2), padding);
@@ -207,7 +232,7 @@ static void conv3d(OpBuilder& op) {
   const auto& a = op.attributes();
   constexpr wire::Named<bool> pads_with_zeros[] = {{"zeros", true}, {"replicate", false}};
   const bool zeros = a.choose("padding_mode", pads_with_zeros);
-  const Operands o = read_operands(op);
+  const Operands o = read_operands(op, "");
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
@@ -218,9 +243,13 @@ static void conv3d(OpBuilder& op) {
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
   const int64_t depth = channels / groups;
   const auto& image = op.spec(o.input).shape;
-  Ints size{image[0], outs};
-  for (size_t i = 0; i < 3; ++i) size.push_back(windows(image[i + 1] + 2 * p[i], kernel[i], stride[i], 1));
+  Ints size{image[0], outs}, padded{image[0], channels};
+  for (size_t i = 0; i < 3; ++i) {
+    padded.push_back(image[i + 1] + 2 * p[i]);
+    size.push_back(windows(padded.back(), kernel[i], stride[i], 1));
+  }
   require_size(op, o, size);
+  op.require_scratch(checked_volume(padded), {o.input, o.out});
   op.compute(o.out, [=](Frame& f) {
     // The prepared weight is (KD*KH*KW*C, O), channels padded up to a multiple of the alignment.
     const Tensor matrix = f[o.weight].to(o.type);
@@ -235,7 +264,7 @@ static void conv3d(OpBuilder& op) {
 
 static void conv_transpose2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
-  const Operands o = read_operands(op);
+  const Operands o = read_operands(op, transposed_weight_form(c));
   const Ints extra = op.attributes().integers("output_padding");
   op.require(extra.size() == 2 && c.edges.empty(), "output_padding");
   Ints size{c.batch, c.out_channels};
@@ -245,8 +274,7 @@ static void conv_transpose2d(OpBuilder& op) {
   require_size(op, o, size);
   op.compute(o.out, [=](Frame& f) {
     const Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
-    const Tensor weight = f[o.weight].to(o.type).reshape(
-        {c.channels, c.out_channels / c.shape.groups, c.kernel[0], c.kernel[1]});
+    const Tensor weight = f[o.weight].to(o.type).reshape(c.transposed_weight());
     const Tensor y = at::conv_transpose2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, extra,
                                           c.shape.groups, c.shape.dilation);
     return as_flat(apply(o.activation, y), o.result);

@@ -10,13 +10,20 @@ struct Convolution {
   onednn::ConvShape shape;
   std::vector<int64_t> kernel, edges;  // edges: padding [left, right, top, bottom] if it is not symmetric
   int64_t batch = 1, height = 1, width = 1, channels = 1, out_channels = 1;
-  std::vector<int64_t> out_size() const;  // Ho, Wo
+  std::vector<int64_t> out_size() const;           // Ho, Wo
+  std::vector<int64_t> weight() const;             // O, C / groups, KH, KW
+  std::vector<int64_t> transposed_weight() const;  // C, O / groups, KH, KW
 };
 
 // Reads and validates; throws BinaryFormat errors.
 Convolution read_convolution(OpBuilder& op);
 
 // (1, 1, N*H*W, C) as N, C, H, W without a copy.
+// Forms of prepared operands (OpBuilder::opaque).
+std::string weight_form(const Convolution& c);
+std::string transposed_weight_form(const Convolution& c);
+std::string bias_form(int64_t channels);
+
 at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width);
 
 inline at::Tensor as_flat(const at::Tensor& image, const std::vector<int64_t>& shape) {

@@ -25,10 +25,10 @@ static void prepare_conv2d_weights(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
-  const std::vector<int64_t> shape{c.out_channels, c.channels / c.shape.groups, c.kernel[0], c.kernel[1]};
+  const std::vector<int64_t> shape = c.weight();
   op.require(checked_volume(op.spec(source).shape) == checked_volume(shape),
              "the weight is not O x C x KH x KW");
-  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) {
+  op.opaque(out, weight_form(c), [=, dtype = op.spec(out).dtype](Frame& f) {
     return onednn::pack_convolution(rounded(f[source], dtype, type).reshape(shape), c.shape);
   });
 }
@@ -36,11 +36,12 @@ static void prepare_conv2d_weights(OpBuilder& op) {
 // The device library runs a transposed convolution as a plain one over a mirrored kernel, and mirrors it here
 // unless the weight comes mirrored already. Ours takes it as it was.
 static void prepare_conv_transpose2d_weights(OpBuilder& op) {
+  const Convolution c = read_convolution(op);
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
-  op.require(op.spec(source).shape.size() == 4, "the weight is not I x O x KH x KW");
+  op.require(op.spec(source).shape == c.transposed_weight(), "the weight is not I x O x KH x KW");
   const bool mirrored = !op.attributes().flag("mirror_kernel");
-  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) {
+  op.opaque(out, transposed_weight_form(c), [=, dtype = op.spec(out).dtype](Frame& f) {
     const Tensor weight = rounded(f[source], dtype, type);
     return mirrored ? weight.flip({2, 3}) : weight;
   });
@@ -48,7 +49,10 @@ static void prepare_conv_transpose2d_weights(OpBuilder& op) {
 
 static void prepare_bias(OpBuilder& op) {
   const Slot source = op.in("bias_tensor"), out = op.out();
-  op.opaque(out, [=, dtype = op.spec(out).dtype](Frame& f) { return to_value(f[source], dtype); });
+  const int64_t channels = op.attributes().integer("out_channels");
+  op.require(checked_volume(op.spec(source).shape) == channels, "the bias does not have a value per channel");
+  op.opaque(out, bias_form(channels),
+            [=, dtype = op.spec(out).dtype](Frame& f) { return to_value(f[source], dtype); });
 }
 
 static void prepare_conv3d_weights(OpBuilder& op) {

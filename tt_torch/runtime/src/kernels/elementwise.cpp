@@ -113,8 +113,7 @@ bool fits(const BinaryRow& row, DataType a, DataType b, DataType out) {
 
 void build_binary(OpBuilder& op, const BinaryRow& row) {
   const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
-  const auto shape = at::infer_size(op.spec(a).shape, op.spec(b).shape);
-  op.require(shape == op.spec(out).shape, "the result's shape is not that of the broadcast operands");
+  op.require_broadcast({a, b}, out);
   if (fits(row, op.spec(a).dtype, op.spec(b).dtype, op.spec(out).dtype))
     return op.write(out, choose_write(op, row, a, b, out));
   op.compute(out, [=, compute = row.compute](Frame& f) { return compute(f[a], f[b]); });
@@ -143,9 +142,7 @@ static void power_scalar(OpBuilder& op) {
 
 static void where(OpBuilder& op) {
   const Slot condition = op.in("first"), yes = op.in("second"), no = op.in("third"), out = op.out();
-  const auto shape =
-      at::infer_size(at::infer_size(op.spec(condition).shape, op.spec(yes).shape), op.spec(no).shape);
-  op.require(shape == op.spec(out).shape, "the result's shape is not that of the broadcast operands");
+  op.require_broadcast({condition, yes, no}, out);
   op.compute(out, [=](Frame& f) { return at::where(f[condition] != 0, f[yes], f[no]); });
 }
 
@@ -171,12 +168,18 @@ struct Parameter {
   }
 };
 
-Parameter read_parameter(OpBuilder& op, const wire::Record& owner, const char* field) {
+// `size` is that of the axis, 0 for a scalar.
+Parameter read_parameter(OpBuilder& op, const wire::Record& owner, const char* field, int64_t size) {
   const auto member = owner.member(field);
   op.require(member.has_value(), "a quantization parameter is missing");
   for (const char* name : {"scale", "zero_point"}) {
     if (!member->has(name)) continue;
-    if (auto ref = member->record(name)) return {0, op.operand(*ref)};
+    if (auto ref = member->record(name)) {
+      const Parameter parameter{0, op.operand(*ref)};
+      op.require(size > 0 && checked_volume(op.spec(*parameter.tensor).shape) == size,
+                 "a quantization parameter does not have a value per element of the axis");
+      return parameter;
+    }
     return {member->real(name), std::nullopt};
   }
   return {};
@@ -191,11 +194,12 @@ static void quantization(OpBuilder& op) {
   op.require(params.has_value(), "parameters are missing");
   const auto rank = static_cast<int64_t>(op.spec(source).shape.size());
   const int64_t axis = op.dim(op.attributes().maybe_integer("axis").value_or(0), rank);
+  const int64_t size = rank ? op.spec(source).shape[axis] : 0;
   const bool again = conversion.from_steps && conversion.to_steps;
-  const Parameter scale = read_parameter(op, *params, again ? "in_scale" : "scale");
-  const Parameter zero = read_parameter(op, *params, again ? "in_zero_point" : "zero_point");
-  const Parameter new_scale = again ? read_parameter(op, *params, "out_scale") : scale;
-  const Parameter new_zero = again ? read_parameter(op, *params, "out_zero_point") : zero;
+  const Parameter scale = read_parameter(op, *params, again ? "in_scale" : "scale", size);
+  const Parameter zero = read_parameter(op, *params, again ? "in_zero_point" : "zero_point", size);
+  const Parameter new_scale = again ? read_parameter(op, *params, "out_scale", size) : scale;
+  const Parameter new_zero = again ? read_parameter(op, *params, "out_zero_point", size) : zero;
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     Tensor real = f[source].to(at::kFloat);
@@ -212,6 +216,7 @@ static void gelu_backward(OpBuilder& op) {
        }}};
   const auto function = op.attributes().choose("type", functions);
   const Slot grad = op.in("grad"), input = op.in("input"), out = op.out();
+  op.require_broadcast({grad, input}, out);
   constexpr wire::Named<std::string_view> algorithms[] = {{"none", "none"}, {"tanh", "tanh"}};
   const std::string_view approximate = op.attributes().choose("approximate", algorithms);
   op.compute(out, [=](Frame& f) { return function(f[grad], f[input], approximate); });

@@ -76,8 +76,8 @@ static void host_function(OpBuilder& op) {
                 "the binary carries machine code for the host (CpuOp); to run it, open the "
                 "device with allow_host_code");
   const auto library = load_library(op, op.planner().library(op.attributes().integer("dylib_id")));
-  const auto function =
-      reinterpret_cast<Function>(dlsym(library.get(), op.attributes().text("func_name").c_str()));
+  const auto function = reinterpret_cast<Function>(
+      dlsym(library.get(), std::string(op.attributes().text("func_name")).c_str()));
   op.require(function != nullptr, "its library lacks the function");
   const std::vector<Slot> inputs = op.ins("ins");
   std::vector<DataType> types;

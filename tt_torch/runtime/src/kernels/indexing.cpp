@@ -41,6 +41,9 @@ static void scatter(OpBuilder& op) {
 static void embedding(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), out = op.out();
   op.require(!op.spec(table).shape.empty(), "the table must have rows");
+  op.require(checked_volume(op.spec(out).shape) ==
+                 checked_volume({checked_volume(op.spec(index).shape), op.spec(table).shape.back()}),
+             "the result does not have a row per index");
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor rows = f[table].reshape({-1, f[table].size(-1)});
     return at::embedding(rows, indices(f, index)).reshape(shape);
@@ -51,6 +54,9 @@ static void embedding_backward(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), grad = op.in("in_grad"), out = op.out();
   op.require(op.spec(table).shape.size() >= 2, "the table must have rows");
   const int64_t rows = op.spec(table).shape[op.spec(table).shape.size() - 2];
+  op.require(!op.spec(grad).shape.empty() &&
+                 checked_volume({rows, op.spec(grad).shape.back()}) == checked_volume(op.spec(out).shape),
+             "the result does not have a row per row of the table");
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor flat = f[grad].reshape({-1, f[grad].size(-1)}).to(at::kFloat);
     return at::zeros({rows, flat.size(1)}).index_add(0, indices(f, index).reshape({-1}), flat).reshape(shape);

@@ -15,19 +15,19 @@ Slot checked_out(OpBuilder& op, Slot source, const char* field = "out") {
 }  // namespace
 
 static void to_layout(OpBuilder& op) {
-  const Slot source = op.in("in");
+  const Slot source = op.passed("in");
   op.same(checked_out(op, source), source);
 }
 
 static void to_memory_config(OpBuilder& op) {
-  const Slot source = op.in("in0");
+  const Slot source = op.passed("in0");
   op.same(checked_out(op, source), source);
 }
 
 static void typecast(OpBuilder& op) {
-  const Slot source = op.in("in");
+  const Slot source = op.passed("in");
   const Slot out = checked_out(op, source);
-  if (op.spec(out).dtype == op.spec(source).dtype) return op.same(out, source);
+  if (op.spec(out).dtype == op.spec(source).dtype || op.is_prepared(source)) return op.same(out, source);
   op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
 }
 

@@ -97,6 +97,7 @@ void check_shapes(OpBuilder& op, const Product& p) {
   shape.insert(shape.end(), {a[a.size() - 2], b.back()});
   op.require(checked_volume(shape) == checked_volume(p.shape),
              "the result has another size than the product");
+  op.require(shape.back() == (p.shape.empty() ? 1 : p.shape.back()), "the result has another width");
 }
 
 void absorb_tail(OpBuilder& op, Product& p) {
@@ -124,7 +125,7 @@ static void matmul(OpBuilder& op) {
             std::nullopt,
             op.attributes().flag("transpose_a"),
             op.attributes().flag("transpose_b"),
-            activation_named(op.attributes().text("activation")),
+            activation_named(std::string(op.attributes().text("activation"))),
             at::kFloat,
             {}};
   p.out = op.out();
@@ -132,6 +133,9 @@ static void matmul(OpBuilder& op) {
   p.type = storage_type(op.spec(p.a).dtype);
   if (storage_type(op.spec(p.b).dtype) != p.type) p.type = at::kFloat;
   check_shapes(op, p);
+  if (p.bias)
+    op.require(at::infer_size(p.shape, op.spec(*p.bias).shape) == p.shape,
+               "the bias does not fit the result");
   if (!packs(op, p)) return op.compute(p.out, [p](Frame& f) { return plain_product(p, f); });
   op.prefer(p.b, packing_of(p, op.spec(p.b).shape));
   absorb_tail(op, p);

@@ -77,10 +77,13 @@ static void concat(OpBuilder& op) {
 
 namespace {
 
-at::Tensor cut(const at::Tensor& source, const Ints& begins, const Ints& ends, const Ints& steps) {
+// Bounds beyond the source mean its edges, as in Python.
+at::Tensor cut(const at::Tensor& source, Ints begins, Ints ends, const Ints& steps) {
   at::Tensor result = source;
   for (size_t d = 0; d < begins.size(); ++d) {
     const int64_t size = source.size(static_cast<int64_t>(d));
+    begins[d] = std::clamp(begins[d], -size - 1, size);
+    ends[d] = std::clamp(ends[d], -size - 1, size);
     if (steps[d] > 0) {
       result = result.slice(static_cast<int64_t>(d), begins[d], ends[d], steps[d]);
     } else {  // backwards: the same elements forwards, then flipped

@@ -20,6 +20,15 @@ Tensor rms(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps
   return y;
 }
 
+// A batch norm's statistics and weights have a value for each channel, the second dimension.
+void require_channels(OpBuilder& op, Slot source, std::initializer_list<std::optional<Slot>> vectors) {
+  const auto& shape = op.spec(source).shape;
+  op.require(shape.size() >= 2, "the input has at least two dimensions");
+  for (const auto& slot : vectors)
+    op.require(!slot || checked_volume(op.spec(*slot).shape) == shape[1],
+               "a statistic or weight does not have a value per channel");
+}
+
 }  // namespace
 
 static void softmax(OpBuilder& op) {
@@ -56,6 +65,7 @@ static void rms_norm(OpBuilder& op) {
 static void batch_norm_inference(OpBuilder& op) {
   const Slot source = op.in("input"), mean = op.in("running_mean"), var = op.in("running_var");
   const Slot weight = op.in("weight"), bias = op.in("bias"), out = op.out();
+  require_channels(op, source, {mean, var, weight, bias});
   const double epsilon = op.attributes().real("epsilon");
   op.compute(out, [=](Frame& f) {
     const auto wide = [&](Slot slot) { return f[slot].reshape({-1}).to(at::kFloat); };
@@ -68,6 +78,7 @@ static void batch_norm_training(OpBuilder& op) {
   const Slot source = op.in("input"), mean = op.in("running_mean"), var = op.in("running_var");
   const auto weight = op.maybe("weight"), bias = op.maybe("bias");
   const double epsilon = op.attributes().real("epsilon"), momentum = op.attributes().real("momentum");
+  require_channels(op, source, {mean, var, weight, bias});
   const Slot out = op.out();
   auto updated = std::make_shared<std::pair<Tensor, Tensor>>();
   op.compute(out, [=](Frame& f) {

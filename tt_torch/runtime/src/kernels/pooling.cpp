@@ -43,11 +43,13 @@ bool symmetric(const Pool& p) {
 }
 
 // Padded first and pooled then, an absurd padding would take absurd memory: the result's size tells.
-void check_size(OpBuilder& op, const Pool& p, Slot out) {
+void check_size(OpBuilder& op, const Pool& p, Slot source, Slot out) {
   op.require(!op.spec(out).shape.empty(), "the result is a scalar");
   int64_t volume = p.batch * op.spec(out).shape.back();
+  const int64_t padded[] = {p.height + p.padding[2] + p.padding[3], p.width + p.padding[0] + p.padding[1]};
+  op.require_scratch(checked_volume({volume, padded[0], padded[1]}), {source, out});
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t size = (i == 0 ? p.height : p.width) + p.padding[2 - 2 * i] + p.padding[3 - 2 * i];
+    const int64_t size = padded[i];
     const int64_t room = size - p.dilation[i] * (p.kernel[i] - 1) - 1;
     op.require(room >= 0, "the kernel is larger than the padded input");
     int64_t count = (room + (p.ceil ? p.stride[i] - 1 : 0)) / p.stride[i] + 1;
@@ -84,7 +86,7 @@ static void pool2d(OpBuilder& op) {
   const bool max = op.attributes().choose("type", takes_maximum);
   const Slot source = op.in("in"), out = op.out();
   const Pool p = read_pool(op, source);
-  check_size(op, p, out);
+  check_size(op, p, source, out);
   const auto extra = op.attributes().member("extra_params");
   const bool count_pad = extra && extra->flag("count_include_pad");
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
@@ -97,7 +99,7 @@ static void max_pool2d_with_indices(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out("result"), positions = op.out("result_indices");
   const Pool p = read_pool(op, source);
   op.require(symmetric(p), "uneven padding with indices");
-  check_size(op, p, out);
+  check_size(op, p, source, out);
   auto kept = std::make_shared<Tensor>();
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor x = as_image(f[source], p.batch, p.height, p.width);

@@ -22,7 +22,7 @@ static void func_call(OpBuilder& op) {
 }
 
 static void identity_marker(OpBuilder& op) {
-  const Slot source = op.in("operand");
+  const Slot source = op.passed("operand");
   op.same(op.out("result"), source);
 }
 

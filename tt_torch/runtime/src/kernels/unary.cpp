@@ -94,6 +94,7 @@ void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
              high = params ? params->record("max") : std::nullopt;
   op.require(low && high, "clamp without bounds");
   const Slot minimum = op.operand(*low), maximum = op.operand(*high);
+  op.require_broadcast({source, minimum, maximum}, out);
   op.compute(out, [=](Frame& f) { return at::minimum(at::maximum(f[source], f[minimum]), f[maximum]); });
 }
 

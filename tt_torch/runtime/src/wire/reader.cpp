@@ -106,10 +106,7 @@ std::optional<double> Record::maybe_real(std::string_view name) const {
 
 std::optional<std::string_view> Record::name_in(std::string_view name) const {
   const Field* field;
-  if (const uint8_t* at = follow(name, Base::String, &field)) {
-    const auto* text = reinterpret_cast<const fb::String*>(at);
-    return std::string_view(text->c_str(), text->size());
-  }
+  if (follow(name, Base::String, &field)) return text(name);
   if (!field || !field->is_enum()) return std::nullopt;
   const uint8_t* at = locate(field);
   if (!at && field->optional) return std::nullopt;
@@ -126,10 +123,12 @@ void Record::unsupported(std::string_view field) const {
               std::string(short_name(type_->name)).append(".").append(field) + what);
 }
 
-std::string Record::text(std::string_view name) const {
+std::string_view Record::text(std::string_view name) const {
   const Field* field;
   const uint8_t* at = follow(name, Base::String, &field);
-  return at ? reinterpret_cast<const fb::String*>(at)->str() : std::string();
+  if (!at) return {};
+  const auto* text = reinterpret_cast<const fb::String*>(at);
+  return {text->c_str(), text->size()};
 }
 
 std::optional<Record> Record::record(std::string_view name) const {
@@ -140,7 +139,7 @@ std::optional<Record> Record::record(std::string_view name) const {
   return Record(schema_, type, type->is_struct ? at : pointee(at));
 }
 
-std::optional<Record> Record::member(std::string_view name, std::string* member_name) const {
+std::optional<Record> Record::member(std::string_view name, std::string_view* member_name) const {
   const Field* field;
   const uint8_t* at = follow(name, Base::Union, &field);
   if (!at) return std::nullopt;

@@ -48,9 +48,9 @@ class Record {
   // Throws UnsupportedBinary: the runtime has nothing under the name that the field says.
   [[noreturn]] void unsupported(std::string_view field) const;
 
-  std::string text(std::string_view field) const;
+  std::string_view text(std::string_view field) const;  // lies in the buffer
   std::optional<Record> record(std::string_view field) const;
-  std::optional<Record> member(std::string_view field, std::string* name = nullptr) const;  // of a union
+  std::optional<Record> member(std::string_view field, std::string_view* name = nullptr) const;  // of a union
   std::vector<Record> records(std::string_view field) const;
   std::vector<int64_t> integers(std::string_view field) const;
   std::vector<double> reals(std::string_view field) const;

@@ -3,9 +3,9 @@
 // Only what flatbuffers 1.12 has, which is Ubuntu 22.04's.
 #include <flatbuffers/flatbuffers.h>
 
-#include <set>
+#include <map>
 #include <tuple>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "tt/runtime/error.h"
 #include "wire/reader.h"
@@ -20,7 +20,12 @@ constexpr size_t kPrefix = sizeof(fb::uoffset_t);
 // Ids of TTNNBinary's version, schema_hash and ttmlir_git_hash in every known schema.
 constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
+constexpr size_t kTableSize = 16;  // bytes that a table counts as, besides what it refers to
 constexpr fb::uoffset_t kMaxTables = 4'000'000;
+// What a file describes, with what many refer to counted each time, is at most this many times its size, so
+// that work and memory of whoever walks its tables are bounded by its size. What compilers write stays
+// below 2.
+constexpr size_t kMostExpansion = 64, kAllowance = 1 << 20;
 
 [[noreturn]] void damaged(const std::string& what) {
   throw Error(ErrorKind::BinaryFormat, "not a valid TTNN binary: " + what);
@@ -32,6 +37,7 @@ class Checker {
       : file_(file),
         verifier_(file.data(), file.size(), kMaxDepth, kMaxTables),
         schema_(schema),
+        most_(kMostExpansion * file.size() + kAllowance),
         seen_(schema ? schema->types.size() : 0) {}
 
   const uint8_t* root() {
@@ -70,6 +76,7 @@ class Checker {
   void string(const uint8_t* at, const char* name) {
     if (!verifier_.VerifyString(reinterpret_cast<const fb::String*>(at)))
       damaged(std::string("bad text ") + name);
+    spend(fb::ReadScalar<fb::uoffset_t>(at));
   }
 
   void type(const uint8_t* at, const Type& type, int depth);
@@ -80,22 +87,33 @@ class Checker {
   void element(const uint8_t* at, const Type& owner, const Field& field, int depth);
   void number(const uint8_t* at, Base base, const Type& owner, const Field& field);
   void structure(const uint8_t* at, const Type& type);
+  void spend(size_t bytes) {
+    if ((spent_ += bytes) > most_)
+      damaged("its parts refer so often to the same ones that they describe more than " +
+              std::to_string(kMostExpansion) + " times its size");
+  }
 
   std::span<const uint8_t> file_;
   fb::Verifier verifier_;
   const Schema* schema_;
   size_t tables_ = 0;
-  // What many parents share is checked once: tables per type, and vectors with what their elements are.
-  std::vector<std::unordered_set<const uint8_t*>> seen_;
-  std::set<std::tuple<const uint8_t*, Base, int16_t>> walked_;
+  size_t most_, spent_ = 0;  // bytes that the file describes: what many parents share counts for each of them
+  // What many parents share is checked once: tables per type, and vectors with what their elements are. Each
+  // is known with the bytes that it describes.
+  std::vector<std::unordered_map<const uint8_t*, size_t>> seen_;
+  std::map<std::tuple<const uint8_t*, Base, int16_t>, size_t> walked_;
   size_t walked_bytes_ = 0;  // of vectors that were walked: honest ones do not overlap
 };
 
 void Checker::type(const uint8_t* at, const Type& type, int depth) {
   if (depth > kMaxDepth) damaged("nested too deeply");
-  if (!seen_[&type - schema_->types.data()].insert(at).second) return;
+  auto& seen = seen_[&type - schema_->types.data()];
+  if (const auto known = seen.find(at); known != seen.end()) return spend(known->second);
+  const size_t before = spent_;
   table_start(at, type.name);
+  spend(kTableSize);
   for (const Field& field : type.all()) value(at, type, field, depth);
+  seen[at] = spent_ - before;
 }
 
 void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int depth) {
@@ -144,11 +162,15 @@ void Checker::vector(const uint8_t* at, const Type& owner, const Field& f, int d
   // flatbuffers' C++ builder, and so tt-mlir, does not align a vector that has no elements.
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
   if (count && (start + 4) % align) damaged(std::string("bad vector ") + f.name);
-  if (f.element < Base::String && !f.is_enum()) return;
-  if (!walked_.insert({at, f.element, f.type}).second) return;
+  if (f.element < Base::String && !f.is_enum()) return spend(count * size);
+  const std::tuple key{at, f.element, f.type};
+  if (const auto known = walked_.find(key); known != walked_.end()) return spend(known->second);
   if ((walked_bytes_ += count * size) > file_.size())
     damaged(std::string("overlapping vectors at ") + f.name);
+  const size_t before = spent_;
+  spend(count * size);
   for (size_t i = 0; i < count; ++i) element(at + 4 + size * i, owner, f, depth);
+  walked_[key] = spent_ - before;
 }
 
 void Checker::element(const uint8_t* at, const Type& owner, const Field& f, int depth) {
