@@ -1,8 +1,8 @@
-"""One row per op whose kernel no other test reaches: a program with that op is compared with plain PyTorch."""
+"""A row per op, and per function or way that an op has: a program of that op against plain PyTorch."""
 
 import pytest
 import torch
-from kernel_rows import attention, images, others
+from kernel_rows import attention, functions, images, movement, others, products
 from kernel_rows.images import TRANSPOSED, TRANSPOSED_SIZE, conv_transpose
 from kernel_rows.row import randn
 from programs import Maker
@@ -10,7 +10,7 @@ from programs import Maker
 from tt_torch.runtime import Binary, Executable
 from tt_torch.wire.schema import DEFAULT, load
 
-ROWS = [*attention.ROWS, *images.ROWS, *others.ROWS]
+ROWS = [*attention.ROWS, *functions.ROWS, *images.ROWS, *movement.ROWS, *others.ROWS, *products.ROWS]
 
 WIRE_TYPES = {
     torch.float32: "Float32",
@@ -22,6 +22,7 @@ WIRE_TYPES = {
 # Operands that the wire format has inside a table of parameters.
 NESTED = {
     "SliceOp": {"SliceDynamicOpParams": lambda refs: {"begins": refs["begins"], "ends": refs["ends"]}},
+    "EltwiseUnaryCompositeOp": {"ClampTensorOpParams": lambda refs: {"min": refs["min"], "max": refs["max"]}},
     "EltwiseQuantizationOp": {
         "QuantizeDequantizeOpParams": lambda refs: {
             "scale": {"PerAxisScale": {"scale": refs["scale"]}},
@@ -38,7 +39,7 @@ def program(row, dtype, schema):
     refs = {name: maker.input(t.shape, wire[name], tile=False) for name, t in row.operands.items()}
     outs = {}
     for name, result in row.results.items():
-        shape, result_type = result if isinstance(result[-1], str) else (result, float_type)
+        shape, result_type = result if str in map(type, result) else (result, float_type)
         outs[name] = maker.tensor(shape, result_type)
     fields = dict(row.attributes)
     if row.op in NESTED and len(refs) > 1:
@@ -66,8 +67,9 @@ def run(row, dtype, schema=DEFAULT):
     expected = row.expected(*(t.float() if t.is_floating_point() else t for t in operands))
     expected = [expected] if isinstance(expected, torch.Tensor) else list(expected)
     tolerance = row.tolerance if dtype == torch.float32 else 1e-2
-    for _ in range(2):  # the second call skips checks that the plan passed in the first
-        for got, want in zip(executable(operands), expected, strict=True):
+    kept = () if row.in_place else range(len(operands))
+    for resident in ((), (), kept, kept):  # the second call finds the plan proven
+        for got, want in zip(executable(operands, resident), expected, strict=True):
             check(got, want, tolerance)
 
 
