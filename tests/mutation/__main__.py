@@ -1,4 +1,4 @@
-"""`python -m tests.mutation --seed 0 --count 240 --kernels 80`: breaks the package at places drawn at random, one at a
+"""`python -m tests.mutation --seed 0 --count 240 --cpp 100`: breaks the package at places drawn at random, one at a
 time, and lists the breaks that no test notices. docs/testing.md says how to read the report."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.mutation import cpp, drawing, python
 def main(
     seed: Annotated[int, typer.Option(help="Draws other places.")] = 0,
     count: Annotated[int, typer.Option(help="Places of the Python package.")] = 240,
-    kernels: Annotated[int, typer.Option(help="Places of the runtime's kernels, each of which is built.")] = 80,
-    again: Annotated[Path | None, typer.Option(help="Python places that this log does not call noticed.")] = None,
+    cpp_count: Annotated[int, typer.Option("--cpp", help="Places of the runtime, each of which is built.")] = 100,
+    again: Annotated[Path | None, typer.Option(help="Places that this log does not call noticed.")] = None,
     jobs: Annotated[int, typer.Option(help="Places of the Python package at a time.")] = 2,
     seconds: Annotated[float, typer.Option(help="Tests of a place, by the time that they took when recorded.")] = 60.0,
     limit: Annotated[float, typer.Option(help="Seconds of processor time for the tests of a place.")] = 300.0,
@@ -29,12 +29,15 @@ def main(
 ) -> None:
     if record or (count and not python.MAP.exists()):
         python.record(record or python.RECORDED)
-    places = drawing.left(again) if again else drawing.draw(count, seed)
+    if again:
+        places, built = drawing.left(again, drawing.every_place()), drawing.left(again, cpp.every_place())
+    else:
+        places, built = drawing.draw(count, seed), cpp.draw(seed)
     outcomes = dict[str, Counter[str]]()
     with tempfile.TemporaryDirectory() as folder:
         verdicts = itertools.chain(
             python.judged(places, Path(folder), jobs, seconds, limit),
-            cpp.judged(cpp.draw(kernels, seed), Path(folder) / "built", limit),
+            cpp.judged(built, cpp_count, Path(folder) / "built", limit),
         )
         for place, verdict in verdicts:
             if log:

@@ -1,45 +1,64 @@
-"""Judges places of the runtime's kernels. Each break is built, in a folder next to the copy of the repository."""
+"""Judges places of the runtime's C++ sources. Each break is built, in a folder next to the copy of the repository."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pybind11
+import torch
+
 from tests.mutation.cpp_places import places_in
 from tests.mutation.drawing import ROOT
 from tests.mutation.equivalent import equivalent
-from tests.mutation.places import Place, numbered
+from tests.mutation.places import Place
 from tests.mutation.selection import near, words_of
 from tests.mutation.worker import Worker
 
-KERNELS = ROOT / "tt_torch" / "runtime" / "src" / "kernels"
-NEAREST = 60  # the number of rows of the op table that run before the kernels' own tests
-OWN = ["tests/runtime/test_kernels.py", "tests/runtime/test_reference.py", "tests/runtime/test_fusion.py"]
+SOURCES = ROOT / "tt_torch" / "runtime" / "src"
+NEAREST = 40  # the number of rows of the op table that run after the runtime's own tests
+FIRST = 80  # the number of tests that run before pytest collects the others
+ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # of another build than that of the broken copy
+OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glob("test_*.py"))]
+OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
+# Compiled without optimization: a file takes seconds.
+OPTIONS = ("-G", "Ninja", "-DSKBUILD=ON", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
 
 
-def draw(count: int, seed: int) -> list[Place]:
-    """`count` places, drawn in turn from all files of kernels and all kinds of breaks."""
+def every_place() -> Iterator[Place]:
+    for file in sorted(SOURCES.rglob("*.cpp")):
+        yield from places_in(str(file.relative_to(ROOT)), file.read_bytes())
+
+
+def draw(seed: int) -> list[Place]:
+    """All places in a random order, in which files take turns, and the kinds of a file do."""
     chance = random.Random(seed)
-    by_group: dict[tuple[str, str], list[Place]] = {}
-    for file in sorted(KERNELS.glob("*.cpp")):
-        for place in numbered(places_in(str(file.relative_to(ROOT)), file.read_bytes())):
-            if not equivalent(place):
-                by_group.setdefault((place.path, place.kind), []).append(place)
-    groups = list(by_group.values())
-    chance.shuffle(groups)
-    drawn: list[Place] = []
-    while len(drawn) < count and groups:
-        drawn += [group.pop(chance.randrange(len(group))) for group in groups]
-        groups = [group for group in groups if group]
-    return drawn[:count]
+    by_file: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    for place in every_place():
+        if not equivalent(place):
+            by_file[place.path][place.kind].append(place)
+    files = [in_turn(shuffled(kinds.values(), chance)) for kinds in by_file.values()]
+    return list(in_turn(files))
+
+
+def shuffled(groups: Iterable[list[Place]], chance: random.Random) -> list[list[Place]]:
+    order = [chance.sample(group, len(group)) for group in groups]
+    chance.shuffle(order)
+    return order
+
+
+def in_turn(groups: Iterable[Iterable[Place]]) -> Iterator[Place]:
+    return (place for turn in itertools.zip_longest(*groups) for place in turn if place)
 
 
 class Builder(Worker):
@@ -48,21 +67,24 @@ class Builder(Worker):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.build = folder.with_name(f"{folder.name}.build")
-        pybind = subprocess.run([sys.executable, "-m", "pybind11", "--cmakedir"], capture_output=True, text=True)
-        options = ["-DSKBUILD=ON", "-DCMAKE_BUILD_TYPE=Release", f"-Dpybind11_DIR={pybind.stdout.strip()}"]
-        setup = ["cmake", "-S", str(folder), "-B", str(self.build), "-G", "Ninja", *options]
-        subprocess.run(setup, check=True, capture_output=True)
-        if not self.compiled():
+        # A cache of the compiler's results serves all copies, wherever they lie.
+        self.variables = os.environ | {"CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
+        self.variables["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
+        setup = ["cmake", "-S", str(folder), "-B", str(self.build), *OPTIONS]
+        setup += [f"-Dpybind11_DIR={pybind11.get_cmake_dir()}", f"-DTORCH_DIRECTORY={Path(torch.__file__).parent}"]
+        subprocess.run(setup, check=True, capture_output=True, env=self.variables)
+        if not self.compiled("all"):
             raise RuntimeError(f"the unbroken copy does not build: ninja -C {self.build}")
 
-    def compiled(self) -> bool:
+    def compiled(self, target: str = "tt_runtime") -> bool:
         """Builds the copy and puts the libraries where Python loads them. False if it does not compile."""
-        if subprocess.run(["ninja", "-C", str(self.build)], capture_output=True).returncode:
+        ninja = ["ninja", "-C", str(self.build), target]
+        if subprocess.run(ninja, capture_output=True, env=self.variables).returncode:
             return False
         for library in (self.build / "tt_torch").rglob("*.so"):
-            target = self.copy / library.relative_to(self.build)
-            target.unlink(missing_ok=True)  # a process may still use the old one
-            shutil.copy2(library, target)
+            there = self.copy / library.relative_to(self.build)
+            there.unlink(missing_ok=True)  # a process may still use the old one
+            shutil.copy2(library, there)
         return True
 
     def judge(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any] | None:
@@ -71,32 +93,42 @@ class Builder(Worker):
         source = file.read_bytes()
         file.write_bytes(place.apply(source))
         try:
-            return self.run(tests, seconds) if self.compiled() else None
+            if not self.compiled():
+                return None
+            verdict = self.run(tests[:FIRST], seconds)
+            return verdict if verdict["outcome"] != "survives" else self.run(tests[FIRST:], seconds)
         finally:
             file.write_bytes(source)
 
 
 @cache
-def rows() -> list[str]:
-    """All rows of the op table and of the kernels' tests."""
-    collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n", "0", "tests/test_ops.py", *OWN]
+def tests_of(*files: str) -> list[str]:
+    """The names of all tests of files."""
+    collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n", "0", *files]
     listed = subprocess.run(collect, cwd=ROOT, env=os.environ, capture_output=True, text=True).stdout
     return [line for line in listed.splitlines() if "::" in line]
 
 
 def choose(place: Place) -> list[str]:
-    """Rows whose names have words of the place, then all tests of kernels."""
+    """The runtime's own tests, then rows of the op table. Of both, names with many words of the place come first."""
     words = words_of(place)
     words |= {w.lower() for w in re.findall(r"[A-Z]?[a-z]+", f"{place.scope} {Path(place.path).stem}") if len(w) > 2}
-    found = sorted((row for row in rows() if near(row, words)), key=lambda row: -near(row, words))
-    return [*found[:NEAREST], *OWN]
+    own = sorted(tests_of(*OWN), key=lambda test: -near(test, words))
+    rows = sorted((row for row in tests_of("tests/test_ops.py") if near(row, words)), key=lambda row: -near(row, words))
+    return [*own, *rows[:NEAREST]]
 
 
-def judged(places: list[Place], folder: Path, limit: float) -> Iterator[tuple[Place, dict[str, Any]]]:
-    if not places:
+def judged(places: list[Place], count: int, folder: Path, limit: float) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The verdicts on the first `count` places that compile."""
+    if not places or not count:
         return
     worker = Builder(folder)
+    if (found := worker.run(OWN, limit))["outcome"] != "survives":
+        raise RuntimeError(f"the unbroken copy fails its tests: {found}")
     for place in places:
         tests = choose(place)
         if (verdict := worker.judge(place, tests, limit)) is not None:
             yield place, verdict | {"tests": len(tests)}
+            count -= 1
+        if not count:
+            return

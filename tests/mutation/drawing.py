@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.mutation.equivalent import equivalent
@@ -47,12 +47,16 @@ def draw(count: int, seed: int) -> list[Place]:
     return drawn
 
 
-def left(log: Path) -> list[Place]:
-    """Places whose last verdict in a log is not "noticed", and which are still there."""
+def left(log: Path, places: Iterable[Place]) -> list[Place]:
+    """Those of `places` whose last verdict in a log is not "noticed"."""
     verdicts = [json.loads(line) for line in log.read_text().splitlines()]
     last = {tuple(v[field] for field in KEY): v["outcome"] for v in verdicts}
     keys = {key for key, outcome in last.items() if outcome != "noticed"}
-    return [place for part in PARTS for place in places_of(part) if place.key in keys and not equivalent(place)]
+    return [place for place in places if place.key in keys and not equivalent(place)]
+
+
+def every_place() -> Iterator[Place]:
+    return itertools.chain.from_iterable(map(places_of, PARTS))
 
 
 def parses(place: Place) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import drawing, judge
+from tests.mutation import cpp_places, drawing, judge
 from tests.mutation.places import Place, places_in
 
 SOURCE = b'''
@@ -41,12 +41,43 @@ BREAKS = """
 """
 
 
+CPP = b"""// Not a place: 1 < 2.
+constexpr wire::Named<int> rows[] = {{"Add", add}, {"Sub", {sub, true}}};
+
+int clamp(int x, int low) {
+  op.require(low > 0, "the bound is not > 0");
+  if (x < low) throw Error("x < low" + name(x));
+  return scaled(x, low) * 1.5;
+}
+"""
+BREAKS_OF_CPP = """
+    statement: op.require(low > 0, "the bound is not > 0"); -> ;
+    number: true -> false
+    comparison: > -> >=
+    comparison: < -> <=
+    arithmetic: * -> +
+    number: 0 -> 1
+    number: 1.5 -> 3.0
+    condition: (x < low) -> (!(x < low))
+    call: x, low -> low, x
+    row: {"Add", add}, ->
+    row: {"Sub", {sub, true}} ->
+    row: add}, {"Sub", {sub, true} -> {sub, true}}, {"Sub", add
+"""
+
+
 def changes(source: bytes) -> list[str]:
     return [f"{place.kind}: {place.before} -> {place.after}".strip() for place in places_in("x.py", source)]
 
 
 def test_every_way_to_break_a_small_file():
     assert changes(SOURCE) == textwrap.dedent(BREAKS).strip().split("\n")
+
+
+def test_every_way_to_break_a_small_cpp_file():
+    places = cpp_places.places_in("x.cpp", CPP)
+    found = [f"{p.kind}: {p.before.strip()} -> {p.after.strip()}".strip() for p in places]
+    assert found == textwrap.dedent(BREAKS_OF_CPP).strip().split("\n")
 
 
 @pytest.mark.parametrize("place", places_in("x.py", SOURCE), ids=lambda place: place.after)
@@ -78,7 +109,7 @@ def test_a_log_leaves_the_places_that_were_not_noticed_at_last(monkeypatch, tmp_
     lines = [asdict(p) | {"outcome": outcome} for p, outcome in zip(places, said, strict=True)]
     log = tmp_path / "log"
     log.write_text("\n".join(map(json.dumps, [*lines, lines[3] | {"outcome": "noticed"}])))
-    assert {place.key for place in drawing.left(log)} == {places[1].key, places[2].key}
+    assert {place.key for place in drawing.left(log, drawing.every_place())} == {places[1].key, places[2].key}
 
 
 @pytest.mark.parametrize(
