@@ -25,7 +25,7 @@ class Executor:
 
     @property
     def watched(self) -> runtime.Executable:
-        """The program, whose callback tells of each op. Raises DeviceError where a device has no such callback."""
+        """The program with its callback after each op. Raises DeviceError if the device has no such callback."""
         if not isinstance(self.executable, runtime.Executable):
             raise DeviceError("single ops can be watched only on the emulated device; unset TT_TORCH_DEVICE")
         return self.executable

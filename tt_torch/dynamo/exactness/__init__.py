@@ -143,7 +143,7 @@ def _wrap(node: Node, raw: Sequence[Interval]) -> None:
         user.replace_input_with(node, last)
 
 
-OUT_OF_RANGE = "floats do not fit into the integers that they become, or indices into sizes"
+OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"
 
 
 def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
