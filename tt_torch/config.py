@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tt_torch.errors import ConfigError
 
@@ -42,11 +42,12 @@ class Kind:
     """
 
     accepts: str
-    check: Callable[[Any], Any]
-    parse: Callable[[str], Any] = str
+    check: Callable[[Setting], Setting]
+    parse: Callable[[str], Setting] = str
 
 
 T = TypeVar("T")
+Setting: TypeAlias = Any  # the value of an option, checked or not; each option has its own type
 
 
 def _require(condition: bool, value: T) -> T:
@@ -71,7 +72,7 @@ def _choice(*values: str | None) -> Kind:
 
 
 def _subset(*values: str) -> Kind:
-    def check(names: Any) -> tuple[str, ...]:
+    def check(names: Setting) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip().upper() for name in _require(not isinstance(names, str), names)))
         return _require(set(names) <= set(values), names)
 
@@ -79,12 +80,11 @@ def _subset(*values: str) -> Kind:
 
 
 def _enum(members: type[IntEnum]) -> Kind:
-    names = ", ".join(member.name for member in members)
-    return Kind(names, lambda value: members(value), lambda text: members[text.upper()])
+    return Kind(", ".join(m.name for m in members), lambda value: members(value), lambda text: members[text.upper()])
 
 
 def _number(kind: type, minimum: float, unit: str) -> Kind:
-    def check(value: Any) -> Any:
+    def check(value: Setting) -> Setting:
         _require(isinstance(value, int | float) and not isinstance(value, bool), value)
         return _require(value == kind(value) and value >= minimum, kind(value))
 
@@ -92,7 +92,7 @@ def _number(kind: type, minimum: float, unit: str) -> Kind:
 
 
 def _buckets() -> Kind:
-    def check(given: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    def check(given: Setting) -> tuple[tuple[str, tuple[int, ...]], ...]:
         pairs = given.items() if isinstance(given, Mapping) else given
         normal = tuple((str(name), tuple(sorted(sizes))) for name, sizes in pairs)
         for name, sizes in normal:
@@ -108,7 +108,7 @@ def _buckets() -> Kind:
 
 
 def _mesh() -> Kind:
-    def check(shape: Any) -> tuple[int, int]:
+    def check(shape: Setting) -> tuple[int, int]:
         rows, columns = shape
         positive = all(type(extent) is int and extent > 0 for extent in (rows, columns))
         return _require(positive, (rows, columns))
@@ -117,7 +117,7 @@ def _mesh() -> Kind:
 
 
 def _schema() -> Kind:
-    def check(value: Any) -> str:
+    def check(value: Setting) -> str:
         return _require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value)
 
     return Kind("the first 8 or more hex digits of a schema hash", check)
@@ -131,11 +131,11 @@ def _text() -> Kind:
     return Kind("a string", lambda value: _require(isinstance(value, str), value))
 
 
-def _option(kind: Kind, default: Any, doc: str, env: str | None = None) -> Any:
+def _option(kind: Kind, default: Setting, doc: str, env: str | None = None) -> Any:
     return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
 
 
-def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+def _checked(field: dataclasses.Field[Setting], value: Setting) -> Setting:
     """The normalised value of an option. Raises ConfigError if its kind does not accept the value."""
     try:
         return field.metadata["kind"].check(value)
@@ -143,7 +143,7 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
         raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
 
 
-def _read(field: dataclasses.Field[Any], text: str) -> Any:
+def _read(field: dataclasses.Field[Setting], text: str) -> Setting:
     """The value that an environment variable gives; the error names the variable."""
     kind = field.metadata["kind"]
     try:
@@ -333,7 +333,7 @@ class CompilerConfig:
         fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
         return dataclasses.replace(self, **{f.name: _read(f, environ[f.metadata["env"]]) for f in fields})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""
         values = dataclasses.asdict(self)
         for name, value in values.items():

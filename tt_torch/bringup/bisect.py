@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -20,6 +19,7 @@ from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.bringup.intermediates import ROUNDING, Values
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.partition import form
+from tt_torch.dynamo.types import Result
 from tt_torch.errors import CompileError
 from tt_torch.files import write
 from tt_torch.torch_private.ops import OpOverload
@@ -86,7 +86,7 @@ class Bisector:
         placeholders = (n for n in gm.graph.nodes if n.op == "placeholder")
         self.roles = dict(zip(placeholders, roles, strict=True))
         self.nodes = [n for n in gm.graph.nodes if n.op == "call_function"]
-        self.values: dict[str, Any] | None = None
+        self.values: dict[str, Result] | None = None
         self.tried = 0
         if inputs is not None:
             run = Values(gm)

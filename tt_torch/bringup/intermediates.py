@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate
 from operator import mul
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Interpreter
+from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.dynamo.types import Arguments, Function, Result
 from tt_torch.files import write
 from tt_torch.wire import locations
 
@@ -56,13 +56,13 @@ class Values(Interpreter):
 
     def __init__(self, gm: GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Result] = {}
 
-    def run_node(self, n: Any) -> Any:
+    def run_node(self, n: Node) -> Result:
         self.values[n.name] = super().run_node(n)
         return self.values[n.name]
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+    def call_function(self, target: Function, args: tuple, kwargs: Arguments) -> Result:
         """Runs views as reshapes: passes remove copies before a view, which only tensors with strides need."""
         return super().call_function(facts.of_any_strides(target), args, kwargs)
 
@@ -96,7 +96,7 @@ def compare(executor: Executor, graph: Graph, inputs: Sequence[torch.Tensor]) ->
     return rows, results
 
 
-def _row(op: str, node: Any, outputs: list[torch.Tensor], golden: Any) -> Row:
+def _row(op: str, node: Node, outputs: list[torch.Tensor], golden: Result) -> Row:
     name, target, line = (node.name, str(node.target), user_line(node)) if node else ("", "", "")
     shape, dtype = (tuple(outputs[0].shape), str(outputs[0].dtype).removeprefix("torch.")) if outputs else ((), "")
     row = Row(op, name, target, line, shape, dtype)
@@ -109,7 +109,7 @@ def _row(op: str, node: Any, outputs: list[torch.Tensor], golden: Any) -> Row:
     return replace(row, pcc=pcc, atol=atol, rtol=rtol, ulp=ulp)
 
 
-def _comparable(output: torch.Tensor, golden: Any) -> bool:
+def _comparable(output: torch.Tensor, golden: Result) -> bool:
     """Whether the shapes are equal, or become equal when neighbouring dimensions are merged: (2, 3, 4) and (6, 4).
 
     They differ like that when a view has been folded into an op.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,11 +11,13 @@ from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.mlir.context import make_context, run_native
 from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.types import Function
+from tt_torch.workers.engine import Outcome
 
 LARGEST = 1 << 16  # elements of a program's inputs: the interpreter takes some µs for each
 
 
-def fill_in(file: str) -> dict[str, Any]:
+def fill_in(file: str) -> Outcome:
     """Computes the inputs and results that are missing in an op's file, from those that are known."""
     work = torch.load(file, weights_only=False)
     program = work.pop("slice")
@@ -47,7 +48,7 @@ def evaluate(bytecode: bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tens
         return [torch.from_numpy(np.array(ir.DenseElementsAttr(result))) for result in results]
 
 
-def _replace_constants(function: Any) -> None:
+def _replace_constants(function: Function) -> None:
     """The interpreter knows StableHLO only; torch-mlir leaves some constants of another dialect."""
     for op in list(block(function).operations):
         op = op.operation
@@ -57,7 +58,7 @@ def _replace_constants(function: Any) -> None:
                 replace(op, ir.Operation.create("stablehlo.constant", [r.type for r in op.results], [], value))
 
 
-def _widen_results(function: Any) -> None:
+def _widen_results(function: Function) -> None:
     """numpy has no bfloat16: such results are returned as float32."""
     *_, end = block(function).operations
     end = end.operation
@@ -71,7 +72,7 @@ def _widen_results(function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
 
 
-def _attribute(value: torch.Tensor, type_: Any) -> ir.DenseElementsAttr:
+def _attribute(value: torch.Tensor, type_: ir.Type) -> ir.DenseElementsAttr:
     value = value.detach().contiguous()
     bits = value.view(torch.uint16) if value.dtype == torch.bfloat16 else value
     return ir.DenseElementsAttr.get(bits.numpy(), type=type_)

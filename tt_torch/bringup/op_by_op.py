@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
@@ -27,8 +26,10 @@ from tt_torch.driver.partition import computing, form, refused
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import user_line
+from tt_torch.dynamo.types import Argument, Result
 from tt_torch.errors import OpByOpError
-from tt_torch.workers.engine import Item, Limits, run
+from tt_torch.records.lines import Record
+from tt_torch.workers.engine import Item, Limits, Outcome, run
 
 _SAVE_SECONDS = 2.0  # between two versions of the results file
 _WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
@@ -79,13 +80,13 @@ class GoldenRun(Interpreter):
         self.roles, self.records, self.folder = roles, records, folder
         self.ops, self.refused = set(computing(gm.graph)), refused(computing(gm.graph))
 
-    def run_node(self, n: Node) -> Any:
+    def run_node(self, n: Node) -> Result:
         value = super().run_node(n)
         if n in self.ops:
             self._cut(n, value)
         return value
 
-    def _cut(self, node: Node, value: Any) -> None:
+    def _cut(self, node: Node, value: Result) -> None:
         record = self.records.add(form(node), str(node.target), user_line(node))
         if record is None:
             return
@@ -112,7 +113,7 @@ def _held(x: torch.Tensor) -> torch.Tensor:
     return x.clamp(limits.min, limits.max) if x.dtype == torch.int64 else x
 
 
-def _draws(node: Node, op: SingleOp, inputs: Sequence[Any], value: Any) -> bool:
+def _draws(node: Node, op: SingleOp, inputs: Sequence[Argument], value: Result) -> bool:
     """Whether the results cannot be compared, because they are random or uninitialized memory.
 
     Ops that may be random, such as attention with dropout, are run twice to find out.
@@ -142,11 +143,11 @@ def _run_all(files: Sequence[Path], records: OpRecords) -> None:
         raise OpByOpError(missing, str(records.path))
 
 
-def _executed(record: dict[str, Any]) -> bool:
+def _executed(record: Record) -> bool:
     return record["compilation_status"] == OpCompilationStatus.EXECUTED
 
 
-def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[str, Outcome]]:
     cores = len(os.sched_getaffinity(0))
     jobs = config.jobs or cores
     arguments = {
@@ -164,7 +165,7 @@ def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[s
         Path(item.key).unlink()
 
 
-def _outcome(file: Path, outcome: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _outcome(file: Path, outcome: Outcome) -> tuple[str, Outcome]:
     """Key and record of the op in a file, even if its process died."""
     work = torch.load(file, weights_only=False)
     written = Path(f"{file}.json")
@@ -174,7 +175,7 @@ def _outcome(file: Path, outcome: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return work["key"], record
 
 
-def _line(record: dict[str, Any]) -> str:
+def _line(record: Record) -> str:
     parts = [f"{record['framework_op_name']} {' '.join(record['input_shapes'])}: {record['verdict']}"]
     if record["pcc"] is not None:
         parts.append(f"PCC {float(record['pcc']):.6g}")

@@ -10,16 +10,19 @@ import json
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.files import write
-from tt_torch.records.lines import provenance, stamp
+from tt_torch.records.lines import Record, provenance, stamp
 
 VERSION = 2
 SCHEMA = Path(__file__).with_name("op_by_op.schema.json")
+
+
+Work: TypeAlias = dict[str, Any]  # the file of an op: the op, its inputs and results, their types, its record
 
 
 class OpCompilationStatus(IntEnum):
@@ -35,7 +38,7 @@ class OpCompilationStatus(IntEnum):
     EXECUTED = 7
 
 
-def new_record(config: CompilerConfig, op: str, index: int) -> dict[str, Any]:
+def new_record(config: CompilerConfig, op: str, index: int) -> Record:
     """The record of an op that has not been compiled yet."""
     return {
         "framework_op_name": op,
@@ -83,12 +86,12 @@ class OpRecords:
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
         self.path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json"
-        self.ops: dict[str, dict[str, Any]] = {}
+        self.ops: dict[str, Record] = {}
         self.error = ""  # why a graph could not be taken apart
         self.origin = {**provenance(), "time": stamp()}
         self._seen = 0
 
-    def add(self, key: str, op: str, location: str) -> dict[str, Any] | None:
+    def add(self, key: str, op: str, location: str) -> Record | None:
         """The new record of an op. For a known op, its count is increased and the result is None."""
         self._seen += 1
         if key in self.ops:

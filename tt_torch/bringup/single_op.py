@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
+from tt_torch.dynamo.types import Argument, Arguments, Result
 from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tensors import FakeTensorMode
 from tt_torch.torch_private.trees import tree_map_only
@@ -30,7 +30,7 @@ class SingleOp:
     name: str  # of the FX node
     target: str  # "aten.add.Tensor"
     args: tuple
-    kwargs: dict[str, Any]
+    kwargs: Arguments
     roles: list[str]  # of the inputs: input, parameter or constant
     results: list[int] | None  # which of several results are read; None for an op with one
     stack_trace: str | None = None
@@ -48,18 +48,18 @@ class SingleOp:
         graph.output(tuple(self._outputs(graph, node)))
         return GraphModule(torch.nn.Module(), graph)
 
-    def call(self, inputs: Sequence[torch.Tensor], mode: FakeTensorMode | None = None) -> Any:
+    def call(self, inputs: Sequence[torch.Tensor], mode: FakeTensorMode | None = None) -> Result:
         args, kwargs = self._fill(inputs)
         if mode is None:
             return resolve(self.target)(*args, **kwargs)
         with mode:
             return resolve(self.target)(*args, **kwargs)
 
-    def outputs(self, value: Any) -> list[torch.Tensor]:
+    def outputs(self, value: Result) -> list[torch.Tensor]:
         """The results that are read, of what the op returned."""
         return [value] if self.results is None else [value[i] for i in self.results]
 
-    def _fill(self, values: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
+    def _fill(self, values: Sequence[Argument]) -> tuple[tuple, Arguments]:
         return tree_map_only(Input, lambda i: values[i.position], (self.args, self.kwargs))
 
     def _outputs(self, graph: Graph, node: Node) -> list[Node]:

@@ -10,26 +10,30 @@ import dataclasses
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx import GraphModule
 from torch_mlir import ir
 
 from tt_torch.bringup.intermediates import Values
-from tt_torch.bringup.records import OpRecords
+from tt_torch.bringup.records import OpRecords, Work
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
+from tt_torch.dynamo.types import Result
 from tt_torch.errors import CompileError
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, program_of
 from tt_torch.mlir.repro import snapshot
+from tt_torch.mlir.types import Function, Value
 
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
 }  # fmt: skip
 CONSTANTS = ("stablehlo.constant", "arith.constant")
+
+Known: TypeAlias = dict[int | str, Result]  # values: of arguments by number, of FX nodes by name
 
 
 def cut_stablehlo(
@@ -49,7 +53,7 @@ def cut_stablehlo(
 
 def _lower(
     gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], config: CompilerConfig
-) -> tuple[ir.Module, dict[Any, Any]]:
+) -> tuple[ir.Module, Known]:
     """The StableHLO of the graph, and its known values: arguments by number, FX nodes by name."""
     forms: dict[str, Any] = {}
     config = dataclasses.replace(config, compile_depth=CompileDepth.STABLEHLO)
@@ -61,7 +65,7 @@ def _lower(
 
 
 class _Cutter:
-    def __init__(self, module: ir.Module, values: dict[Any, Any]) -> None:
+    def __init__(self, module: ir.Module, values: Known) -> None:
         self.module = module
         body = block(main(module))
         self.known = {argument: values[i] for i, argument in enumerate(body.arguments)}
@@ -94,12 +98,12 @@ class _Cutter:
         record["output_shapes"] = [str(_type(v)[0]) for v in results]
         torch.save(work, folder / f"{record['global_op_idx']:06}.pt")
 
-    def _slice(self, op: ir.Operation, tensors: list[Any], results: list[Any]) -> dict[str, Any] | None:
+    def _slice(self, op: ir.Operation, tensors: list[Value], results: list[Value]) -> Work | None:
         """A program that computes the op's unknown values from known ones, with its inputs; None if all are known."""
         wanted = [v for v in [*tensors, *results] if v not in self.known]
         if not wanted:
             return None
-        needed: set[Any] = set()
+        needed: set[Value] = set()
         pending = list(wanted)
         while pending:
             value = pending.pop()
@@ -110,7 +114,7 @@ class _Cutter:
                 pending += value.owner.operation.operands
         return self._program(needed, wanted, results)
 
-    def _program(self, needed: set[Any], wanted: list[Any], results: list[Any]) -> dict[str, Any]:
+    def _program(self, needed: set[Value], wanted: list[Value], results: list[Value]) -> Work:
         computed = {v for v in needed if v not in self.known or v in results}
         arguments = [v for v in needed if v not in computed]
         ops = [
@@ -120,7 +124,7 @@ class _Cutter:
         module = program_of(ops, arguments, wanted, list(dict.fromkeys(functions)))
         return {"module": snapshot(module), "inputs": [self.known[v] for v in arguments]}
 
-    def _functions(self, op: ir.Operation) -> list[Any]:
+    def _functions(self, op: ir.Operation) -> list[Function]:
         """The decomposition of a composite."""
         if op.name != "stablehlo.composite":
             return []
@@ -135,7 +139,7 @@ def _key(op: ir.Operation, module: ir.Module) -> str:
     return f"{op.name} ({types[0]}) -> ({types[1]}) #{digest}"
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name in CONSTANTS
 
 
@@ -143,10 +147,10 @@ def _constants(op: ir.Operation) -> list[ir.Operation]:
     return list(dict.fromkeys(v.owner.operation for v in op.operands if _is_constant(v)))
 
 
-def _type(value: Any) -> tuple[tuple[int, ...], torch.dtype]:
+def _type(value: Value) -> tuple[tuple[int, ...], torch.dtype]:
     tensor = ir.RankedTensorType(value.type)
     return tuple(tensor.shape), DTYPES[str(tensor.element_type)]
 
 
-def _fits(known: Any, value: Any) -> bool:
+def _fits(known: object, value: Value) -> bool:
     return isinstance(known, torch.Tensor) and (tuple(known.shape), known.dtype) == _type(value)

@@ -12,23 +12,25 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch_mlir import ir
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp, random_inputs
-from tt_torch.bringup.records import OpCompilationStatus
+from tt_torch.bringup.records import OpCompilationStatus, Work
 from tt_torch.bringup.single_op import SingleOp
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import CompiledGraph, compile_graph, compile_stablehlo
+from tt_torch.driver.compile import CompiledGraph, Form, compile_graph, compile_stablehlo
 from tt_torch.driver.devices import default_device
 from tt_torch.driver.executor import Executor
 from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
 from tt_torch.files import write
 from tt_torch.mlir.context import make_context
+from tt_torch.records.lines import Record
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
+from tt_torch.workers.engine import Outcome
 
 _REACHED = {
     "FX": OpCompilationStatus.CREATED_GRAPH,
@@ -41,9 +43,10 @@ _TEXTS = {"TORCH": "torch_ir_graph", "STABLEHLO": "stable_hlo_graph", "TTIR": "t
 # the position of the dimension among the arguments, if it is given
 _POSITIONS = {"aten.sort.default": 1, "aten.topk.default": 2}
 LARGEST_TEXT = 1 << 20  # characters of a module that are kept; its constants can be long
+T = TypeVar("T")
 
 
-def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> dict[str, Any]:
+def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> Outcome:
     """Compiles and runs the op in `file`; its record is then in `<file>.json`."""
     if threads:
         torch.set_num_threads(threads)
@@ -60,7 +63,7 @@ def run_op(file: str, config: CompilerConfig, execute: bool, threads: int) -> di
     return {"verdict": record.values["verdict"]}
 
 
-def _complete(work: dict[str, Any], record: dict[str, Any]) -> None:
+def _complete(work: Work, record: Record) -> None:
     """Makes random inputs if some are not known. Then there is nothing to compare the results with."""
     if any(value is None for value in work["inputs"]):
         shapes, dtypes = zip(*work["input_types"], strict=True)
@@ -74,13 +77,13 @@ def _complete(work: dict[str, Any], record: dict[str, Any]) -> None:
 
 
 class _Record:
-    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+    def __init__(self, path: Path, values: Record) -> None:
         self.path, self.values = path, values
 
     def write(self) -> None:
         write(self.path, json.dumps(self.values, allow_nan=False, default=str).encode())
 
-    def reached(self, name: str, form: Any) -> None:
+    def reached(self, name: str, form: Form) -> None:
         """The compiler's watcher."""
         if name in _TEXTS:
             self.values[_TEXTS[name]] = str(form)[:LARGEST_TEXT]
@@ -100,7 +103,7 @@ class _Record:
         self.values["input_tensors"] = list(map(describe, facts.inputs(program)))
         self.values["output_tensors"] = list(map(describe, facts.outputs(program)))
 
-    def attempt(self, what: str, step: Callable[[], Any]) -> Any:
+    def attempt(self, what: str, step: Callable[[], T]) -> T | None:
         """The result of a step, or None if it fails; the record then has the error."""
         begin = time.perf_counter()
         try:
@@ -124,7 +127,7 @@ class _Record:
             self.values[field] = _finite(_worst([measure(*pair) for pair in pairs]))
 
 
-def _compile(work: dict[str, Any], config: CompilerConfig, record: _Record) -> CompiledGraph:
+def _compile(work: Work, config: CompilerConfig, record: _Record) -> CompiledGraph:
     op, inputs = work["op"], work["inputs"]
     if isinstance(op, SingleOp):
         return compile_graph(op.graph(inputs), op.roles, config, record.reached)
@@ -140,7 +143,7 @@ def _execute(compiled: CompiledGraph, inputs: list[torch.Tensor], config: Compil
     return Executor(compiled, default_device(config))(inputs)
 
 
-def _pointed_at(work: dict[str, Any], results: list[torch.Tensor]) -> list[torch.Tensor]:
+def _pointed_at(work: Work, results: list[torch.Tensor]) -> list[torch.Tensor]:
     """The results to compare. Positions are replaced by the values there: PyTorch does not order equal values."""
     op = work["op"]
     place = _POSITIONS.get(getattr(op, "target", ""))
@@ -165,7 +168,7 @@ def _op_names(module: ir.Module) -> list[str]:
     return names[:-1]
 
 
-def describe(tensor: facts.Tensor) -> dict[str, Any]:
+def describe(tensor: facts.Tensor) -> Record:
     """A tensor of a binary, with the field names of op-by-op files."""
     return {
         "shape": list(tensor.shape),
@@ -176,7 +179,7 @@ def describe(tensor: facts.Tensor) -> dict[str, Any]:
     }
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: object) -> object:
     """A message as JSON takes it: bytes by their number, numbers that JSON lacks as text."""
     if isinstance(part, dict):
         return {key: _plain(value) for key, value in part.items()}

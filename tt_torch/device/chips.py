@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
 import tt_torch.device._device as native
+
+DeviceLike: TypeAlias = int | str | torch.device | None  # an index, a name or a device; None: the current device
 
 
 def device_count() -> int:
@@ -33,17 +35,17 @@ def current_device() -> int:
     return torch.accelerator.current_device_index()
 
 
-def set_device(device: Any) -> None:
+def set_device(device: DeviceLike) -> None:
     """Makes a device (index, name or torch.device) the current device of this thread."""
     torch.accelerator.set_device_index(device)
 
 
-def device(device: Any) -> AbstractContextManager[None]:
+def device(device: DeviceLike) -> AbstractContextManager[None]:
     """A context in which a device (index, name or torch.device) is the current one; None changes nothing."""
     return contextlib.nullcontext() if device is None else torch.accelerator.device_index(index_of(device))
 
 
-def index_of(device: Any) -> int:
+def index_of(device: DeviceLike) -> int:
     """The index of a device that is given as an index, a name or a torch.device.
 
     A device without an index, such as "tt" or None, means the current device. Raises ValueError for a device of another
@@ -53,7 +55,7 @@ def index_of(device: Any) -> int:
         return device
     if device is None:
         return current_device()
-    device = torch.device(device)
-    if device.type != "tt":
-        raise ValueError(f"expected a device of type tt, got {device}")
-    return current_device() if device.index is None else device.index
+    given = torch.device(device)
+    if given.type != "tt":
+        raise ValueError(f"expected a device of type tt, got {given}")
+    return current_device() if given.index is None else given.index

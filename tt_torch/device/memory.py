@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.accelerator import (
     empty_cache,
@@ -14,6 +12,8 @@ from torch.accelerator import (
     memory_stats,
     reset_peak_memory_stats,
 )
+
+from tt_torch.device.chips import DeviceLike
 
 __all__ = [
     "empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
@@ -27,12 +27,12 @@ _ROWS = {
 }
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     """The free and the total bytes of the device's DRAM."""
     return torch.accelerator.get_memory_info(device)
 
 
-def memory_summary(device: Any = None) -> str:
+def memory_summary(device: DeviceLike = None) -> str:
     """A printable table of bytes: allocated for tensors, requested by tensors, and reserved including the cache."""
     stats = memory_stats(device)
     free, total = mem_get_info(device)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-from tt_torch.device.chips import index_of
+from tt_torch.device.chips import DeviceLike, index_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +19,7 @@ class DeviceProperties:
     emulated: bool = True
 
 
-def get_device_properties(device: Any = None) -> DeviceProperties:
+def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
     from tt_torch.config import CompilerConfig
     from tt_torch.runtime import Device
 
@@ -31,5 +30,5 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     return DeviceProperties(name, arch, memory["dram"]["total"], memory["l1"]["total"])
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: DeviceLike = None) -> str:
     return get_device_properties(device).name

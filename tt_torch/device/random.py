@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 
 import tt_torch.device._device as native
-from tt_torch.device.chips import device_count, index_of
+from tt_torch.device.chips import DeviceLike, device_count, index_of
 
 
 def manual_seed(seed: int) -> None:
@@ -37,12 +36,12 @@ def initial_seed() -> int:
     return native.initial_seed(-1)
 
 
-def get_rng_state(device: Any = "tt") -> torch.Tensor:
+def get_rng_state(device: DeviceLike = "tt") -> torch.Tensor:
     """The generator's state, as a uint8 tensor on the CPU."""
     return torch.frombuffer(bytearray(native.rng_state(index_of(device))), dtype=torch.uint8)
 
 
-def set_rng_state(new_state: torch.Tensor, device: Any = "tt") -> None:
+def set_rng_state(new_state: torch.Tensor, device: DeviceLike = "tt") -> None:
     native.set_rng_state(index_of(device), new_state.cpu().contiguous().numpy().tobytes())
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Event, Stream
 
-from tt_torch.device.chips import index_of
+from tt_torch.device.chips import DeviceLike, index_of
 
 __all__ = ["Event", "Stream", "current_stream", "set_stream", "stream", "synchronize"]
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: DeviceLike = None) -> None:
     """Waits until the device has done all of its work."""
     torch.accelerator.synchronize(index_of(device))
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: DeviceLike = None) -> Stream:
     """The current stream of a device; None means the current device."""
     return torch.accelerator.current_stream() if device is None else torch.accelerator.current_stream(index_of(device))
 

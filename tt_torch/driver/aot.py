@@ -8,7 +8,6 @@ import re
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,6 +16,7 @@ from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.dynamo.tracing import traced_for_device
+from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
 from tt_torch.torch_private.dynamo import BackendCompilerFailed, Unsupported
@@ -31,7 +31,7 @@ class CompiledModel:
     `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
     """
 
-    def __init__(self, function: Any, executors: list[Executor]) -> None:
+    def __init__(self, function: Function, executors: list[Executor]) -> None:
         self._function, self._executors = function, executors
 
     @property
@@ -46,7 +46,7 @@ class CompiledModel:
         """Writes the binary; an existing file is replaced only once the new one is complete."""
         write(path, self.binary)
 
-    def arguments(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+    def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
         """The program's inputs, weights included, for a call with these arguments:
         `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does."""
         self.executor.keep_arguments = True
@@ -56,12 +56,12 @@ class CompiledModel:
         finally:
             self.executor.keep_arguments, self.executor.last_arguments = False, None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
         with torch.no_grad():
             return self._function(*args, **kwargs)
 
 
-def _by_itself(model: Any) -> Callable[..., Any]:
+def _by_itself(model: torch.nn.Module | Function) -> Function:
     """The model as a function that shares nothing with other compilations, of the user's or of ours.
 
     Dynamo caches and counts compilations per code object, and all instances of a class share their code objects. So
@@ -69,7 +69,7 @@ def _by_itself(model: Any) -> Callable[..., Any]:
     those of the model's code, because Dynamo imports other modules by name, and code from `exec` may have none.
     """
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Argument, **kwargs: Argument) -> Result:
         return model(*args, **kwargs)
 
     code = call.__code__.replace(co_filename=_NO_LINE_OF_THE_USERS)
@@ -77,7 +77,7 @@ def _by_itself(model: Any) -> Callable[..., Any]:
     return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
 
 
-def _named_as_in(model: Any) -> Callable[[str], str]:
+def _named_as_in(model: torch.nn.Module | Function) -> Callable[[str], str]:
     """A function that gives an argument, such as `args[0]` or a part of it, the name that the model has for it."""
     try:
         parameters = list(inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters)
@@ -91,7 +91,9 @@ def _named_as_in(model: Any) -> Callable[[str], str]:
     return translate
 
 
-def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerConfig | None = None) -> CompiledModel:
+def compile_model(
+    model: torch.nn.Module | Function, example_inputs: Sequence[Argument], config: CompilerConfig | None = None
+) -> CompiledModel:
     """Compiles a module or function for inputs of the shapes and dtypes of `example_inputs`, for inference.
 
     The example inputs are run once. Each call is independent of all others and of the user's own compilations.
@@ -104,7 +106,7 @@ def compile_model(model: Any, example_inputs: Sequence[Any], config: CompilerCon
     observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 
     @traced_for_device
-    def record(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    def record(gm: torch.fx.GraphModule, inputs: Sequence[Argument]) -> Function:
         return compile_captured(gm, inputs, options, observer)
 
     function = torch.compile(_by_itself(model), backend=record, fullgraph=True, dynamic=False)

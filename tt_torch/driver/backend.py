@@ -32,6 +32,7 @@ from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
+from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
 from tt_torch.torch_private.dynamo import RestartAnalysis
@@ -40,8 +41,6 @@ from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
-# A function that Dynamo calls. It takes and returns tensors and numbers.
-Function = Callable[..., Any]
 # The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64
 MANY_SHAPES = (
@@ -177,7 +176,7 @@ def _specialized(
     """
     programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
 
-    def run(*inputs: Any) -> Any:
+    def run(*inputs: Argument) -> Result:
         values = {i: inputs[i].item() for i in numbers}
         shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
         key = (*shapes, *values.values())
@@ -253,7 +252,7 @@ def _compile(
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     runner = _runner(program, interface.roles(roles), config, options, observer)
 
-    def run(inputs: list[Any]) -> list[Any]:
+    def run(inputs: list[Argument]) -> list[Result]:
         arguments = interface.arguments(inputs)
         inputs.clear()  # the boxed convention: this drops the caller's references
         return passed(interface.results(runner(arguments)), checks)

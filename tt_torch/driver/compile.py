@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch_mlir import ir
@@ -23,7 +23,8 @@ from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 _graphs = itertools.count()  # numbers the dumps of a process
-Watch = Callable[[str, Any], None]  # is called with each form of the program: its name, the form
+Form: TypeAlias = Any  # of a program: a graph, a module or a binary
+Watch: TypeAlias = Callable[[str, Form], None]  # is called with each form of the program: its name, the form
 
 
 @dataclass
@@ -114,7 +115,7 @@ class Dump:
         self.config, self.watch = config, watch
         self.stem = f"{config.file_stem or 'graph'}_{next(_graphs)}"
 
-    def __call__(self, name: str, form: Any) -> None:
+    def __call__(self, name: str, form: Form) -> None:
         if self.watch:
             self.watch(name, form)
         if isinstance(form, bytes):

@@ -43,7 +43,7 @@ class Device(Protocol):
 
 
 EMULATED_CHIPS = 8  # as in a workstation with four boards of two chips each
-_shared: dict[tuple[Any, ...], Any] = {}
+_shared: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
 
 

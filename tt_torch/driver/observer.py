@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any
 
 import torch
 from torch.fx import GraphModule
@@ -28,8 +27,8 @@ GROUP = "tt_torch.observers"
 class Observer:
     """Functions that the driver calls while it compiles, and functions that replace parts of its work."""
 
-    executor: Callable[[Executor], Any] = lambda executor: None  # gets each executor of the program, in order
-    graph: Callable[[GraphModule], Any] = lambda gm: None  # gets each graph, before the host ops are known
+    executor: Callable[[Executor], object] = lambda executor: None  # gets each executor of the program, in order
+    graph: Callable[[GraphModule], object] = lambda gm: None  # gets each graph, before the host ops are known
     reached: Watch | None = None  # gets each form of each graph and of its parts, including trials
     input_name: Callable[[str], str] = lambda name: name  # gives an input its name in messages, from Dynamo's name
     flag: bool = True  # whether an extra output may tell that integers are exact; if not, an extra program tells it

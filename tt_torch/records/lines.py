@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeAlias
+
+Record: TypeAlias = dict[str, Any]  # what is known of an item, in the types of JSON; each kind of item has its fields
 
 
 class Results:
@@ -20,7 +22,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             if file.tell() and not _ends_line(file):
@@ -33,17 +35,17 @@ class Results:
         return {record["key"] for record in read(self.path) if record["commit"] == now}
 
 
-def _ends_line(file: Any) -> bool:
+def _ends_line(file: BinaryIO) -> bool:
     file.seek(-1, 2)
     return file.read(1) == b"\n"
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[Record]:
     """The records of a file in order, only the last one of each key. An incomplete line is skipped."""
     return list({record["key"]: record for record in lines(path)}.values())
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines(path: Path) -> Iterator[Record]:
     """All records of a file."""
     if not path.exists():
         return
@@ -55,7 +57,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 @functools.cache
-def provenance() -> dict[str, Any]:
+def provenance() -> Record:
     """The commit and the package versions. The commit is None outside of a checkout; local changes add a hash."""
     packages = ("tt-torch", "torch", "torch-mlir")
     versions = {"python": sys.version.split()[0], **{name: version(name) for name in packages}}

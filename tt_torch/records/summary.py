@@ -5,17 +5,18 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from tt_torch.records.lines import Record
 
 GOOD = ("match", "eager-raises-same")
 _TOP = 25
 _WORST = 10
 
 
-def print_summary(records: Sequence[dict[str, Any]], console: Console | None = None) -> None:
+def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
     """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times."""
     console = console or Console()
     console.print(_verdicts(records))
@@ -33,17 +34,17 @@ def print_summary(records: Sequence[dict[str, Any]], console: Console | None = N
             console.print(f"  {record['seconds']:7.2f} s  {record['key']}", highlight=False)
 
 
-def good(record: dict[str, Any]) -> bool:
+def good(record: Record) -> bool:
     return record["verdict"] in GOOD
 
 
-def alone(record: dict[str, Any]) -> bool:
+def alone(record: Record) -> bool:
     """Whether the result is right and nothing ran on the host, neither in a graph nor between graphs."""
     between = record.get("graph_breaks") and record.get("between_graphs", True)
     return record["verdict"] == "match" and not record.get("host_ops") and not between
 
 
-def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+def device_only(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
     """Per dtype: how many samples ran on the device alone, and how many of them eager can run with static shapes."""
     counted: dict[str, list[bool]] = defaultdict(list)
     for record in records:
@@ -52,12 +53,12 @@ def device_only(records: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]
     return {dtype: (sum(each), len(each)) for dtype, each in counted.items()}
 
 
-def failures(records: Sequence[dict[str, Any]]) -> Counter[str]:
+def failures(records: Sequence[Record]) -> Counter[str]:
     bad = [record for record in records if not good(record)]
     return Counter(f"{r['verdict']}: {r.get('error', '')}: {r.get('message', '')[:120]}" for r in bad)
 
 
-def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:
+def host_reasons(records: Sequence[Record]) -> Counter[str]:
     """Each op and graph break on the host, counted once per sample."""
     reasons: Counter[str] = Counter()
     for record in records:
@@ -66,7 +67,7 @@ def host_reasons(records: Sequence[dict[str, Any]]) -> Counter[str]:
     return reasons
 
 
-def notes(record: dict[str, Any]) -> list[str]:
+def notes(record: Record) -> list[str]:
     """The reasons why a record is not right, or not on the device alone; each reason once."""
     error = [f"{record['verdict']}: {record.get('error', '')}: {record.get('message', '')}"] if not good(record) else []
     ops: Counter[str] = Counter()
@@ -76,7 +77,7 @@ def notes(record: dict[str, Any]) -> list[str]:
     return error + host + list(dict.fromkeys(f"graph break: {reason}" for reason in record.get("graph_breaks", ())))
 
 
-def _verdicts(records: Sequence[dict[str, Any]]) -> Table:
+def _verdicts(records: Sequence[Record]) -> Table:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         counts[record.get("dtype", "all")][record["verdict"]] += 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from tt_torch.records.lines import Record
 from tt_torch.records.summary import alone, notes
-
-Record = dict[str, Any]
 
 # From worst to best. "on host": the result is right, but part of it was computed on the host.
 STATES = ("crash", "timeout", "error", "wrong", "skipped", "on host", "eager-raises-same", "match")

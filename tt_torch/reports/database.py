@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import sqlalchemy as sa
 from alembic import command
@@ -20,6 +20,7 @@ from alembic.config import Config
 from sqlalchemy.engine import Connection
 
 from tt_torch.errors import DatabaseError
+from tt_torch.records.lines import Record
 
 DEFAULT = "results/results.duckdb"
 _LOCK_SECONDS = 60.0  # only one process at a time can open a DuckDB file
@@ -62,22 +63,22 @@ class Database:
             raise DatabaseError(url.partition(":")[0] + "://...", error) from None
         self._retry(self._migrate)
 
-    def add(self, records: Iterable[dict[str, Any]]) -> int:
+    def add(self, records: Iterable[Record]) -> int:
         """Writes the records that the database does not have yet; returns their number."""
         rows = list({row["id"]: row for row in map(_row, records)}.values())
         return sum(self._retry(lambda part=part: self._insert(part)) for part in _chunks(rows))  # type: ignore[misc]
 
-    def latest(self, commit: str | None = None) -> list[dict[str, Any]]:
+    def latest(self, commit: str | None = None) -> list[Record]:
         """The last record of each key, of one commit or of all, in order of kind and key."""
         return list({(r["kind"], r["key"]): r for r in self.records(commit)}.values())
 
-    def records(self, commit: str | None = None) -> list[dict[str, Any]]:
+    def records(self, commit: str | None = None) -> list[Record]:
         """All records, oldest first within a key."""
         query = sa.select(RECORDS.c.data).order_by(RECORDS.c.kind, RECORDS.c.key, RECORDS.c.time)
         if commit is not None:
             query = query.where(RECORDS.c.commit == commit)
 
-        def select() -> list[dict[str, Any]]:
+        def select() -> list[Record]:
             with self._connect() as connection:
                 return [json.loads(data) for data in connection.scalars(query)]
 
@@ -99,7 +100,7 @@ class Database:
             raise DatabaseError(self.name, what)
         return found[0]
 
-    def _insert(self, rows: Sequence[dict[str, Any]]) -> int:
+    def _insert(self, rows: Sequence[Record]) -> int:
         with self._connect() as connection:
             known = set(connection.scalars(sa.select(RECORDS.c.id).where(RECORDS.c.id.in_([r["id"] for r in rows]))))
             new = [row for row in rows if row["id"] not in known]
@@ -143,7 +144,7 @@ def _passes(error: sa.exc.DBAPIError) -> bool:
     return conflict or "Could not set lock" in str(error) or "already exists" in str(error)
 
 
-def _row(record: dict[str, Any]) -> dict[str, Any]:
+def _row(record: Record) -> Record:
     data = json.dumps(record, sort_keys=True)
     identity = hashlib.sha256(data.encode()).hexdigest()
     return {**{name: record.get(name) for name in _COPIED}, "id": identity, "data": data}

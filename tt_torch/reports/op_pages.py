@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
+from tt_torch.records.lines import Record
 from tt_torch.records.markdown import brief, table
 from tt_torch.records.summary import notes
 from tt_torch.reports.compare import state
 from tt_torch.reports.unique_ops import by_form, form_of, models_of
-
-Record = dict[str, Any]
 
 
 def op_pages(records: Iterable[Record]) -> dict[str, str]:

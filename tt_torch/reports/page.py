@@ -7,16 +7,14 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
+from tt_torch.records.lines import Record
 from tt_torch.records.markdown import brief
 from tt_torch.records.summary import device_only, failures, good, host_reasons, notes
 from tt_torch.reports.compare import STATES, state
 from tt_torch.reports.unique_ops import by_form, models_of
-
-Record = dict[str, Any]
 
 _SLOWEST = 20
 _TOP = 30
@@ -66,7 +64,7 @@ def name_of(kind: str) -> str:
     return _NAMES.get(kind, f"{kind}s")
 
 
-def totals(records: Sequence[Record]) -> list[dict[str, Any]]:
+def totals(records: Sequence[Record]) -> list[Record]:
     """A tile per kind of item and data type: the number of items, of right ones, and of those on the device alone."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -89,7 +87,7 @@ def matrix(ops: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
     return dict(sorted(rows.items()))
 
 
-def trend(history: Sequence[Record]) -> list[dict[str, Any]]:
+def trend(history: Sequence[Record]) -> list[Record]:
     """Per commit, oldest first, and kind: the share of right results."""
     points = []
     for kind in sorted({record["kind"] for record in history}):
@@ -102,7 +100,7 @@ def trend(history: Sequence[Record]) -> list[dict[str, Any]]:
     return points
 
 
-def _share(test: Callable[[Record], Any], records: Sequence[Record]) -> float:
+def _share(test: Callable[[Record], object], records: Sequence[Record]) -> float:
     passed = (test(record) in (True, "match", "eager-raises-same") for record in records)
     return sum(passed) / len(records)
 

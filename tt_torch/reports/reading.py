@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 from tt_torch.errors import ResultsFileError
-from tt_torch.records.lines import lines
+from tt_torch.records.lines import Record, lines
 from tt_torch.reports.unique_ops import unique_ops
 
 _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[Record]:
     """All records of a file. Raises ResultsFileError if the file has none of these formats."""
     try:
         if path.suffix == ".xml":
@@ -33,14 +32,14 @@ def read(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _op_by_op(path: Path) -> list[dict[str, Any]]:
+def _op_by_op(path: Path) -> list[Record]:
     try:
         return list(unique_ops(json.loads(path.read_bytes())))
     except (ValueError, KeyError, TypeError) as error:
         raise ResultsFileError(str(path), "it does not have the form of an op-by-op run's file") from error
 
 
-def _junit(root: ElementTree.Element) -> Iterator[dict[str, Any]]:
+def _junit(root: ElementTree.Element) -> Iterator[Record]:
     for suite in root.iter("testsuite"):
         shared = _properties(suite)
         for case in suite.iterfind("testcase"):
@@ -60,12 +59,12 @@ def _junit(root: ElementTree.Element) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _properties(element: ElementTree.Element) -> dict[str, Any]:
+def _properties(element: ElementTree.Element) -> Record:
     found = {p.get("name", ""): p.get("value", "") for p in element.iterfind("properties/property")}
     return {name: _value(text) for name, text in found.items()}
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """The value of a property; text that is a JSON list or object is parsed."""
     if not text.startswith(("{", "[")):
         return text

@@ -7,17 +7,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from openpyxl import Workbook
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font, PatternFill
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.worksheet import Worksheet
 
+from tt_torch.records.lines import Record
 from tt_torch.reports import workbook_rows
 from tt_torch.reports.compare import state
-
-Record = dict[str, Any]
+from tt_torch.reports.workbook_rows import Cell, Cells
 
 _MODEL_COLUMNS = "Model|Package|Status|Depth|PCC|ATOL|Device ops|Host ops|Seconds|Binary bytes|Commit".split("|")
 _OP_COLUMNS = "Op|Data type|Samples|Right|Nothing on the host|Status".split("|")
@@ -73,14 +73,14 @@ def _model_sheets(book: Workbook, models: Iterable[Record], unique: Iterable[Rec
             _sheet(book, _name(model, names), _OPS_OF_COLUMNS, _ops_of(whole[model]))
 
 
-def _model(record: Record) -> Sequence[Any]:
+def _model(record: Record) -> Cells:
     figures = (record.get("pcc"), record.get("atol"), sum(record.get("device_ops", {}).values()))
     host = ", ".join(op["op"] for op in record.get("host_ops", ()))
     costs = (record.get("seconds"), record.get("binary_bytes"), record.get("commit"))
     return (record["model"], record.get("group"), state(record), record.get("depth"), *figures, host, *costs)
 
 
-def _samples(records: Iterable[Record]) -> Iterable[Sequence[Any]]:
+def _samples(records: Iterable[Record]) -> Iterable[Cells]:
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in records:
         groups[record["key"].split("/")[0], record["dtype"]].append(state(record))
@@ -90,12 +90,12 @@ def _samples(records: Iterable[Record]) -> Iterable[Sequence[Any]]:
         yield op, dtype, len(states), right, states.count("match"), worst
 
 
-def _problem(record: Record) -> Sequence[Any]:
+def _problem(record: Record) -> Cells:
     host = "; ".join(f"{op['op']}: {op['reason']}" for op in record.get("host_ops", ()))
     return record["key"], state(record), record.get("error"), record.get("message"), host, record.get("commit")
 
 
-def _ops_of(model: Record) -> Iterable[Sequence[Any]]:
+def _ops_of(model: Record) -> Iterable[Cells]:
     host: Counter[str] = Counter()
     for each in model.get("host_ops", ()):
         host[each["op"]] += each["count"]
@@ -116,7 +116,7 @@ def _name(model: str, taken: set[str]) -> str:
     return name
 
 
-def _sheet(book: Workbook, title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _sheet(book: Workbook, title: str, head: Sequence[str], rows: Iterable[Cells]) -> None:
     sheet = book.create_sheet(title)
     sheet.append(list(head))
     for row in rows:
@@ -134,12 +134,12 @@ def _sheet(book: Workbook, title: str, head: Sequence[str], rows: Iterable[Seque
         _grade(sheet, head.index("% Executed"))
 
 
-def _colour(sheet: Any, column: int) -> None:
+def _colour(sheet: Worksheet, column: int) -> None:
     for row in sheet.iter_rows(min_row=2):
         row[column].fill = PatternFill("solid", start_color=_COLORS.get(row[column].value, _RED))
 
 
-def _grade(sheet: Any, column: int) -> None:
+def _grade(sheet: Worksheet, column: int) -> None:
     """Green for 100 %, yellow from 80 %, orange from 50 %, red below."""
     for row in sheet.iter_rows(min_row=2):
         share = row[column].value
@@ -147,7 +147,7 @@ def _grade(sheet: Any, column: int) -> None:
         row[column].fill = PatternFill("solid", start_color=color)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Cell) -> Cell:
     """Text that Excel accepts, and does not read as a formula."""
     if not isinstance(value, str):
         return value

@@ -6,7 +6,8 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+
+from tt_torch.records.lines import Record
 
 LONGEST_TEXT = 32_667  # characters of a module or traceback that are kept; a cell of a workbook takes 100 more
 # Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
@@ -15,7 +16,7 @@ _VERDICTS = {"executed": "match", "compiled": "match", "crash": "crash", "timeou
 _TEXTS = ("torch_ir_graph", "stable_hlo_graph", "ttir_graph", "ttnn_graph", "runtime_stack_dump", "compiled_json")
 
 
-def unique_ops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def unique_ops(document: Record) -> Iterator[Record]:
     """A record per op of an op-by-op file, with the fields of its schema and the fields of all records.
 
     `verdict` has the words of sweeps, `outcome` those of the file. An op whose correlation is too low is wrong.
@@ -34,24 +35,24 @@ def unique_ops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield record | _verdict(op, document["config"]["required_pcc"])
 
 
-def by_form(records: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def by_form(records: Iterable[Record]) -> list[list[Record]]:
     """Records of unique ops in groups: the same op in several models, with the same outcome."""
-    same: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    same: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
         same[form_of(record), record["outcome"]].append(record)
     return list(same.values())
 
 
-def form_of(record: dict[str, Any]) -> str:
+def form_of(record: Record) -> str:
     """The op with its arguments, without the model."""
     return record["key"].removeprefix(f"{record['model']}: ")
 
 
-def models_of(records: Iterable[dict[str, Any]]) -> list[str]:
+def models_of(records: Iterable[Record]) -> list[str]:
     return list(dict.fromkeys(record["model"] for record in records))
 
 
-def _verdict(op: dict[str, Any], required_pcc: float) -> dict[str, Any]:
+def _verdict(op: Record, required_pcc: float) -> Record:
     if op["pcc"] is not None and not float(op["pcc"]) >= required_pcc and not float(op["atol"]) <= _ROUNDING:
         return {"verdict": "wrong", "error": "Mismatch", "message": f"PCC {op['pcc']}, required {required_pcc}"}
     return {"verdict": _VERDICTS.get(op["verdict"], "error")}
@@ -62,6 +63,6 @@ def _number(value: float | str | None) -> float | None:
     return None if value is None or not math.isfinite(float(value)) else float(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return text[:LONGEST_TEXT]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from tt_torch.bringup.records import OpCompilationStatus
+from tt_torch.records.lines import Record
 from tt_torch.reports.compare import state
 from tt_torch.reports.unique_ops import by_form, models_of
 
-Record = dict[str, Any]
+Cell: TypeAlias = str | int | float | None
+Cells: TypeAlias = Sequence[Cell]  # a row of a sheet
 
 STATUS_COLUMNS = (
     *"Model|Group|Backend".split("|"),
@@ -24,7 +26,7 @@ MODEL_COLUMNS = f"Name|Input Shapes|Output Shapes|Backend|Global Op Idx|{_SHARED
 ALL_COLUMNS = f"Name|Input Shapes|Output Shapes|Backend|Models|{_SHARED}".split("|")
 
 
-def statuses(ops: Iterable[Record]) -> Iterable[Sequence[Any]]:
+def statuses(ops: Iterable[Record]) -> Iterable[Cells]:
     """A row per model: the number of its unique ops at each status."""
     by_model: dict[str, list[Record]] = defaultdict(list)
     for op in ops:
@@ -40,18 +42,18 @@ def statuses(ops: Iterable[Record]) -> Iterable[Sequence[Any]]:
         yield (*labels, *counts, len(its), *shares, *bad, first.get("commit"), first.get("time"))
 
 
-def of_model(op: Record) -> Sequence[Any]:
+def of_model(op: Record) -> Cells:
     return _row(op, op.get("global_op_idx"), op.get("num_ops"))
 
 
-def all_ops(ops: Iterable[Record]) -> Iterable[Sequence[Any]]:
+def all_ops(ops: Iterable[Record]) -> Iterable[Cells]:
     """A row per op with its form, its outcome and the models that have it."""
     for its in by_form(ops):
         models = models_of(its)
         yield _row(its[0], f"{len(models)}: {', '.join(models)}", sum(op.get("num_ops", 1) for op in its))
 
 
-def _row(op: Record, fifth: Any, count: Any) -> Sequence[Any]:
+def _row(op: Record, fifth: Cell, count: Cell) -> Cells:
     shapes = (", ".join(op.get(f"{side}_shapes", ())) for side in ("input", "output"))
     measures = (op.get("compilation_status"), op.get("pcc"), op.get("atol"), ", ".join(op.get("stable_hlo_ops", ())))
     texts = (op.get(f"{level}_graph") for level in ("torch_ir", "stable_hlo", "ttir", "ttnn"))

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
 from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
-from tt_torch.runtime.residents import Bound, Resident, Residents, Split, refresh
+from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, refresh
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
 
@@ -38,6 +38,7 @@ _RESULT_TYPES = _TORCH_TYPES | {
     DataType.BFP_BFloat8: torch.bfloat16, DataType.BFP_BFloat4: torch.bfloat16,
     DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
 }  # fmt: skip
+_Buffer: TypeAlias = tuple[int, list[int], Native]  # a tensor in a callback: its address, shape and data type
 
 
 class Binary:
@@ -99,11 +100,11 @@ class Device:
         device._adopt(_runtime.Device.shared(_arch(arch), chip))
         return device
 
-    def _adopt(self, impl: Any) -> None:
+    def _adopt(self, impl: Native) -> None:
         self._impl = impl
 
         # The handle keeps the storage alive but not the tensor object, whose death ends the residence.
-        def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Any:
+        def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
             return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
 
         self._residents = Residents(make)
@@ -205,7 +206,7 @@ class Executable:
         self._impl.run(inputs, kept, results)
         return results
 
-    def _residents(self, inputs: Sequence[torch.Tensor], split: Split) -> Any:
+    def _residents(self, inputs: Sequence[torch.Tensor], split: Split) -> Native:
         tensors = [inputs[i] for i in split.kept]
         native = split.bound.find(inputs, tensors, self.compare_weights) if split.bound else None
         if native is not None:
@@ -238,7 +239,7 @@ class Executable:
         if callback is None:
             return self._impl.set_callback(None)
 
-        def forward(op: str, location: str, debug_info: str, program: str, outputs: list[Any]) -> None:
+        def forward(op: str, location: str, debug_info: str, program: str, outputs: list[_Buffer]) -> None:
             callback(op, location, debug_info, program, [_read(output) for output in outputs])
 
         return self._impl.set_callback(forward)
@@ -279,14 +280,14 @@ def make_results(
         raise DeviceMemoryError(f"the results cannot be allocated: {reason}") from None
 
 
-def _arch(name: str) -> Any:
+def _arch(name: str) -> Native:
     known = _runtime.Arch.__members__
     if name not in known:
         raise ConfigError("arch", name, " or ".join(known))
     return known[name]
 
 
-def _is_negated(tensor: Any, position: int) -> bool:
+def _is_negated(tensor: object, position: int) -> bool:
     """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
     if not isinstance(tensor, torch.Tensor):
         raise _no_tensor(tensor, position)
@@ -297,7 +298,7 @@ def _no_tensor(value: object, position: int) -> InputDtypeError:
     return InputDtypeError(f"input {position}: got {type(value).__name__}, expected a tensor")
 
 
-def _read(buffer: tuple[int, list[int], Any]) -> torch.Tensor:
+def _read(buffer: _Buffer) -> torch.Tensor:
     """A copy of a contiguous tensor that the runtime passes to a callback."""
     data, shape, wire = buffer
     result = torch.empty(shape, dtype=_TORCH_TYPES[wire])

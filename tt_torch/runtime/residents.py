@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from tt_torch.runtime import _runtime, fused_steps
 from tt_torch.torch_private.tensors import version
 
+Native: TypeAlias = Any  # an object of the C++ library, whose classes have no type hints
+
 
 class Resident:
     """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied."""
 
-    def __init__(self, tensor: torch.Tensor, memory: Any, handle: Any, died: Callable[[object], object]) -> None:
+    def __init__(self, tensor: torch.Tensor, memory: Native, handle: Native, died: Callable[[object], object]) -> None:
         self._tensor = weakref.ref(tensor, died)
         self._place = tensor.data_ptr(), version(tensor)
         self.memory, self.handle = memory, handle
@@ -33,11 +35,11 @@ class Residents:
     dies or changes.
     """
 
-    def __init__(self, make: Callable[[Any, torch.Tensor, str], Any]) -> None:
+    def __init__(self, make: Callable[[_runtime.TensorSpec, torch.Tensor, str], Native]) -> None:
         self._make = make
         self._entries: dict[tuple[int, str], Resident] = {}
 
-    def get(self, tensor: torch.Tensor, spec: Any, placement: str, who: str, whole: bool) -> Resident:
+    def get(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str, whole: bool) -> Resident:
         """The tensor on the device, copied there unless it is there. `whole` compares all values with the copy."""
         key = (id(tensor), placement)
         entry = self._entries.get(key)
@@ -57,13 +59,13 @@ class Residents:
 class Bound:
     """The resident inputs of a call. They are passed again as long as the same tensors have the same values."""
 
-    def __init__(self, native: Any, tensors: Sequence[torch.Tensor]) -> None:
+    def __init__(self, native: Native, tensors: Sequence[torch.Tensor]) -> None:
         self._versions = list(map(version, tensors))
         # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
         self._native = alive = [native]
         self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
 
-    def find(self, inputs: Sequence[Any], tensors: Sequence[Any], whole: bool) -> Any:
+    def find(self, inputs: Sequence[object], tensors: Sequence[torch.Tensor], whole: bool) -> Native | None:
         """The runtime's form of these inputs, or None if one of them has changed."""
         for native in self._native[:]:
             if native.holds(inputs) and list(map(version, tensors)) == self._versions and native.same(whole):

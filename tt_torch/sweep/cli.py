@@ -19,13 +19,16 @@ import typer.core
 from tt_torch.cli_errors import one_line_errors
 
 if TYPE_CHECKING:
+    from typer._click.core import Context
+
+    from tt_torch.records.lines import Record
     from tt_torch.workers.engine import Item
 
 
 class _OrFile(typer.core.TyperGroup):
     """`sweep my_models.py` is short for `sweep models my_models.py`."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[Any, ...]:
         return super().resolve_command(ctx, ["models", *args] if args[0].endswith(".py") else args)
 
 
@@ -144,7 +147,7 @@ def summary(files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=Fa
     print_summary(_records(files))
 
 
-def _records(files: Sequence[Path]) -> list[dict[str, Any]]:
+def _records(files: Sequence[Path]) -> list[Record]:
     from tt_torch.records.lines import read
 
     records = [record for file in files for record in read(file)]
@@ -202,7 +205,7 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
     raise typer.Exit(0 if all(map(good, records)) else 1)
 
 
-def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[str, Any]], Any]]:
+def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[Record], object]]:
     """Functions that write a record to further places besides the output."""
     if plan.db:
         from tt_torch.reports.database import Database
@@ -218,7 +221,7 @@ def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[dict[s
         yield junit.append
 
 
-def _ops_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _ops_of(record: Record) -> list[Record]:
     """The records of a model's unique ops, if their file is on this machine."""
     from tt_torch.reports.reading import read
 
@@ -226,7 +229,7 @@ def _ops_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     return read(path) if path.is_file() else []
 
 
-def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str, Any]]]:
+def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, Record]]:
     from tt_torch.workers import engine
 
     limits = engine.Limits(plan.timeout, int(plan.memory * 2**30))
@@ -237,7 +240,7 @@ def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, dict[str
     return cluster.run(todo, plan.ray, limits)
 
 
-def _progress(outcomes: Iterator[tuple[Item, dict[str, Any]]], total: int) -> Iterator[tuple[Item, dict[str, Any]]]:
+def _progress(outcomes: Iterator[tuple[Item, Record]], total: int) -> Iterator[tuple[Item, Record]]:
     """Yields the outcomes that are results, and shows the progress."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

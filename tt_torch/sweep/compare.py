@@ -15,9 +15,9 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
@@ -28,6 +28,8 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, computing
 from tt_torch.dynamo.tracing import traced_for_device
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.records.lines import Record
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
 from tt_torch.sweep.ties import same_but_for_ties
@@ -39,7 +41,7 @@ from tt_torch.wire.decode import decode
 from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
 
-Arguments = tuple[tuple, dict[str, Any]]
+Arguments: TypeAlias = tuple[tuple, dict[str, Argument]]
 
 REQUIRED_PCC = 0.99
 # How far a failing program came, by the last form of its graph; FAILED_FE if there was no graph.
@@ -55,7 +57,7 @@ class Mismatch(Exception):
     """The compiled program's result is not eager's."""
 
 
-def check_sample(function: Callable[..., Any], arguments: Arguments, initialized: bool = True) -> dict[str, Any]:
+def check_sample(function: Function, arguments: Arguments, initialized: bool = True) -> Record:
     """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and seconds.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
@@ -83,7 +85,7 @@ def check_sample(function: Callable[..., Any], arguments: Arguments, initialized
     return _reached({**_verdict(compare, eager, compiled), "random": randomly, "static": static, **report})
 
 
-def check_model(module: torch.nn.Module, arguments: Arguments) -> dict[str, Any]:
+def check_model(module: torch.nn.Module, arguments: Arguments) -> Record:
     """Like `check_sample`, for a whole model. Its results agree if their correlation is at least REQUIRED_PCC.
 
     The record also has the lowest correlation and the largest difference of all results, the ATen ops of its graphs,
@@ -117,7 +119,7 @@ class _Compiled:
     def binary_bytes(self) -> int:
         return sum(len(executor.binary) for executor in self.executors)
 
-    def contents(self) -> dict[str, Any]:
+    def contents(self) -> Record:
         """The ops of graphs and of binaries, and the seconds of each stage."""
         device: Counter[str] = Counter()
         stages: Counter[str] = Counter()
@@ -134,14 +136,14 @@ def _note(form: str, value: object) -> None:
         engine.note(depth=DEPTHS[form])
 
 
-def _reached(record: dict[str, Any]) -> dict[str, Any]:
+def _reached(record: Record) -> Record:
     """The record with how far the program came; a program that raised came as far as was noted."""
     if record["verdict"] in GOOD:
         return record | {"depth": "PASSED"}
     return record | {"depth": "EXECUTE"} if record["verdict"] == "wrong" else record
 
 
-def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> dict[str, Any]:
+def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> Record:
     try:
         compare()
     except Mismatch as difference:
@@ -156,7 +158,7 @@ class _Run:
     """A call on copies of its arguments: the result or exception, the arguments afterwards, and whether it drew random
     numbers."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Arguments, seed: int) -> None:
+    def __init__(self, function: Function, arguments: Arguments, seed: int) -> None:
         self.arguments = _copied(arguments)
         self.result = self.error = None
         state = torch.manual_seed(seed).get_state()
@@ -174,19 +176,17 @@ def _copied(arguments: Arguments) -> Arguments:
         leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor) and leaf.layout != torch.strided
     )
     # deepcopy needs a storage, which sparse tensors do not have
-    memo: dict[int, Any] = {id(leaf): leaf.clone() for leaf in sparse}
+    memo: dict[int, torch.Tensor] = {id(leaf): leaf.clone() for leaf in sparse}
     return copy.deepcopy(arguments, memo)
 
 
-def _compile(
-    function: Any, arguments: Arguments, programs: _Compiled
-) -> tuple[_Run, dict[str, Any], Callable[..., Any]]:
+def _compile(function: Function, arguments: Arguments, programs: _Compiled) -> tuple[_Run, Record, Function]:
     """The first call of the compiled function; a record of its cost and of what ran on the host; and the function."""
     graphs = 0
     options = BackendOptions(compiler_config=CompilerConfig().with_env())
 
     @traced_for_device
-    def counting(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+    def counting(gm: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Function:
         nonlocal graphs
         graphs += 1
         return marked(compile_captured(gm, inputs, options, programs.observer()))
@@ -217,11 +217,11 @@ def _computes(run: _Run) -> bool:
     return any(leaf.untyped_storage().data_ptr() not in storages for leaf in _tensors(run.result))
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 
 
-def _is_static(function: Callable[..., Any], arguments: Arguments) -> bool:
+def _is_static(function: Function, arguments: Arguments) -> bool:
     """Whether the shapes of the results follow from the shapes of the arguments."""
     mode = FakeTensorMode()
     try:
@@ -235,7 +235,7 @@ def _is_static(function: Callable[..., Any], arguments: Arguments) -> bool:
     return True
 
 
-def _repeats(first: _Run, function: Callable[..., Any], arguments: Arguments) -> bool:
+def _repeats(first: _Run, function: Function, arguments: Arguments) -> bool:
     """Whether all seeds give the same result: svd_lowrank draws numbers, but its result does not depend on them."""
     try:
         for seed in range(1, _SEEDS):
@@ -250,7 +250,7 @@ def _compare(eager: _Run, compiled: _Run, values: bool) -> None:
         _compare_leaf(value, golden, values)
 
 
-def _is_exact(function: Callable[..., Any], arguments: Arguments, eager: _Run, compiled: _Run) -> bool:
+def _is_exact(function: Function, arguments: Arguments, eager: _Run, compiled: _Run) -> bool:
     """Whether the differing results are within the same tolerance of eager's results in float64."""
     exact = _Run(function, _widened(arguments), seed=0)
     if eager.error is not None or compiled.error is not None or exact.error is not None:
@@ -267,7 +267,7 @@ def _is_exact(function: Callable[..., Any], arguments: Arguments, eager: _Run, c
     return True
 
 
-def _is_close(value: Any, golden: torch.Tensor) -> bool:
+def _is_close(value: object, golden: torch.Tensor) -> bool:
     try:
         _compare_leaf(value, golden, values=True)
     except Mismatch:
@@ -278,7 +278,7 @@ def _is_close(value: Any, golden: torch.Tensor) -> bool:
 def _widened(arguments: Arguments) -> Arguments:
     """The arguments with float64 and complex128 instead of narrower types, also for arguments that are dtypes."""
 
-    def wide(value: Any) -> Any:
+    def wide(value: Result) -> Result:
         dtype = value if isinstance(value, torch.dtype) else value.dtype
         wider = torch.complex128 if dtype.is_complex else torch.float64 if dtype.is_floating_point else dtype
         return wider if isinstance(value, torch.dtype) else value.to(wider)
@@ -287,7 +287,7 @@ def _widened(arguments: Arguments) -> Arguments:
         return tree_map_only((torch.Tensor, torch.dtype), wide, arguments)
 
 
-def _leaves(eager: _Run, compiled: _Run) -> list[tuple[Any, Any]]:
+def _leaves(eager: _Run, compiled: _Run) -> list[tuple[Result, Result]]:
     """Pairs of compiled and right results; no pair if both raise the same exception."""
     if eager.error is not None:
         _compare_errors(eager.error, compiled.error)
@@ -320,7 +320,7 @@ def _compare_errors(expected: BaseException, got: BaseException | None) -> None:
         raise Mismatch(f"eager raises {type(expected).__name__}, not this: {_first_line(got)}")
 
 
-def _compare_leaf(value: Any, golden: Any, values: bool) -> None:
+def _compare_leaf(value: Result, golden: Result, values: bool) -> None:
     if type(value) is not type(golden):
         raise Mismatch(f"type: got {type(value).__name__}, expected {type(golden).__name__}")
     if not isinstance(golden, torch.Tensor | float | complex):
@@ -338,7 +338,7 @@ def _compare_leaf(value: Any, golden: Any, values: bool) -> None:
 
 
 def _compare_distributions(
-    function: Callable[..., Any], compiled: Callable[..., Any], arguments: Arguments, first: _Run, first_compiled: _Run
+    function: Function, compiled: Function, arguments: Arguments, first: _Run, first_compiled: _Run
 ) -> None:
     """Checks that mean and spread of each random result, over several draws, have the same distribution in both."""
     from scipy.stats import ks_2samp

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import diffusers
 import torch
 from torch import nn
 
-from tt_torch.sweep.registry import Model
+from tt_torch.sweep.registry import Config, Inputs, Model, Setting
 
 _BLOCKS = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 4}
 
 
-def unet_inputs() -> dict[str, Any]:
+def unet_inputs() -> Inputs:
     context = torch.randn(2, 8, 32)
     return {"sample": torch.randn(2, 4, 16, 16), "timestep": torch.tensor(10), "encoder_hidden_states": context}
 
 
-def picture() -> dict[str, Any]:
+def picture() -> Inputs:
     return {"sample": torch.randn(2, 3, 32, 32)}
 
 
-def dit_inputs() -> dict[str, Any]:
+def dit_inputs() -> Inputs:
     labels, steps = torch.tensor([1, 5]), torch.tensor([10, 20])
     return {"hidden_states": torch.randn(2, 4, 8, 8), "timestep": steps, "class_labels": labels}
 
 
-def build(kind: str, inputs: Callable[[], dict[str, Any]], config: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
+def build(kind: str, inputs: Callable[[], Inputs], config: Config) -> tuple[nn.Module, Config]:
     return getattr(diffusers, kind)(**config).eval(), inputs()
 
 
-def network(name: str, kind: str, inputs: Callable[[], dict[str, Any]], **config: Any) -> Model:
+def network(name: str, kind: str, inputs: Callable[[], Inputs], **config: Setting) -> Model:
     return Model(name, functools.partial(build, kind, inputs, config), "diffusers", config)
 
 

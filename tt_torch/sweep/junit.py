@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
+from tt_torch.records.lines import Record
 from tt_torch.records.summary import GOOD
 
 # The names that CI dashboards of Tenstorrent's projects have for the stage that a program reached.
@@ -25,7 +25,7 @@ _FAILED = {"wrong": "failure"}  # everything else that is not good is an error
 class JUnitFile:
     """A file with one suite, to which cases are added. Each write adds a case and the end of the file."""
 
-    def __init__(self, path: Path, suite: str, properties: dict[str, Any]) -> None:
+    def __init__(self, path: Path, suite: str, properties: Record) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("wb", buffering=0)
         head = ElementTree.Element("testsuite", name=suite)
@@ -33,7 +33,7 @@ class JUnitFile:
         opened = ElementTree.tostring(head).removesuffix(b"</testsuite>")
         self.file.write(b'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>' + opened + b"\n" + _TAIL)
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         seconds = str(record.get("seconds", 0))
         case = ElementTree.Element("testcase", classname=record["kind"], name=record["key"], time=seconds)
         if depth := record.get("depth"):
@@ -49,7 +49,7 @@ class JUnitFile:
         self.file.close()
 
 
-def _properties(element: ElementTree.Element, properties: dict[str, Any]) -> None:
+def _properties(element: ElementTree.Element, properties: Record) -> None:
     listed = ElementTree.SubElement(element, "properties")
     for name, value in properties.items():
         ElementTree.SubElement(listed, "property", name=name, value=str(value))

@@ -7,16 +7,16 @@ import resource
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.records.lines import Record
 from tt_torch.reports.unique_ops import unique_ops
 from tt_torch.sweep.catalogue import load
 from tt_torch.sweep.compare import check_model
-from tt_torch.sweep.registry import randomize
+from tt_torch.sweep.registry import Config, Inputs, randomize
 from tt_torch.workers.engine import Item
 
 _MESSAGE = 2000  # characters
@@ -35,7 +35,7 @@ def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
         yield Item(f"{model.name} op by op", f"{__name__}:run_op_by_op", arguments)
 
 
-def run_model(model: str, source: str) -> dict[str, Any]:
+def run_model(model: str, source: str) -> Record:
     """The record of one model."""
     module, inputs, labels = _made(model, source)
     record = check_model(module, ((), inputs))
@@ -43,7 +43,7 @@ def run_model(model: str, source: str) -> dict[str, Any]:
     return {**labels, **record, "peak_memory": peak}
 
 
-def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
+def run_op_by_op(model: str, source: str, folder: str) -> Record:
     """The record of one model's unique ops, each compiled and run by itself."""
     module, inputs, labels = _made(model, source)
     names = {"model_name": model, "model_group": labels["group"]}
@@ -66,7 +66,7 @@ def run_op_by_op(model: str, source: str, folder: str) -> dict[str, Any]:
     return record
 
 
-def _made(name: str, source: str) -> tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]:
+def _made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
     """The module and the inputs of a row, and the fields that all its records have."""
     (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)

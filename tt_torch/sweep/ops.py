@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import torch
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.records.lines import Record
 from tt_torch.sweep.compare import Arguments, check_sample
 from tt_torch.torch_private.testing import op_db, seeded_by_the_caller
 from tt_torch.workers.engine import Item
@@ -31,7 +33,7 @@ def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
                 yield Item(f"{info.full_name}/{dtype}/{index}", call, arguments)
 
 
-def run_sample(op: str, variant: str, dtype: str, sample: int) -> dict[str, Any]:
+def run_sample(op: str, variant: str, dtype: str, sample: int) -> Record:
     """The record of one sample."""
     (info,) = (info for info in op_db if (info.name, info.variant_test_name) == (op, variant))
     value = _sample(info, getattr(torch, dtype), sample)
@@ -51,10 +53,10 @@ def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
     return None if sample is None else ((sample.input, *sample.args), sample.kwargs)
 
 
-def _function(info: Any) -> Callable[..., Any]:
+def _function(info: Any) -> Function:
     op = info.op
 
-    def sample(*args: Any, **kwargs: Any) -> Any:
+    def sample(*args: Argument, **kwargs: Argument) -> Result:
         return op(*args, **kwargs)
 
     return sample

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
+from tt_torch.records.lines import Record
 from tt_torch.records.markdown import brief, table
 from tt_torch.records.summary import alone, device_only, good, notes
-
-Record = dict[str, Any]
 
 
 def ops_page(records: Sequence[Record]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tt_torch.sweep.registry import Model
+from tt_torch.sweep.registry import Inputs, Model, Setting
 
 VOCABULARY = 64
 
@@ -18,7 +17,7 @@ VOCABULARY = 64
 class RecurrentLanguageModel(nn.Module):
     """Embedding, recurrent layers, logits: (batch, length) int64 to (batch, length, vocabulary)."""
 
-    def __init__(self, kind: Callable[..., nn.Module], **options: Any) -> None:
+    def __init__(self, kind: Callable[..., nn.Module], **options: Setting) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, 16)
         self.recurrent = kind(16, 24, num_layers=2, batch_first=True, **options)
@@ -115,25 +114,25 @@ class Tabular(nn.Module):
         return self.layers(torch.cat([*embedded, self.norm(numbers)], dim=1)).squeeze(1)
 
 
-def _tokens() -> dict[str, Any]:
+def _tokens() -> Inputs:
     return {"x": torch.randint(0, VOCABULARY, (2, 12))}
 
 
-def _graph() -> dict[str, Any]:
+def _graph() -> Inputs:
     adjacency = (torch.rand(10, 10) < 0.3) | torch.eye(10, dtype=torch.bool)
     return {"x": torch.randn(10, 8), "adjacency": adjacency}
 
 
-def _table() -> dict[str, Any]:
+def _table() -> Inputs:
     categories = torch.stack([torch.randint(0, size, (6,)) for size in (5, 7, 3)], dim=1)
     return {"categories": categories, "numbers": torch.randn(6, 4)}
 
 
-def _noise(name: str, *shape: int) -> Callable[[], dict[str, Any]]:
+def _noise(name: str, *shape: int) -> Callable[[], Inputs]:
     return lambda: {name: torch.randn(*shape)}
 
 
-def _translation() -> dict[str, Any]:
+def _translation() -> Inputs:
     mask = nn.Transformer.generate_square_subsequent_mask(6)
     sequences = {"src": torch.randn(2, 9, 16), "tgt": torch.randn(2, 6, 16)}
     # otherwise PyTorch reads the values of the mask to find out
@@ -144,7 +143,7 @@ def _transformer() -> nn.Module:
     return nn.Transformer(16, 4, 2, 2, dim_feedforward=32, batch_first=True)
 
 
-def plain(name: str, module: Callable[[], nn.Module], inputs: Callable[[], dict[str, Any]]) -> Model:
+def plain(name: str, module: Callable[[], nn.Module], inputs: Callable[[], Inputs]) -> Model:
     return Model(name, lambda: (module().eval(), inputs()), "plain")
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
+
+Inputs: TypeAlias = dict[str, Any]  # the keyword arguments of a call of a model: tensors, lists of tensors, numbers
+Setting: TypeAlias = Any  # of the configuration of a model: a number, a string, or a list or dictionary of these
+Config: TypeAlias = dict[str, Setting]  # settings by name
 
 
 @dataclass(frozen=True)
@@ -15,9 +19,9 @@ class Model:
     """`make` returns the module in the mode it is to run in, and the keyword arguments of its call."""
 
     name: str
-    make: Callable[[], tuple[nn.Module, dict[str, Any]]]
+    make: Callable[[], tuple[nn.Module, Inputs]]
     group: str = "other"
-    config: dict[str, Any] = field(default_factory=dict)  # how it differs from others of its family, for the records
+    config: Config = field(default_factory=dict)  # how it differs from others of its family, for the records
 
 
 def randomize(module: nn.Module) -> None:

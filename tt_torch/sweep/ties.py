@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.return_types import kthvalue, topk
 
+from tt_torch.dynamo.types import Result
 
-def same_but_for_ties(result: Any, golden: Any, x: Any) -> bool:
+
+def same_but_for_ties(result: Result, golden: Result, x: object) -> bool:
     """Whether the values equal eager's, and the positions are distinct positions of these values in `x`."""
     if not isinstance(golden, kthvalue | topk) or type(result) is not type(golden) or not isinstance(x, torch.Tensor):
         return False
@@ -18,7 +18,7 @@ def same_but_for_ties(result: Any, golden: Any, x: Any) -> bool:
     return any(_found(x, d, result) for d in dims)
 
 
-def _found(x: torch.Tensor, dim: int, result: Any) -> bool:
+def _found(x: torch.Tensor, dim: int, result: Result) -> bool:
     """Whether each position along this dimension has its value, and no position appears twice."""
     values, indices = result.values, result.indices
     if values.dim() < x.dim():

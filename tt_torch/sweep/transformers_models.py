@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import transformers
 from torch import nn
 
-from tt_torch.sweep.registry import Model
+from tt_torch.sweep.registry import Config, Inputs, Model, Setting
 
 BATCH, LENGTH, VOCABULARY, SIDE = 2, 16, 128, 32
 
 # Set in every configuration that has the field, under this name or a name in its attribute_map.
-_TINY: dict[str, Any] = {
+_TINY: Config = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -38,45 +37,45 @@ def tokens() -> torch.Tensor:
     return torch.randint(3, VOCABULARY, (BATCH, LENGTH))
 
 
-def text() -> dict[str, Any]:
+def text() -> Inputs:
     mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
     mask[1, LENGTH // 2 :] = 0  # the second text is shorter
     return {"input_ids": tokens(), "attention_mask": mask}
 
 
-def causal() -> dict[str, Any]:
+def causal() -> Inputs:
     return {"input_ids": tokens()}
 
 
-def pair() -> dict[str, Any]:
+def pair() -> Inputs:
     return {"input_ids": tokens(), "decoder_input_ids": tokens()[:, :8]}
 
 
-def image(side: int = SIDE) -> dict[str, Any]:
+def image(side: int = SIDE) -> Inputs:
     return {"pixel_values": torch.randn(BATCH, 3, side, side)}
 
 
-def image_and_text() -> dict[str, Any]:
+def image_and_text() -> Inputs:
     return {**text(), **image()}
 
 
-def spectrogram() -> dict[str, Any]:
+def spectrogram() -> Inputs:
     return {"input_features": torch.randn(BATCH, 16, 32), "decoder_input_ids": tokens()[:, :8]}
 
 
-def sound(samples: int = 2000) -> dict[str, Any]:
+def sound(samples: int = 2000) -> Inputs:
     return {"input_values": torch.randn(BATCH, samples)}
 
 
-def channel_of_sound() -> dict[str, Any]:
+def channel_of_sound() -> Inputs:
     return {"input_values": torch.randn(BATCH, 1, 1280)}
 
 
-def bytes_of_text() -> dict[str, Any]:
+def bytes_of_text() -> Inputs:
     return {"inputs": tokens()}
 
 
-def config_of(kind: str, **overrides: Any) -> Any:
+def config_of(kind: str, **overrides: Setting) -> transformers.PreTrainedConfig:
     """The configuration of a family, with the small values above and with `overrides`."""
     config_class = transformers.CONFIG_MAPPING[kind]
     fields, other_names = {f.name for f in dataclasses.fields(config_class)}, config_class.attribute_map
@@ -84,7 +83,7 @@ def config_of(kind: str, **overrides: Any) -> Any:
     return config_class(**{name: value for name, value in tiny.items() if name in fields} | overrides)
 
 
-def build(kind: str, inputs: Callable[[], dict[str, Any]], head: str, overrides: dict) -> tuple[nn.Module, dict]:
+def build(kind: str, inputs: Callable[[], Inputs], head: str, overrides: dict) -> tuple[nn.Module, dict]:
     config = config_of(kind, **overrides)
     head_class = getattr(transformers, head)
     module = head_class.from_config(config) if head.startswith("Auto") else head_class(config)
@@ -92,7 +91,7 @@ def build(kind: str, inputs: Callable[[], dict[str, Any]], head: str, overrides:
 
 
 def family(
-    kind: str, inputs: Callable[[], dict[str, Any]], head: str = "AutoModel", name: str = "", **overrides: Any
+    kind: str, inputs: Callable[[], Inputs], head: str = "AutoModel", name: str = "", **overrides: Setting
 ) -> Model:
     make = functools.partial(build, kind, inputs, head, overrides)
     return Model(name or kind.replace("-", "_"), make, "transformers", {"head": head, **overrides})
@@ -100,11 +99,11 @@ def family(
 
 LM = "AutoModelForCausalLM"
 CLASSIFIER = "AutoModelForImageClassification"
-_TOWERS: dict[str, Any] = {
+_TOWERS: Config = {
     "text_config": {**_TINY, "max_position_embeddings": LENGTH},
     "vision_config": {k: v for k, v in _TINY.items() if "token" not in k and "vocab" not in k},
 }
-_SOUND: dict[str, Any] = {
+_SOUND: Config = {
     "conv_dim": (32, 32),
     "conv_kernel": (10, 3),
     "conv_stride": (5, 2),
@@ -112,9 +111,9 @@ _SOUND: dict[str, Any] = {
     "num_conv_pos_embedding_groups": 2,
     "num_feat_extract_layers": 2,
 }
-_EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2}
-_STAGES: dict[str, Any] = {"hidden_sizes": [16, 32], "depths": [1, 1]}
-_SWIN: dict[str, Any] = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 4}
+_EXPERTS: Config = {"num_experts_per_tok": 2}
+_STAGES: Config = {"hidden_sizes": [16, 32], "depths": [1, 1]}
+_SWIN: Config = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 4}
 
 MODELS = [
     family("bert", text),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from tt_torch.config import BackendOptions, CompilerConfig
 
@@ -43,7 +42,7 @@ def _row(field: dataclasses.Field) -> str:
     return f"| `{field.name}` | {_default(field)} | {variable} | {about['doc']} | {about['kind'].accepts} |"
 
 
-def _table(options: Any) -> list[str]:
+def _table(options: type) -> list[str]:
     head = ["| field | default | variable | meaning | accepts |", "|---|---|---|---|---|"]
     return head + [_row(field) for field in dataclasses.fields(options)]
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import KeysView, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tt_torch.config import CompilerConfig
+
+Device: TypeAlias = Any  # a mesh or a part of one, as `driver.devices.open_device` opens it
 
 
 @dataclasses.dataclass
 class _Mesh:
     shape: Sequence[int]
-    subs: dict[Any, Sequence[int]] = dataclasses.field(default_factory=dict)  # sub-device: its shape
+    subs: dict[Device, Sequence[int]] = dataclasses.field(default_factory=dict)  # sub-device: its shape
 
     def has_room(self, shape: Sequence[int]) -> bool:
         used = sum(math.prod(sub) for sub in self.subs.values())
         return used + math.prod(shape) <= math.prod(self.shape)
 
 
-def _open(mesh_shape: Sequence[int], **options: Any) -> Any:
+def _open(mesh_shape: Sequence[int], **options: Any) -> Device:
     from tt_torch.driver.devices import open_device
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -44,7 +46,7 @@ class DeviceManager:
     dispatch.
     """
 
-    _meshes: dict[Any, _Mesh] = {}  # noqa: RUF012 - one per process is the point
+    _meshes: dict[Device, _Mesh] = {}  # noqa: RUF012 - one per process is the point
 
     @classmethod
     def get_num_available_devices(cls) -> int:
@@ -58,8 +60,8 @@ class DeviceManager:
         num_hw_cqs: int | None = None,
         enable_program_cache: bool | None = None,
         l1_small_size: int | None = None,
-        dispatch_core_type: Any = None,
-    ) -> Any:
+        dispatch_core_type: object = None,
+    ) -> Device:
         """Opens a mesh, to run programs on or to cut into sub-meshes."""
         assert len(mesh_shape) == 2, "Mesh shape must be a list of two integers."
         assert math.prod(mesh_shape) <= cls.get_num_available_devices(), "Mesh shape exceeds available devices."
@@ -74,13 +76,13 @@ class DeviceManager:
         return parent
 
     @classmethod
-    def get_parent_devices(cls) -> KeysView[Any]:
+    def get_parent_devices(cls) -> KeysView[Device]:
         return cls._meshes.keys()
 
     @classmethod
     def create_sub_mesh_device(
-        cls, parent_mesh: Any, mesh_offset: Sequence[int], mesh_shape: Sequence[int] = (1, 1)
-    ) -> Any:
+        cls, parent_mesh: Device, mesh_offset: Sequence[int], mesh_shape: Sequence[int] = (1, 1)
+    ) -> Device:
         """Cuts a sub-mesh out of an open mesh."""
         assert parent_mesh in cls._meshes, "Parent mesh not found."
         mesh = cls._meshes[parent_mesh]
@@ -90,12 +92,14 @@ class DeviceManager:
         return sub_device
 
     @classmethod
-    def get_sub_mesh_devices(cls, parent_mesh: Any) -> set[Any]:
+    def get_sub_mesh_devices(cls, parent_mesh: Device) -> set[Device]:
         assert parent_mesh in cls._meshes, "Parent mesh not found."
         return set(cls._meshes[parent_mesh].subs)
 
     @classmethod
-    def release_sub_mesh_device(cls, sub_device: Any, cleanup_parent: bool = False, parent: Any = None) -> None:
+    def release_sub_mesh_device(
+        cls, sub_device: Device, cleanup_parent: bool = False, parent: Device | None = None
+    ) -> None:
         """Closes a sub-mesh; with `cleanup_parent` also its parent, if this was the last one."""
         parent = cls._parent_of(sub_device, parent)
         subs = cls._meshes[parent].subs
@@ -105,7 +109,7 @@ class DeviceManager:
             cls.release_parent_device(parent)
 
     @classmethod
-    def _parent_of(cls, sub_device: Any, parent: Any) -> Any:
+    def _parent_of(cls, sub_device: Device, parent: Device | None) -> Device:
         if parent is not None:
             assert parent in cls._meshes, "Parent mesh not found in the list of managed devices."
             assert sub_device in cls._meshes[parent].subs, "Sub device not found in the specified parent mesh."
@@ -115,7 +119,7 @@ class DeviceManager:
         return found[0]
 
     @classmethod
-    def release_parent_device(cls, parent_device: Any, cleanup_sub_devices: bool = False) -> None:
+    def release_parent_device(cls, parent_device: Device, cleanup_sub_devices: bool = False) -> None:
         """Closes a mesh; with `cleanup_sub_devices` also its sub-meshes."""
         assert parent_device in cls._meshes, "Parent Device not found."
         subs = cls._meshes[parent_device].subs
@@ -126,7 +130,7 @@ class DeviceManager:
         parent_device.close()
 
     @classmethod
-    def acquire_available_devices(cls, num_devices: int | None = None, **options: Any) -> tuple[Any, list[Any]]:
+    def acquire_available_devices(cls, num_devices: int | None = None, **options: Any) -> tuple[Device, list[Device]]:
         """Opens one row of chips, by default all of them. Returns the mesh, and each chip as a sub-mesh in order."""
         num_devices = cls.get_num_available_devices() if num_devices is None else num_devices
         parent = cls.create_parent_mesh_device([1, num_devices], **options)

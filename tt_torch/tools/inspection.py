@@ -10,7 +10,7 @@ from typing import Any
 
 from tt_torch.errors import ConfigError
 from tt_torch.wire import facts
-from tt_torch.wire.as_json import as_json
+from tt_torch.wire.as_json import Json, as_json
 from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import ChipDesc, File, Program, SystemDesc, Version
 from tt_torch.wire.schema import load
@@ -93,7 +93,7 @@ def _tensor(tensor: facts.Tensor) -> str:
     return f"{tensor.dtype} {shape}, {layout} in {tensor.place}"
 
 
-def section(name: str, message: File, brief: bool = False) -> Any:
+def section(name: str, message: File, brief: bool = False) -> object:
     """A part of a file in the form of `ttrt read --section NAME`. `brief` shortens bytes to length and hash."""
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
@@ -104,7 +104,7 @@ def section(name: str, message: File, brief: bool = False) -> Any:
     return _OF_JSON[name](as_json(message, _digest if brief else list))
 
 
-def _digest(data: bytes) -> dict[str, Any]:
+def _digest(data: bytes) -> Json:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
@@ -134,11 +134,11 @@ def _op_stats(file: File) -> list[dict[str, Any]]:
     ]
 
 
-def _stats(tensor: facts.Tensor) -> dict[str, Any]:
+def _stats(tensor: facts.Tensor) -> dict[str, object]:
     return {"shape": list(tensor.shape), **tensor.memory}
 
 
-_OF_JSON: dict[str, Callable[[dict], Any]] = {
+_OF_JSON: dict[str, Callable[[dict], object]] = {
     "all": lambda file: file,
     "version": lambda file: {
         "version": _version(file["version"]),

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, verify_against_golden
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
+from tt_torch.driver.devices import Device
+from tt_torch.dynamo.types import Function
 from tt_torch.torch_private.trees import tree_leaves
 
 __all__ = ["calculate_atol", "calculate_pcc", "compile_model", "verify_against_golden", "verify_module"]
 
 
 def compile_model(
-    mod: torch.nn.Module, compiler_config: CompilerConfig | None = None, device: Any = None
-) -> Callable[..., Any]:
+    mod: torch.nn.Module, compiler_config: CompilerConfig | None = None, device: Device | None = None
+) -> Function:
     """The module compiled for `device` (None: the default one), one program per input shape."""
     options = BackendOptions(compiler_config=compiler_config or CompilerConfig(), devices=[device])
     return torch.compile(mod, backend=backend, dynamic=False, options=options)
@@ -34,7 +35,7 @@ def verify_module(
     input_range_int: tuple[int, int] = (0, 1000),
     compiler_config: CompilerConfig | None = None,
     do_assert: bool = True,
-    device: Any = None,
+    device: Device | None = None,
 ) -> tuple[list[float], list[float], bool, bool, list[float]]:
     """Compiles a module, runs it on given or random inputs and compares with plain PyTorch."""
     assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."

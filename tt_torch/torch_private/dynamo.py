@@ -51,7 +51,7 @@ def traced_within(context: Context) -> Callable[[Function], Function]:
     return mark
 
 
-def _context_of(compiler: Any) -> AbstractContextManager[None]:
+def _context_of(compiler: object) -> AbstractContextManager[None]:
     """The context of the backend inside of wrappers: torch.compile, torch._dynamo.optimize and functools.partial."""
     backend = innermost_backend(compiler)
     backend = getattr(backend, "compiler_fn", backend)
@@ -66,7 +66,7 @@ _signature = inspect.signature(_trace_frame)
 
 
 @functools.wraps(_trace_frame)
-def _trace_within_context(*args: Any, **options: Any) -> Any:
+def _trace_within_context(*args: object, **options: object) -> object:
     with _context_of(_signature.bind(*args, **options).arguments["compiler_fn"]):
         return _trace_frame(*args, **options)
 
@@ -85,7 +85,7 @@ run_node = utils.run_node  # 2.13.0: the function that nodes_run_by replaces, fo
 
 
 # 2.13.0: without it an op with some operands on the CPU and others on the device is an error.
-def nodes_run_by(function: Callable[..., Any]) -> AbstractContextManager[Any]:
+def nodes_run_by(function: Callable[..., Any]) -> AbstractContextManager[object]:
     """While this context is active, Dynamo runs each op on fake tensors by `function` instead of `run_node`."""
     return mock.patch.object(utils, "run_node", function)
 
@@ -97,7 +97,7 @@ def traced_instead(functions: Mapping[Callable[..., Any], Callable[..., Any]]) -
     """While this context is active, Dynamo traces the values of the mapping instead of its keys."""
 
     def variable(traced: Callable[..., Any]) -> Callable[..., Any]:
-        def build(builder: VariableBuilder, value: Any) -> VariableTracker:
+        def build(builder: VariableBuilder, value: object) -> VariableTracker:
             builder.install_guards(GuardBuilder.ID_MATCH)
             return VariableTracker.build(builder.tx, traced)
 

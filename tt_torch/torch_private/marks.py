@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 # 2.13.0: without it Dynamo would compile a function of `torch.tt` that is called after a graph break.
-def part_of_graphs(function: Any) -> None:
+def part_of_graphs(function: Callable[..., Any]) -> None:
     """Marks a function so that Dynamo traces it only as a part of a traced caller.
 
     Outside of traced callers, Dynamo compiles neither the function nor the functions that it calls.

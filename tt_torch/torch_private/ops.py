@@ -16,13 +16,13 @@ from torch._ops import (
 
 __all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention"]
 
-Kernels = dict[DispatchKey, Any]
+Kernels = dict[DispatchKey, object]
 # The keys of Python kernels that AOTAutograd runs before it looks into a table of decompositions.
 _EARLY = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 
 # 2.13.0: without it names, defaults and kinds of arguments are unknown.
-def schema(op: Any) -> Any:
+def schema(op: Any) -> torch.FunctionSchema:
     """The `torch.FunctionSchema` of an op: name, overload_name, arguments, returns, is_mutable."""
     return op._schema
 

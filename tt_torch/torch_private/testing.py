@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any
 from unittest import mock
 
 from torch.testing._comparison import default_tolerances  # 2.13.0: without it sweeps need their own tolerances
@@ -14,6 +13,6 @@ __all__ = ["default_tolerances", "op_db"]
 
 
 # 2.13.0: without it each sample of a random op sets the seed in a way that Dynamo cannot trace.
-def seeded_by_the_caller() -> AbstractContextManager[Any]:
+def seeded_by_the_caller() -> AbstractContextManager[object]:
     """While this context is active, samples of random ops do not set the seed."""
     return mock.patch.object(common_methods_invocations, "wrapper_set_seed", lambda op, *args, **kw: op(*args, **kw))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import ray
 from ray.util import ActorPool
 
-from tt_torch.workers.engine import Item, Limits, Worker
+from tt_torch.workers.engine import Item, Limits, Outcome, Worker
 
 
 class Lane:
@@ -17,11 +16,11 @@ class Lane:
     def __init__(self, modules: list[str], limits: Limits) -> None:
         self.worker = Worker(modules, limits)
 
-    def run(self, item: Item) -> tuple[Item, dict[str, Any]]:
+    def run(self, item: Item) -> tuple[Item, Outcome]:
         return item, {**self.worker.run(item), "node": ray.get_runtime_context().get_node_id()}
 
 
-def run(items: Iterable[Item], address: str, limits: Limits) -> Iterator[tuple[Item, dict[str, Any]]]:
+def run(items: Iterable[Item], address: str, limits: Limits) -> Iterator[tuple[Item, Outcome]]:
     """Like `engine.run`, on all CPUs of the cluster at `address`. If a machine dies, its items run elsewhere.
 
     tt_torch must be installed on every machine. Records also have `node`, the id that Ray gave the machine.

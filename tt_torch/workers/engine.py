@@ -18,9 +18,9 @@ import time
 import traceback
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 _ITEMS_PER_WORKER = 100  # then a new process, so that leaks of the compilers do not reach the memory limit
 _START_SECONDS = 300  # the first worker waits for the imports of the fork server
@@ -30,13 +30,16 @@ _PR_SET_PDEATHSIG = 1
 _KILLED = (-signal.SIGKILL, 255)  # 255: the fork server was killed, and the worker with it
 
 
+Outcome: TypeAlias = dict[str, Any]  # what the call of an item returned, or the verdict on it; JSON can hold it
+
+
 @dataclass(frozen=True)
 class Item:
     """A unit of work: the function `call` ("package.module:function") returns a dict that JSON can hold."""
 
     key: str  # unique within a sweep
     call: str
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Limits:
     memory: int = 8 << 30  # bytes of address space per worker
 
 
-def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item, dict[str, Any]]]:
+def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item, Outcome]]:
     """Yields each item with its record when it ends, in any order; `jobs` items run at a time.
 
     A record is the dict that the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error",
@@ -89,7 +92,7 @@ class Worker:
         self.process: Any = None
         self.served = 0
 
-    def run(self, item: Item) -> dict[str, Any]:
+    def run(self, item: Item) -> Outcome:
         """The record of an item, when it has ended."""
         self.start(item)
         while (record := self.poll()) is None:
@@ -108,11 +111,11 @@ class Worker:
         if self.process is None or self.served == _ITEMS_PER_WORKER:
             self._spawn()
         self.served += 1
-        self.notes: dict[str, Any] = {}
+        self.notes: Outcome = {}
         self.connection.send(self.item)
         self.deadline = time.monotonic() + self.limits.seconds
 
-    def poll(self) -> dict[str, Any] | None:
+    def poll(self) -> Outcome | None:
         """The record of the current item, or None while it runs."""
         while self.connection.poll():
             try:
@@ -126,7 +129,7 @@ class Worker:
             return None
         return self._failed("timeout")
 
-    def _died(self) -> dict[str, Any] | None:
+    def _died(self) -> Outcome | None:
         self.process.join()
         if self.process.exitcode not in _KILLED or self.again:
             return self._failed("crash")
@@ -134,7 +137,7 @@ class Worker:
         self.start(self.item, again=True)
         return None
 
-    def _failed(self, verdict: str) -> dict[str, Any]:
+    def _failed(self, verdict: str) -> Outcome:
         if verdict == "timeout":
             self.process.kill()
         self.process.join()
@@ -190,16 +193,16 @@ def _exit(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
-_parent: Any = None  # a worker process's connection
+_parent: multiprocessing.connection.Connection | None = None  # a worker process's connection
 
 
-def note(**values: Any) -> None:
+def note(**values: object) -> None:
     """Adds fields to the record of the running item; they stay if the worker dies. It does nothing elsewhere."""
     if _parent is not None:
         _parent.send((False, values))
 
 
-def _serve(connection: Any, limits: Limits, log: str) -> None:
+def _serve(connection: multiprocessing.connection.Connection, limits: Limits, log: str) -> None:
     """The main function of a worker process."""
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
@@ -227,7 +230,7 @@ def _die_with_parent() -> None:
     os.close(multiprocessing.forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
 
 
-def _call(item: Item) -> dict[str, Any]:
+def _call(item: Item) -> Outcome:
     try:
         return resolve(item.call)(**item.arguments)
     except Exception as error:  # the worker is sound; the item is not
@@ -235,7 +238,7 @@ def _call(item: Item) -> dict[str, Any]:
         return {"verdict": "error", "error": type(error).__name__, "message": str(error)[:_STDERR_CHARACTERS]}
 
 
-def resolve(call: str) -> Any:
+def resolve(call: str) -> Callable[..., Any]:
     """The function that "package.module:function" names."""
     module, _, name = call.partition(":")
     return getattr(importlib.import_module(module), name)
