@@ -60,6 +60,7 @@ VARIABLES = [
     ("TT_TORCH_BISECT", "1", "bisect", True),
     ("TT_TORCH_REQUIRED_PCC", "0.999", "required_pcc", 0.999),
     ("TT_TORCH_PROFILE", "/tmp/x", "profile", "/tmp/x"),
+    ("TT_TORCH_COMPARE_WEIGHTS", "1", "compare_weights", True),
     ("TT_TORCH_RESULTS_PATH", "/tmp/x", "results_path", "/tmp/x"),
     ("TT_TORCH_CONSTEVAL", "0", "enable_consteval", False),
     ("TT_TORCH_OPTIMIZER", "on", "enable_optimizer", True),
