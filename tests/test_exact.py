@@ -1,12 +1,15 @@
-"""In each row of exact_table.py, integers, NaN, infinities and the signs of zeros are those of eager PyTorch."""
+"""Each row of exact_table.py and numbers_table.py: integers, booleans, NaN, infinities and the signs of zeros are those
+of eager PyTorch, in compiled programs and on the eager device."""
 
 from __future__ import annotations
 
 import warnings
 
+import exact_table
+import numbers_table
 import pytest
 import torch
-from exact_table import FAMILIES, Exact
+from exact_table import Exact
 from torch.utils._pytree import tree_leaves
 
 import tt_torch
@@ -14,12 +17,13 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.exactness import ExactnessWarning, Float64Warning
 
-ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
+ROWS = [(name, row) for table in (exact_table, numbers_table) for name, rows in table.FAMILIES.items() for row in rows]
+NAMES = [f"{family}-{row.name}" for family, row in ROWS]
 
 HOW = {ExactnessWarning: "call on the host", HostFallbackWarning: "op on the host"}
 
 
-@pytest.mark.parametrize(("family", "row"), ROWS, ids=[f"{family}-{row.name}" for family, row in ROWS])
+@pytest.mark.parametrize(("family", "row"), ROWS, ids=NAMES)
 def test_row(family: str, row: Exact) -> None:
     expected = row.fn(*row.inputs)
     run = torch.compile(row.fn, backend=tt_torch.backend, fullgraph=True, dynamic=False)
@@ -32,12 +36,25 @@ def test_row(family: str, row: Exact) -> None:
         same(value, golden)
 
 
+@pytest.mark.parametrize(("family", "row"), ROWS, ids=NAMES)
+def test_row_on_the_eager_device(family: str, row: Exact) -> None:
+    expected = row.fn(*row.inputs)
+    with torch.device("tt"):
+        got = row.fn(*(x.to("tt") for x in row.inputs))
+    for value, golden in zip(tree_leaves(got), tree_leaves(expected), strict=True):
+        same(value.cpu(), golden)
+
+
+# The relative distance of two neighbours, times two for roundings on the way. Float64 is computed in float32.
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 2**-7, torch.float16: 2**-10}
+
+
 def same(value: torch.Tensor, golden: torch.Tensor) -> None:
     assert (value.shape, value.dtype) == (golden.shape, golden.dtype)
     if not golden.dtype.is_floating_point:
         assert torch.equal(value, golden), (value, golden)
         return
-    torch.testing.assert_close(value, golden, rtol=1e-5, atol=1e-6, equal_nan=True)
+    torch.testing.assert_close(value, golden, rtol=TOLERANCE[golden.dtype], atol=1e-6, equal_nan=True)
     zeros = (value == 0) & (golden == 0)
     assert torch.equal(value.signbit()[zeros], golden.signbit()[zeros])
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from foreign_programs import CALL, TT, Program, check, i32, randn
+from foreign_programs import CALL, TT, Program, check, i32, randn, run
+
+from tt_torch.errors import UnsupportedOpError
 
 # --- functions, composites that the compiler does not know, branches
 
@@ -266,7 +268,82 @@ PROGRAMS += [
     )
 ]
 
+# --- booleans, whose arithmetic is logic, and integers of 64 bits that become floats
+
+V, B = "tensor<3xf32>", "tensor<3xi1>"
+LOGIC = f"""
+%z = stablehlo.constant dense<0.0> : {V}
+%x = stablehlo.compare GT, %a, %z : ({V}, {V}) -> {B}
+%y = stablehlo.compare GT, %b, %z : ({V}, {V}) -> {B}
+%s = stablehlo.add %x, %y : {B}
+%p = stablehlo.multiply %x, %y : {B}
+%m = stablehlo.maximum %x, %y : {B}
+%n = stablehlo.minimum %x, %y : {B}
+%i = stablehlo.constant dense<[[0], [0], [2]]> : tensor<3x1xi32>
+%w = "stablehlo.scatter"(%x, %i, %y) ({{
+^bb0(%l: tensor<i1>, %r: tensor<i1>):
+  %t = stablehlo.add %l, %r : tensor<i1>
+  stablehlo.return %t : tensor<i1>
+}}) {{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+  index_vector_dim = 1>}} : ({B}, tensor<3x1xi32>, {B}) -> {B}
+%f = stablehlo.constant dense<false> : tensor<i1>
+%e = stablehlo.reduce(%s init: %f) applies stablehlo.add across dimensions = [0] : ({B}, tensor<i1>) -> tensor<i1>
+%0 = stablehlo.convert %s : ({B}) -> {V}
+%1 = stablehlo.convert %p : ({B}) -> {V}
+%2 = stablehlo.convert %m : ({B}) -> {V}
+%3 = stablehlo.convert %n : ({B}) -> {V}
+%4 = stablehlo.convert %w : ({B}) -> {V}
+%5 = stablehlo.convert %e : (tensor<i1>) -> tensor<f32>"""
+LARGE = f"""
+%k = stablehlo.constant dense<10000000000> : tensor<i64>
+%r = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<i64>) -> tensor<3xi64>
+%f = stablehlo.convert %r : (tensor<3xi64>) -> {V}
+%0 = stablehlo.divide %a, %f : {V}
+%l = stablehlo.constant dense<[1, 1099511627776, -3000000000]> : tensor<3xi64>
+%g = stablehlo.convert %l : (tensor<3xi64>) -> {V}
+%1 = stablehlo.multiply %a, %g : {V}"""
+
+
+def logic(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    x, y = x > 0, y > 0
+    written = torch.stack([x[0] | y[0] | y[1], x[1], x[2] | y[2]])
+    return [v.float() for v in (x | y, x & y, x | y, x & y, written, (x | y).any())]
+
+
+SIGNS = (torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, 1.0, -1.0]))
+PROGRAMS += [
+    Program("booleans", LOGIC, f"%0, %1, %2, %3, %4, %5 : {', '.join([V] * 5)}, tensor<f32>", SIGNS, logic),
+    Program(
+        "large integers",
+        LARGE,
+        f"%0, %1 : {V}, {V}",
+        (randn(3) * 1e10,),
+        lambda x: (x / 1e10, x * torch.tensor([1, 2.0**40, -3e9])),
+    ),
+]
+
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_program(program: Program) -> None:
     check(program)
+
+
+BEYOND = """
+%k = stablehlo.constant dense<{}> : tensor<i64>
+%x = stablehlo.convert %a : (tensor<i32>) -> tensor<i64>
+%y = stablehlo.{} %x, %k : tensor<i64>
+%0 = stablehlo.convert %y : (tensor<i64>) -> tensor<i32>"""
+
+
+@pytest.mark.parametrize(("op", "expected"), [("minimum", 7), ("maximum", 2**31 - 1)])
+def test_a_bound_beyond_32_bits_is_the_largest_integer(op: str, expected: int) -> None:
+    bound = Program(
+        op, BEYOND.format(2**40, op), "%0 : tensor<i32>", (torch.tensor(7, dtype=torch.int32),), lambda _: ()
+    )
+    assert run(bound)[0].item() == expected
+
+
+def test_other_integers_beyond_32_bits_are_refused() -> None:
+    total = Program("add", BEYOND.format(2**40, "add"), "%0 : tensor<i32>", (i32(7)[0],), lambda _: ())
+    with pytest.raises(UnsupportedOpError, match="integers of 32 bits"):
+        run(total)

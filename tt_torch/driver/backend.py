@@ -28,6 +28,7 @@ from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
+from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.streams import around, without_streams
@@ -250,6 +251,7 @@ def _compile(
     gm = write_out(gm, DECOMPOSITIONS)
     checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
+    promote(program.graph)
     runner = _runner(program, interface.roles(roles), config, options, observer)
 
     def run(inputs: list[Argument]) -> list[Result]:

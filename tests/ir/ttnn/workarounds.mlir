@@ -116,12 +116,13 @@ func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
 
 // -----
 
-// Integers are divided as floats, and so is the remainder.
+// Integers are divided twice as floats, after the remainder with the sign of the dividend was subtracted.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {
   // CHECK: [[R:%[0-9]+]] = "ttnn.remainder"(%arg0, %arg1)
+  // CHECK: [[S:%[0-9]+]] = "ttnn.subtract"([[R]],
+  // CHECK: "ttnn.subtract"(%arg0, [[S]])
   // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
-  // CHECK: "ttnn.subtract"(%arg0, [[R]])
   // CHECK: "ttnn.divide"({{.*}}) : (tensor<2x3xf32
   // CHECK-NOT: ttnn.divide
   %0 = "ttir.divide"(%a, %b) : (tensor<2x3xi32>, tensor<2x3xi32>) -> tensor<2x3xi32>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from types import NotImplementedType
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -90,7 +91,15 @@ def frac(x: Tensor) -> Tensor:
 
 @decomposes(aten.pow.Tensor_Scalar)
 def power(x: Tensor, exponent: float) -> Tensor | NotImplementedType:
-    """A power of 0.5 is `sqrt`, which gives NaN for -inf."""
+    """A power of 0.5 is `sqrt`, which gives NaN for -inf.
+
+    An odd exponent beyond 2^24 would become an even float32, so the sign is computed separately. A boolean power of
+    booleans is boolean in eager PyTorch, but int64 when PyTorch traces it.
+    """
+    if x.dtype is torch.bool and isinstance(exponent, bool):
+        return x.clone() if exponent else torch.ones_like(x)
+    if x.dtype in (torch.float32, torch.float64) and abs(exponent) > 2**24 and float(exponent) % 2 == 1:
+        return torch.copysign(torch.pow(x.abs(), float(np.float32(exponent))), x)
     if not x.is_floating_point() or exponent not in (0.5, -0.5):
         return NotImplemented
     return torch.sqrt(x) if exponent > 0 else torch.rsqrt(x)
@@ -137,8 +146,9 @@ def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
 
 
 @decomposes(aten.threshold.default)
-def threshold(x: Tensor, least: float, value: float) -> Tensor | NotImplementedType:
-    return NotImplemented if x.is_floating_point() else torch.where(x > least, x, value).to(x.dtype)
+def threshold(x: Tensor, least: float, value: float) -> Tensor:
+    """NaN stays NaN, because it is not at most `least`."""
+    return torch.where(x <= least, value, x).to(x.dtype)
 
 
 def _of_integers(op: OpOverload) -> Function:

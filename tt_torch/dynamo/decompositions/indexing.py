@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+from tt_torch.dynamo.scalars import number_in
 from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
@@ -50,7 +51,9 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float =
 @decomposes(aten.index_fill.int_Scalar)
 def index_fill(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     dim, size = lengths(x, dim)
+    index = torch.where(index < 0, index + size, index)
     hit = (torch.arange(size).unsqueeze(1) == index.reshape(1, -1)).any(1)
+    value = torch.full((), number_in(value, x.dtype), dtype=x.dtype)
     return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), value, x)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
+from tt_torch.dynamo.scalars import number_in, wrapped
 from tt_torch.dynamo.types import Argument, Function, Scalar
 from tt_torch.torch_private.ops import OpOverload
 
@@ -49,12 +50,16 @@ def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor"
 def _promoted(x: Tensor, y: Tensor | Scalar) -> list[Tensor]:
     """The operands in the dtype of the result. Numbers become tensors, also sizes of the program."""
     dtype = torch.result_type(x, y)
-    return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), v, dtype=dtype) for v in (x, y)]
+    return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), number_in(v, dtype), dtype=dtype) for v in (x, y)]
 
 
 @decomposes(aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)
 def shift_left(x: Tensor, bits: int) -> Tensor:
-    return x * (1 << bits)
+    """A multiplication. A shift by the width, by more, or by a negative number of bits gives zero. PyTorch first brings
+    the number of bits to the dtype: 256 is 0 for uint8."""
+    dtype = torch.result_type(x, bits)
+    bits = wrapped(bits, dtype)
+    return x.to(dtype) * (wrapped(1 << bits, dtype) if 0 <= bits < torch.iinfo(dtype).bits else 0)
 
 
 def as_int32(op: OpOverload) -> Function:
@@ -79,7 +84,7 @@ for op in [aten.argmax.default, aten.argmin.default]:
 
 
 def _tensor_form(op: OpOverload) -> Callable[[Tensor, int], Tensor]:
-    return lambda x, number: op(x, torch.full((), number, dtype=x.dtype))
+    return lambda x, number: op(*_promoted(x, number))
 
 
 for scalar, op in [

@@ -67,9 +67,10 @@ def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor
     least, most = (x.min(), x.max()) if low == high else (x.new_full((), low), x.new_full((), high))
     single = least == most
     least, most = torch.where(single, least - 1, least), torch.where(single, most + 1, most)
-    place = torch.floor((x - least) / (most - least) * bins).clamp(0, bins - 1).to(torch.int64)
-    inside = ((x >= least) & (x <= most)).to(x.dtype)
-    return x.new_zeros(bins).scatter_add(0, place, inside)
+    inside = (x >= least) & (x <= most)
+    place = torch.floor((x - least) / (most - least) * bins).clamp(0, bins - 1)
+    place = torch.where(inside, place, 0).to(torch.int64)  # NaN has no place
+    return x.new_zeros(bins).scatter_add(0, place, inside.to(x.dtype))
 
 
 @decomposes(aten.searchsorted.Tensor)
@@ -82,17 +83,26 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The number of edges that are smaller; with `right`, smaller or equal."""
+    """The number of edges that are smaller; with `right`, smaller or equal. NaN comes after all other numbers."""
     edges = edges if sorter is None else edges.gather(-1, sorter)
     if edges.dim() > 1:
         edges = edges.unsqueeze(-2)
-    beyond = edges <= values.unsqueeze(-1) if right or side == "right" else edges < values.unsqueeze(-1)
-    return beyond.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+    values, upper = values.unsqueeze(-1), right or side == "right"
+    count = (edges <= values if upper else edges < values).sum(-1)
+    if edges.is_floating_point() or values.is_floating_point():
+        reached = (edges > values if upper else edges >= values).any(-1)
+        count = torch.where(reached, count, edges.shape[-1])  # beyond all edges, also those that are NaN
+    return count.to(torch.int32 if out_int32 else torch.int64)
 
 
 @decomposes(aten.searchsorted.Scalar)
 def searchsorted_scalar(edges: Tensor, value: float, **options: Argument) -> Tensor:
     return searchsorted(edges, torch.full((), value, dtype=edges.dtype), **options)
+
+
+@decomposes(aten.bucketize.Tensor)
+def bucketize(values: Tensor, edges: Tensor, **options: Argument) -> Tensor:
+    return searchsorted(edges, values, **options)
 
 
 # --- histograms in one and more dimensions

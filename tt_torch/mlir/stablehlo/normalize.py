@@ -2,6 +2,9 @@
 
 i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8 and i16 -> i32. The runtime converts the
 caller's tensors at upload and download, so that users keep PyTorch's dtypes.
+
+Two things are read from the old types first. Arithmetic of booleans is logic: in StableHLO, true + true is true. And a
+64-bit number that becomes a float, such as the 10**10 of `x / 10**10`, stays this number.
 """
 
 from __future__ import annotations
@@ -10,12 +13,19 @@ from collections.abc import Iterable
 
 from torch_mlir import ir
 
+from tt_torch.mlir.functions import replace
 from tt_torch.mlir.types import Function, TensorType, Value
 
 NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
 
 MARKED = ("stablehlo.convert", "stablehlo.bitcast_convert")
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
+FLOATS = ("f64", "f32", "f16", "bf16")
+CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
+MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
+# What the arithmetic of StableHLO means for booleans.
+LOGIC = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
+LOGIC |= {f"broadcast_{name}": f"broadcast_{logic}" for name, logic in LOGIC.items()}
 
 
 def normal_type(kind: TensorType | ir.Type) -> TensorType | ir.Type:
@@ -29,11 +39,56 @@ def normalize(module: ir.Module) -> None:
     with module.context, ir.Location.unknown():
         for function in module.body.operations:
             for block in function.regions[0].blocks:
+                _use_logic(block)
+                _keep_large_numbers(block)
                 _retype(block.arguments)
                 for op in block.operations:
                     _mark(op.operation)
                     _retype(op.operation.results)
             retype_function(function)
+
+
+def _use_logic(block: ir.Block) -> None:
+    """Replaces the arithmetic of booleans by logical ops, also in the bodies of reductions and scatters."""
+    for op in [o.operation for o in block.operations]:
+        for region in op.regions:
+            for inner in region.blocks:
+                _use_logic(inner)
+        dialect, _, name = op.name.partition(".")
+        if name in LOGIC and element_name(op.results[0]) == "i1":
+            with ir.InsertionPoint(op), op.location:
+                types, attributes = [r.type for r in op.results], {a.name: a.attr for a in op.attributes}
+                new = ir.Operation.create(f"{dialect}.{LOGIC[name]}", types, list(op.operands), attributes)
+            replace(op, new)
+
+
+def _keep_large_numbers(block: ir.Block) -> None:
+    """Gives each convert of a 64-bit constant to a float a constant of its own, which is a float from the beginning."""
+    for op in [o.operation for o in block.operations]:
+        if op.name == "stablehlo.convert" and element_name(op.results[0]) in FLOATS:
+            with ir.InsertionPoint(op):
+                if (number := _as_float(op.operands[0])) is not None:
+                    op.operands[0] = number
+
+
+def _as_float(value: Value) -> Value | None:
+    """A 64-bit integer constant, which may be reshaped or broadcast, as float32; None for other values."""
+    if isinstance(value.owner, ir.Block) or element_name(value) not in ("i64", "ui64"):
+        return None
+    op = value.owner.operation
+    moved = _as_float(op.operands[0]) if op.name in MOVES else None
+    if moved is None and op.name not in CONSTANTS:
+        return None
+    new = op.clone().operation
+    if moved is not None:
+        new.operands[0] = moved
+    new.results[0].set_type(ir.RankedTensorType.get(value.type.shape, ir.F32Type.get()))
+    return new.results[0]
+
+
+def element_name(value: Value) -> str:
+    """The element type of a tensor, such as "i64"; "" if the value is no tensor."""
+    return str(value.type.element_type) if isinstance(value.type, ir.RankedTensorType) else ""
 
 
 def _mark(op: ir.Operation) -> None:

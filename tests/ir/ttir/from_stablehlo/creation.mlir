@@ -1,14 +1,15 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// A splat becomes a full. Booleans become bf16, and 64-bit integers saturate to 32 bits.
+// A splat becomes a full, and booleans become bf16. A bound of 64 bits becomes the largest integer of 32 bits.
 // CHECK-LABEL: @main(
-func.func @main() -> (tensor<2x3xf32>, tensor<2xi1>, tensor<2xi64>, tensor<3xf64>, tensor<2xi1>, tensor<3xbf16>) {
+func.func @main(%x: tensor<2xi64>) -> (tensor<2x3xf32>, tensor<2xi1>, tensor<2xi64>, tensor<3xf64>, tensor<2xi1>, tensor<3xbf16>) {
   // CHECK: "ttir.full"() {fill_value = 1.5{{.*}}shape = array<i64: 2, 3>} : () -> tensor<2x3xf32>
   %0 = stablehlo.constant dense<1.5> : tensor<2x3xf32>
   // CHECK: "ttir.full"() {fill_value = 1.0{{.*}} -> tensor<2xbf16>
   %1 = stablehlo.constant dense<true> : tensor<2xi1>
   // CHECK: "ttir.full"() {fill_value = 2147483647 : i64, {{.*}} -> tensor<2xi32>
-  %2 = stablehlo.constant dense<9223372036854775807> : tensor<2xi64>
+  %bound = stablehlo.constant dense<9223372036854775807> : tensor<2xi64>
+  %2 = stablehlo.minimum %x, %bound : tensor<2xi64>
   // CHECK: "ttir.constant"() {value = dense<[1.0{{.*}}, 2.0{{.*}}, 3.0{{.*}}]> : tensor<3xf32>}
   %3 = stablehlo.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf64>
   // CHECK: "ttir.constant"() {value = dense<[1.0{{.*}}, 0.0{{.*}}]> : tensor<2xbf16>}

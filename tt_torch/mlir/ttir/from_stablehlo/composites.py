@@ -21,7 +21,7 @@ def gelu_tanh(b: Builder, operands: list[Value], _: Attrs) -> Value:
     (x,) = operands
 
     def scalar(value: float) -> Value:
-        return full(b, [1], dtype(x), value)
+        return full(b, [1] * len(shape(x)), dtype(x), value)
 
     cube = b("ttir.multiply", b("ttir.multiply", x, x), x)
     inner = b("ttir.add", x, b("ttir.multiply", cube, scalar(0.044715)))

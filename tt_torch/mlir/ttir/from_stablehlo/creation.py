@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from torch_mlir import ir
 
-from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
+from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor, users
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire import bfloat16
 
@@ -43,16 +43,32 @@ def constant(op: Op, b: Builder) -> Value | None:
     if not isinstance(result.type, ir.RankedTensorType) or isinstance(dtype(result), ir.IndexType):
         return None  # a size in a shape computation of torch-mlir
     single = attrs.splat(value)
+    values = attrs.elements(value) if single is None else np.array(single)
+    if limits := RANGES.get(str(dtype(result))):
+        inside = np.clip(values, *limits)
+        if not np.array_equal(inside, values) and not _saturates(result):
+            raise unsupported(op, accepted="integers of 32 bits, and larger bounds")
+        values = inside
     if single is not None:
-        return full(b, shape(result), dtype(result), _fits(single, dtype(result)))
-    return b("ttir.constant", type=result.type, value=_elements(attrs.elements(value), result.type))
+        return full(b, shape(result), dtype(result), values.item())
+    return b("ttir.constant", type=result.type, value=_elements(values, result.type))
 
 
-def _fits(value: float | int, element: ir.Type) -> float | int:
-    """64-bit integers clamped to 32 bits. PyTorch uses the largest and smallest ones for "to the end"."""
-    if str(element) == "i32":
-        return max(-(2**31), min(2**31 - 1, int(value)))
-    return value
+RANGES = {"i32": (-(2**31), 2**31 - 1), "ui32": (0, 2**32 - 1)}
+# Ops to which a bound beyond 32 bits means the same as the largest or smallest integer, such as "to the end".
+SATURATING = ("maximum", "minimum", "clamp", "reduce", "reduce_window", "dynamic_slice", "dynamic_update_slice")
+MOVING = ("reshape", "broadcast_in_dim", "convert")
+
+
+def _saturates(value: Value) -> bool:
+    """Whether all readers of an integer take a bound beyond 32 bits for the largest or smallest integer, or only ask
+    whether it is zero."""
+    for reader in users(value):
+        name = reader.name.removeprefix("chlo.broadcast_").rpartition(".")[2]
+        moved = name in MOVING and dtype(reader.results[0]) == dtype(value) and _saturates(reader.results[0])
+        if name not in SATURATING and not moved and "tt.to_bool" not in reader.attributes:
+            return False
+    return True
 
 
 def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
@@ -60,9 +76,6 @@ def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
     name = str(kind.element_type)
     if name == "bf16":
         return ir.Attribute.parse(f'dense<"0x{bfloat16.halves(values).tobytes().hex()}"> : {kind}')
-    if name in ("i32", "ui32"):
-        info = np.iinfo(np.int32 if name == "i32" else np.uint32)
-        values = np.clip(values, info.min, info.max)
     target = {"f32": np.float32, "i32": np.int32, "ui32": np.uint32, "ui8": np.uint8}[name]
     return ir.DenseElementsAttr.get(np.ascontiguousarray(values.astype(target)), type=kind)
 

@@ -24,6 +24,7 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
 REDUCES = {"add": "Sum", "maximum": "Max", "minimum": "Min", "multiply": "Prod"}
+LOGIC = {"or": "Max", "and": "Min"}  # for booleans, which are zeros and ones in bf16
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ def scatter(op: Op, b: Builder) -> Value | None:
     x, indices, updates = op.operands
     dims, size = attrs.scatter(op), shape(x)
     batching = dict(zip(dims.input_batching_dims, dims.scatter_indices_batching_dims, strict=True))
-    reduce = "Invalid" if _overwrites(op) else REDUCES.get(body_op(op))
+    reduces = REDUCES | LOGIC if isinstance(dtype(x), ir.BF16Type) else REDUCES
+    reduce = "Invalid" if _overwrites(op) else reduces.get(body_op(op))
     if reduce is None or not (list(dims.scattered_dims_to_operand_dims) or batching):
         return None
     windows = list(dims.update_window_dims)

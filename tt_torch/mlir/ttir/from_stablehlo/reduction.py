@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
@@ -36,10 +36,13 @@ def reduce(op: Op, b: Builder) -> Value | list[Value] | None:
     if len(op.results) == 2:
         return _argmax(op, b, dims)
     target, x = REDUCTIONS.get(body_op(op)), op.operands[0]
+    initial = splat_of(op.operands[1])
+    if initial is not None and 0 in shape(x):  # over nothing, a reduction gives its initial value
+        return full(b, shape(op.results[0]), dtype(op.results[0]), initial)
     boolean = body_op(op) in ("and", "or")
     if target is None or (boolean and not isinstance(dtype(x), ir.BF16Type)):
         return None
-    if not neutral(target, splat_of(op.operands[1]), dtype(x), boolean):
+    if not neutral(target, initial, dtype(x), boolean):
         return None
     return b(f"ttir.{target}", x, dim_arg=dims) if dims else x
 

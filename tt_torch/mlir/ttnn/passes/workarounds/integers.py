@@ -111,8 +111,8 @@ def powers_of_integers(op: Op, b: Builder) -> Value | None:
 
 @workaround("ttnn.divide")
 def quotients_of_integers(op: Op, b: Builder) -> Value | None:
-    """Integers are divided as float32. A second division, of the remainder, gives the error of the first quotient, so
-    the sum is exact. Negative quotients are rounded towards zero, as in integer division.
+    """The dividend without its remainder is divided as float32, so that the quotient is a whole number. A second
+    division, of what the product of quotient and divisor misses, gives the error of the first one.
 
     "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input values are None or
     ttnn.float32"
@@ -120,14 +120,20 @@ def quotients_of_integers(op: Op, b: Builder) -> Value | None:
     left, right = op.operands
     if layout_of(op.results[0]).dtype not in legality.INTEGERS:
         return None
+    product = make(b, "subtract", left, _signed_remainder(b, left, right))
+    first = _near_quotient(b, product, right)
+    missing = make(b, "subtract", product, make(b, "multiply", first, right))
+    return make(b, "add", first, _near_quotient(b, missing, right))
+
+
+def _signed_remainder(b: Builder, left: Value, right: Value) -> Value:
+    """The remainder with the sign of `left`. The library's has that of `right`, so it may be too large by `right`."""
     rest = make(b, "remainder", left, right)
-    # of `left`: subtracting the remainder may overflow, which the wrap-around below undoes
-    first = _near_quotient(b, left, right)
-    missing = make(b, "subtract", make(b, "subtract", left, rest), make(b, "multiply", first, right))
-    down = make(b, "add", first, _near_quotient(b, missing, right))
-    zero = full(b, 0, layout_of(rest).dtype)
-    inexact = make(b, "multiply", _predicate(b, "ne", rest, zero), _predicate(b, "lt", down, zero))
-    return make(b, "add", down, typecast(b, inexact, layout_of(rest).dtype))
+    dtype = layout_of(rest).dtype
+    zero = full(b, 0, dtype)
+    below = [_predicate(b, "lt", v, zero) for v in (rest, left)]
+    other = make(b, "multiply", _predicate(b, "ne", *below), _predicate(b, "ne", rest, zero))
+    return make(b, "subtract", rest, make(b, "multiply", typecast(b, other, dtype), right))
 
 
 def _predicate(b: Builder, name: str, left: Value, right: Value) -> Value:

@@ -1,0 +1,178 @@
+"""Rows on numbers that change their type on the way: large Python integers, booleans, shifts, limits, empty sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from exact_table import LAST, ODD, Exact, div, f32, i8, i16, i32, i64, inf, nan, of, u8
+
+bf16, f16, b8 = torch.bfloat16, torch.float16, torch.bool
+BIG, FIRST = 10**10, -(2**31)
+FEW = of(f32, 1, -3.5, 0.0, -0.0, 7.2e12, inf, nan)
+at = torch.tensor
+
+# --- Python integers of more than 32 bits beside floats
+
+LARGE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "arithmetic": lambda x: (x / BIG, x * 2**40, x + 10**12, x - 10**12, 10**12 - x, 10**12 / x),
+    "in place": lambda x: (x.clone().add_(10**12), x.clone().mul_(2**40), x.clone().clamp_(max=BIG)),
+    "alpha": lambda x: (x.add(x, alpha=BIG), x.sub(x + 1, alpha=BIG), torch.rsub(x, x, alpha=BIG)),
+    "clamp": lambda x: (x.clamp(max=BIG), x.clamp(min=-BIG), x.clamp(-(2**40), 2**40), x.clamp(min=2**40)),
+    "comparisons": lambda x: (x < 2**40, x == 2**40, x >= 2**40, x < 2**40, x != 2**31),
+    "choices": lambda x: (torch.where(x > 0, x, 2**40), torch.where(x > 0, 2**40, x), x.masked_fill(x > 0, 2**40)),
+    "fills": lambda x: (torch.full_like(x, 2**40) + x, x.new_full((2,), 2**40), torch.fill(x, 2**40)),
+    "moves": lambda x: (F.pad(x, (1, 1), value=2**40), x.index_fill(0, at([0]), 2**40), x.scatter(0, at([0]), 2**40)),
+    "remainders": lambda x: (x // BIG, x % BIG, torch.fmod(x, BIG), div("trunc")(x, BIG)),
+    "fused": lambda x: (torch.addcmul(x, x, x, value=2**33), torch.addcdiv(x, x, x, value=2**33), x.lerp(x * 2, 2**33)),
+    "threshold": lambda x: (F.threshold(x, 2**32, 2**40), F.hardtanh(x, -(2**40), 2**40)),
+}
+NANOSECONDS = of(i64, 852_000_000, 5)
+SCALARS = [
+    *(Exact(f"large {name}", fn, [FEW]) for name, fn in LARGE.items()),
+    *(Exact(f"large {name} of bf16", LARGE[name], [of(bf16, 1, -3.5, 0.0, -0.0, inf, nan)]) for name in LARGE),
+    *(Exact(f"large {name} of no dimensions", LARGE[name], [at(7.2e12)]) for name in ("arithmetic", "clamp")),
+    Exact("large sums of products", lambda x: torch.addmm(x, x, x, alpha=BIG, beta=2**33), [torch.ones(2, 2)]),
+    Exact("nanoseconds to hours", lambda x: (x.float() / (3600 * 10**9), x / (3600 * 10**9)), [NANOSECONDS]),
+    Exact("integers with large numbers", lambda x: (x / BIG, x * 1e10), [of(i32, 85200, 5)]),
+    Exact("large odd powers", lambda x: (x**ODD, x**-ODD, x ** (2**24), x ** float(2**24 + 2)), [FEW.clamp(-1, 1)]),
+    Exact("large powers of two", lambda x: (x**ODD, x ** (2**53 + 1), x ** (2**53 - 1)), [of(f32, 2, 0.5, -2, -0.0)]),
+    Exact("powers of bf16", lambda x: (x**257, x**3, x**255, x**65537), [of(bf16, -1, 2, 1.0078125, -0.0)]),
+    Exact("threshold of NaN", lambda x: (F.threshold(x, 1.0, 5.0), F.threshold(x, -2, 3)), [FEW]),
+    Exact("threshold of integers", lambda x: (F.threshold(x, 1, 5), F.threshold(x, 2, -1)), [of(i32, 3, 1, -7)]),
+]
+
+# --- booleans: arithmetic is logic, and beside an integer they are integers
+
+YES, OTHER = of(b8, True, False, True), of(b8, True, True, False)
+BOOLEANS = [
+    Exact("sum of two", lambda b, c: ((b + b).float(), (b + c).int() + 1, (b + b) == c, (b * c).sum()), [YES, OTHER]),
+    Exact("sum and True", lambda b: ((b + b) == True, True != (b + b)), [YES]),  # noqa: E712, SIM300
+    Exact("sums", lambda b, c: ((b + b).sum(), (b + c).sum(), (b + c).mean(dtype=f32)), [YES, OTHER]),
+    Exact("running sum", lambda b: (b + b).cumsum(0), [YES]),
+    Exact("chain", lambda b: ((b + b + b).float(), ((b + b) * (b + b)).float(), (b + b).to(u8)), [YES]),
+    Exact("alpha", lambda b, c: [b.add(c, alpha=n).float() for n in (3, True, 0, 2)], [YES, OTHER]),
+    Exact("in place", lambda b, c: (b.clone().add_(c).float(), b.clone().mul_(c).float()), [YES, OTHER]),
+    Exact("and True", lambda b: ((b + True).int(), (b * True).int(), (False + b).int()), [YES]),
+    Exact("of no dimensions", lambda b, c: ((b + c).float(), b == 2, (b + c).sum(), b + 2), [at(True), at(True)]),
+    Exact("index_put", lambda b, i: b.index_put((i,), b, accumulate=True).float(), [YES, at([0, 0, 2])]),
+    Exact("scatter_add", lambda b, i: (b.scatter_add(0, i, b).int(), b.index_add(0, i, b).int()), [YES, at([0, 0, 1])]),
+    Exact("as places", lambda b, x: (x[(b + b).long()], x[b.long()]), [YES, torch.arange(3.0)]),
+    Exact("logic", lambda b, c: ((b + b) & c, (b + b) ^ c, ~(b + b), (b + b).logical_not()), [YES, OTHER]),
+    Exact("signbit", lambda x: (torch.signbit(x == x), torch.signbit(x != x)), [FEW]),
+    Exact("compared", lambda b: (b == 2, b < 3, b > -1, b != 2, b <= 1, b >= 2, b == 1, b < 0.5, b == 1.0), [YES]),
+    Exact("compared from the left", lambda b: (2 == b, 3 > b, -1 < b, True > b, False <= b), [YES]),  # noqa: SIM300
+    Exact("compared with tensors", lambda b, i: (b == i, b < i, i > b, i.float() >= b), [YES, of(i64, 2, 0, 1)]),
+    Exact("chosen", lambda b: (torch.where(b < 7, 7, b), torch.where(b, 7, b), torch.where(b, b, 2.5)), [YES]),
+    Exact("beside numbers", lambda b: (b + 3, b * 3, 3 - b.int(), b / 3, b // 2, b % 2, b * 2.5, b * 2**30), [YES]),
+    Exact("bits", lambda b: (b ^ 7, 7 ^ b, b & 7, b | 7, b ^ True), [YES]),
+    Exact("power", lambda b: (b**True, b**False, b**2, b**2.5), [YES]),
+    Exact("filled", lambda b, i: (b.index_fill(0, i, -1), b.index_fill(0, i, 2).float()), [YES, at([1])]),
+    Exact("filled from the end", lambda b, i: b.index_fill(0, i, True), [OTHER, at([-1, -3])]),
+    Exact("filled by a mask", lambda b: (b.masked_fill(~b, 2).float(), torch.full_like(b, 3).float()), [YES]),
+    Exact("clamped", lambda b: (b.clamp(0, 1), b.clamp(max=2), b.clamp(min=0.5)), [YES]),
+    Exact("shifted", lambda b: torch.bitwise_left_shift(b, 3), [YES]),
+    Exact("shifted beyond", lambda b: torch.bitwise_left_shift(b, 63), [YES], "op on the host"),
+]
+
+# --- shifts by a number: by the width and more, and by negative numbers
+
+
+def shifts(width: int) -> Callable[[torch.Tensor], Any]:
+    return lambda x: [f(x, n) for n in (1, width - 1, width, width + 1, -1) for f in (shift_left, shift_right)]
+
+
+def shift_left(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x << n
+
+
+def shift_right(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x >> n
+
+
+def by_tensor(x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x << n, x >> n
+
+
+WIDTHS = {i8: 8, u8: 8, i16: 16, i32: 32}
+SHIFTS = [
+    *(Exact(f"{d} by a large number", lambda x: (x << 256, x << 2**16, x << 2**31 + 1), [of(d, 3, 1)]) for d in WIDTHS),
+    *(Exact(f"{dtype} by a number", shifts(w), [of(dtype, 3, 1, 100, 0)]) for dtype, w in WIDTHS.items()),
+    *(Exact(f"{d} below zero", shifts(w), [of(d, -3, -1, -100)]) for d, w in WIDTHS.items() if d is not u8),
+    *(Exact(f"{d} by a tensor", by_tensor, [of(d, 3, 1, 100), of(d, w - 1, w, w + 1)]) for d, w in WIDTHS.items()),
+]
+
+# --- the ends of the integers
+
+EDGES = {dtype: of(dtype, torch.iinfo(dtype).min, torch.iinfo(dtype).max, 7, 0) for dtype in (i8, u8, i16, i32)}
+QUOTIENTS = (lambda x: (x // FIRST, div("trunc")(x, FIRST), x % FIRST, x / FIRST), lambda x: (x // 2**31, x % 2**31))
+
+
+def among_each_other(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x // y, div("trunc")(x, y), x % y, torch.fmod(x, y)
+
+
+def outside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Numbers that the dtype does not hold: PyTorch keeps their lowest bits."""
+    return x + 2**31, 2**31 - x, x * 70001, x - 2**40, x ^ ODD, x | ODD, x & ODD
+
+
+def beside_300(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x < 300, x == 300, x + 300, x // 300, x % 300, torch.fmod(x, 300)
+
+
+def bounded(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.clamp(max=-128), x.clamp(min=-5), x.clamp(-5, 100), x.clamp(max=2.5)
+
+
+EACH = of(i32, LAST, FIRST, 5, -7, LAST - 1, FIRST + 1, 2**30)
+LIMITS = [
+    *(Exact(f"{dtype} with numbers outside", outside, [x]) for dtype, x in EDGES.items()),
+    *(Exact(f"{dtype} beside 300", beside_300, [x]) for dtype, x in EDGES.items()),
+    *(Exact(f"int32 by {n}", f, [EDGES[i32]]) for n, f in zip(("-2^31", "2^31"), QUOTIENTS, strict=True)),
+    Exact("int32 by each other", among_each_other, [EACH.repeat_interleave(7), EACH.repeat(7)]),
+    Exact("fmod by 2^31", lambda x: torch.fmod(x, 2**31), [of(i32, 5, -7)]),
+    Exact("bounds of uint8", bounded, [EDGES[u8]]),
+    Exact("int8 beside uint8", lambda x, y: (x < y, x + y, x.maximum(y)), [of(i8, -3, 7), of(u8, 250, 7)]),
+    Exact("infinity to integer", lambda x: (1 / x).to(i64), [of(i32, 0, 2)], "call on the host"),
+    Exact("quotient to integer", lambda x, y: (x / y).to(i64), [of(i64, 1, 5), of(i64, 0, 2)], "call on the host"),
+]
+
+# --- NaN among sorted numbers, 0-d results, reductions over nothing
+
+
+def gelu_of_one(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return F.gelu(x.squeeze(), approximate="tanh"), F.gelu(x.squeeze())
+
+
+EDGE, VALUES = of(f32, 1, 2, 3), of(f32, nan, 2, -1, inf, -inf, -0.0)
+
+
+def places(edges: torch.Tensor, values: torch.Tensor) -> list[torch.Tensor]:
+    found = [torch.searchsorted(edges, values, right=upper) for upper in (False, True)]
+    return found + [torch.bucketize(values, edges, right=upper) for upper in (False, True)]
+
+
+def each_dimension(x: torch.Tensor) -> list[torch.Tensor]:
+    """Reductions over all elements, and over each dimension."""
+    over = [f(dim=d, keepdim=keep) for d in range(x.dim()) for keep in (False, True) for f in (x.all, x.any, x.sum)]
+    return [x.all(), x.any(), x.sum(), x.prod(), *over]
+
+
+OTHERS = [
+    Exact("searchsorted of NaN", places, [EDGE, VALUES]),
+    Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
+    Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
+    *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),
+    *(Exact(f"over nothing {size}", each_dimension, [torch.empty(size)]) for size in ((0,), (0, 3), (2, 0, 3))),
+    *(
+        Exact(f"booleans over nothing {s}", each_dimension, [torch.empty(s, dtype=b8)])
+        for s in ((0,), (0, 3), (2, 0, 3))
+    ),
+    Exact(
+        "over nothing, two dimensions", lambda x: (x.all((0, 1)), x.any((1, 2)), x.sum((0, 2))), [torch.ones(2, 0, 3)]
+    ),
+]
+FAMILIES = {"scalars": SCALARS, "booleans": BOOLEANS, "shifts": SHIFTS, "limits": LIMITS, "others": OTHERS}
