@@ -170,11 +170,11 @@ def test_literals(text):
 
 
 def test_a_call_of_a_program_that_does_not_exist():
-    with pytest.raises(BinaryFormatError, match="no program is called 'another'"):
+    with pytest.raises(BinaryFormatError, match="calls the program 'another', which the binary does not have"):
         small(callee="another")
 
 
 def test_two_programs_with_one_name():
     program = {"name": "main", "operations": []}
-    with pytest.raises(BinaryFormatError, match="two programs are called 'main'"):
+    with pytest.raises(BinaryFormatError, match="two programs have the name 'main'"):
         from_message({"programs": [program, program]})

@@ -1,7 +1,7 @@
-"""How each op of the binary is called in the `ttnn` package. Most calls follow from the declaration of the op in our
-TTNN dialect, or from the member of an element-wise family; the others have a row, per wire table.
+"""How each op of the binary is called in the `ttnn` package.
 
-A row is a call whose arguments are fields of the table:
+Most calls follow from the declaration of the op in our TTNN dialect, or from the member of an element-wise family. Each
+other wire table has a row here. A row is a call whose arguments are fields of the table:
 
     "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)"
 
@@ -204,8 +204,8 @@ def _family_rows() -> Iterator[tuple[str, str]]:
 
 
 def _declared_rows() -> Iterator[tuple[str, str]]:
-    """The usual call of an op of our dialect. The function of its name takes the operands and attributes in their
-    order, then the data type, if it is one of the fields that follow from the result, and the placement."""
+    """The usual calls of ops of our dialect. The function with the op's name takes the operands and attributes in their
+    order, then the placement, and before it the data type if that is a field that follows from the result."""
     for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
         table, member = op.facts["table"], op.facts["fixed"].get("type")
         fields = dialect.wire_fields(table)

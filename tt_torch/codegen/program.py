@@ -174,7 +174,7 @@ class _Reader:
     def _load_cached(self, op: facts.Op) -> Statement:
         name = op.record["callee_name"]
         if name not in self.functions:
-            raise BinaryFormatError(f"no program is called {name!r}, which an op calls")
+            raise BinaryFormatError(f"an op calls the program {name!r}, which the binary does not have")
         callee = self.functions[name]
         arguments = [self._known(tensor.id) for tensor in op.operands]
         results = self._results(op, quoting.identifier(callee.removeprefix("main_")) or "value")
@@ -220,7 +220,7 @@ class _Reader:
     def _known(self, number: int) -> str:
         """The name of a tensor that an op reads."""
         if number not in self.tensors:
-            raise BinaryFormatError(f"an op reads tensor {number}, which nothing before it has made")
+            raise BinaryFormatError(f"an op reads tensor {number}, which no input or earlier op defines")
         return self.tensors[number].name
 
     def _results(self, op: facts.Op, name: str) -> list[Tensor]:
@@ -259,7 +259,7 @@ def _function_names(programs: list[Described]) -> dict[str, str]:
     for program in sorted(programs, key=lambda p: bool(p.get("private"))):
         name = program["name"]
         if name in found:
-            raise BinaryFormatError(f"two programs are called {name!r}")
+            raise BinaryFormatError(f"two programs have the name {name!r}")
         taken = GLOBAL.union(found.values()) if program.get("private") else found.values()
         found[name] = quoting.unique(quoting.identifier(name) or "function", taken)
     return found

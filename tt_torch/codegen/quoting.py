@@ -1,4 +1,4 @@
-"""The three ways for text of a file into the source of a generated program: a literal, a comment, an identifier.
+"""Puts text of a file into the source of a generated program, as a literal, a comment or an identifier.
 
 Generated programs are executed, and anybody can write a file. No other code puts text of a file into source.
 """
@@ -29,7 +29,7 @@ def _is_plain(text: str) -> bool:
 
 
 def comment(text: str, most: int = 110) -> str:
-    """One line for a comment, of at most `most` characters. Those that are not printable become question marks."""
+    """One line for a comment, with at most `most` characters. Characters that are not printable become `?`."""
     return "".join(c if c.isprintable() else "?" for c in text)[:most]
 
 
@@ -40,7 +40,7 @@ def identifier(text: str) -> str:
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """`name`, or `name` with the first number that makes it different from all that is taken and from `TAKEN`."""
+    """`name`, or `name` with the first number that makes it different from all names in `taken` and `TAKEN`."""
     found, count = name, 1
     while found in taken or found in TAKEN:
         found, count = f"{name}_v{count}", count + 1

@@ -93,7 +93,7 @@ def render(value: object) -> str | Call:
         return value
     if isinstance(value, str):
         if value not in NAMES:
-            raise UnsupportedBinaryError(f"the ttnn package has no name that is known here for {value}")
+            raise UnsupportedBinaryError(f"codegen/values.py has no name of the ttnn package for {value}")
         return NAMES[value]
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f'float("{value}")'
@@ -155,14 +155,14 @@ def pool_padding(value: Sequence[int]) -> list[int]:
     Two values, (height, width), are the same in both.
     """
     if len(value) not in (2, 4):
-        raise BinaryFormatError(f"a pooling op has {len(value)} values of padding, accepted are 2 and 4")
+        raise BinaryFormatError(f"the padding of a pooling op has {len(value)} values, expected 2 or 4")
     return list(value) if len(value) == 2 else [value[0], value[2], value[1], value[3]]
 
 
 def pairs(value: Sequence[int]) -> Text:
     """Groups a flat padding by dimension: `[1, 2, 0, 0]` becomes `[(1, 2), (0, 0)]`."""
     if len(value) % 2:
-        raise BinaryFormatError(f"padding has {len(value)} values, which are no pairs")
+        raise BinaryFormatError(f"padding has {len(value)} values, expected an even number")
     return Text(list(zip(value[::2], value[1::2], strict=True)))
 
 

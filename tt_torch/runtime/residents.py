@@ -1,4 +1,4 @@
-"""Tensors that stay on a device: finding them again, and finding out that they have changed."""
+"""Finds the tensors that stay on a device again, and finds out whether they have changed."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Residents:
         self._entries: dict[tuple[int, str], Resident] = {}
 
     def get(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str, whole: bool) -> Resident:
-        """The tensor on the device, copied there unless it is there. `whole` compares all values with the copy."""
+        """The tensor on the device, which is copied there if necessary. `whole` compares all values with the copy."""
         key = (id(tensor), placement)
         entry = self._entries.get(key)
         if entry and entry.is_current(tensor, whole):
             return entry
-        memory = _runtime.Fingerprint(tensor, who)  # before the copy: what is written between them must be found
+        memory = _runtime.Fingerprint(tensor, who)  # before the copy, so that a write between the two is found
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
