@@ -46,11 +46,12 @@ ORDERINGS = [
     Row("cummax with NaN", lambda x: (x.cummax(1), x.cummin(1)), [SPECIAL], (f32,)),
     Row("cumprod", lambda x: x.cumprod(1), [nonzero(2, 5, 3)], NUMBERS),
     Row("cumprod to float", lambda x: x.cumprod(0, dtype=f32), [TIES], (*INTS, b1)),
+    _scalars("cumprod", 0),
     Row("logcumsumexp", lambda x: x.logcumsumexp(1), [TIES]),
     Row("logcumsumexp of large", lambda x: x.logcumsumexp(0), [tensor([900.0, 2.0, 1000.0, -5.0])], FLOATS),
     Row("logcumsumexp with NaN", lambda x: x.logcumsumexp(1), [SPECIAL], (f32,)),
     Row("scans of nothing", lambda x: (x.cumsum(0), x.cumprod(0), x.cummax(0), x.logcumsumexp(0)), [(0, 3)], (f32,)),
     *(_scalars(name) for name in ("sort", "median", "nanmedian", "mode", "argmin", "argsort")),
-    *(_scalars(name, 0) for name in ("max", "min", "cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "argmax")),
+    *(_scalars(name, 0) for name in ("max", "min", "cummax", "cummin", "cumsum", "logcumsumexp", "argmax")),
     *(_scalars(name, 1) for name in ("topk", "kthvalue")),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-HOST = {"op": "aten.cumprod.default", "count": 2, "reason": "no form <on> the device", "location": "m.py:3", "bytes": 8}
+HOST = {"op": "aten.histc.default", "count": 2, "reason": "no form <on> the device", "location": "m.py:3", "bytes": 8}
 
 
 def record(kind: str, key: str, verdict: str = "match", commit: str = "c1", **fields: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def model(name: str, verdict: str = "match", **fields: Any) -> dict[str, Any]:
 RECORDS = [
     op("add/float32/0"),
     op("add/int64/0", "wrong"),
-    op("cumprod/float32/0", host_ops=[HOST]),
+    op("histc/float32/0", host_ops=[HOST]),
     model("resnet"),
     model("a_model_whose_name_is_very_long_indeed", host_ops=[HOST]),
     model("a_model_whose_name_is_very_long_indeed_2", "error"),

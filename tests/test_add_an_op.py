@@ -1,0 +1,145 @@
+"""docs/add_an_op.md: each of its ops is taken out of a copy of the package, and put back as the page says.
+
+The search finds no trace of the op between the two, so the page names all of its places.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pybind11
+import pytest
+import torch
+from test_docs import EDIT, ROOT, TEST_COPY, call, copy_package, edit, run
+
+PAGE = (ROOT / "docs" / "add_an_op.md").read_text()
+OP = re.compile(r"^<!-- op (\w+) in (\d+) files, in any spelling: (.+) -->$", re.MULTILINE)
+ERROR = re.compile(r"^    (aten\.\S+ is not supported in stage [\w-]+)$", re.MULTILINE)
+TESTS = re.compile(r'^    source env/activate && pytest (.+) -k "?([^"\n]+)"?$', re.MULTILINE)
+TEXT = {".cpp", ".h", ".json", ".md", ".mlir", ".py", ".toml", ".txt"}
+# What is no part of an op, as the page says: tables that come from tt-mlir, and what eager PyTorch takes from PyTorch.
+ELSEWHERE = ("tt_torch/wire/schemas/", "tests/data/", "tt_torch/device/src/ops.h")
+# A call of PyTorch's function, in other ops and in tests.
+USE = r"(?<!composites)\.{name}\("
+
+PROGRAM = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+sys.path.insert(0, "")
+import torch, tt_torch
+from tt_torch.runtime import _runtime
+assert _runtime.__file__.startswith(sys.argv[1]), _runtime.__file__
+x = torch.tensor([[0.5, 2.0, -3.0]])
+torch.testing.assert_close(torch.compile(lambda x: x.{0}, backend=tt_torch.backend)(x), x.{0})
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says about one op: the number of files, a pattern of its names, the error without it, the edits,
+    and its tests as files and what selects them there."""
+
+    name: str
+    files: int
+    names: re.Pattern[str]
+    error: str
+    edits: list[tuple[str, str, str, str]]
+    tests: tuple[str, str]
+
+
+def sections() -> list[Section]:
+    found = []
+    for part in re.split(r"^(?=<!-- op )", PAGE, flags=re.MULTILINE)[1:]:
+        ((name, files, names),), (error,), (tests,) = (form.findall(part) for form in (OP, ERROR, TESTS))
+        found.append(Section(name, int(files), re.compile(names, re.IGNORECASE), error, EDIT.findall(part), tests))
+    return found
+
+
+SECTIONS = sections()
+
+
+def take_out(file: Path, how: str, anchor: str, text: str) -> None:
+    """The opposite of `edit`."""
+    content = file.read_text()
+    taken, left = (text.strip(), anchor) if how == "replace" else (text, "")
+    assert content.count(taken) == 1, f"{file.name} has {content.count(taken)} times {taken}"
+    file.write_text(content.replace(taken, left))
+
+
+def traces(section: Section, *folders: Path) -> list[str]:
+    """The lines of the folders that name the op, except those that only call the function."""
+    use = re.compile(USE.format(name=section.name))
+    lines = []
+    for folder in folders:
+        for file in (f for f in sorted(folder.rglob("*")) if f.suffix in TEXT and f.is_file()):
+            path = str(file.relative_to(folder.parent))
+            if not path.startswith(ELSEWHERE):
+                text = file.read_text()
+                lines += [f"{path}: {line}" for line in text.splitlines() if section.names.search(use.sub("", line))]
+    return lines
+
+
+def test_the_ops_are_of_three_kinds() -> None:
+    assert [(s.name, s.files) for s in SECTIONS] == [("tan", 3), ("cumprod", 6), ("spherical_bessel_j0", 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.name)
+def test_add_an_op_as_written(section: Section, tmp_path: Path) -> None:
+    copy_package(tmp_path)
+    (tmp_path / "tests" / Path(__file__).name).unlink()
+    assert len({file for file, *_ in section.edits}) == section.files
+    for file, *how in section.edits:
+        take_out(tmp_path / file, *how)
+    others = [ROOT / name for name in ("benchmarks", "demos", "examples")]
+    assert traces(section, tmp_path / "tt_torch", tmp_path / "tests", *others) == []
+    *edits, row = section.edits
+    edit(tmp_path / row[0], *row[1:])
+    files, selected = section.tests
+    tests = ["-c", TEST_COPY, str(tmp_path), selected, *files.split()]
+    assert section.error in call(*tests, folder=tmp_path).stdout
+    for file, *how in edits:
+        edit(tmp_path / file, *how)
+    run(*tests, folder=tmp_path)
+
+
+@pytest.mark.build
+def test_add_the_kernels_as_written(tmp_path: Path) -> None:
+    """The C++ library without the page's edits has neither kernel; with them it has both."""
+    copy_package(tmp_path)
+    shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
+    kernels = [e for section in SECTIONS for e in section.edits if e[0].endswith(".cpp")]
+    for file, *how in kernels:
+        take_out(tmp_path / file, *how)
+    build(tmp_path)
+    for program, message in ("tan()", "Tan"), ("cumprod(1)", "the runtime has no kernel for: CumProdOp"):
+        done = call("-c", PROGRAM.format(program), str(tmp_path), folder=tmp_path)
+        assert done.returncode and message in done.stderr, done.stderr[-3000:]
+    for file, *how in kernels:
+        edit(tmp_path / file, *how)
+    build(tmp_path)
+    for program in ("tan()", "cumprod(1)"):
+        run("-c", PROGRAM.format(program), str(tmp_path), folder=tmp_path)
+
+
+def build(folder: Path) -> None:
+    """Builds the runtime of a copy. In the copy, links to these libraries replace those to the installed ones."""
+    cmake, path = [sys.executable, "-m", "cmake"], f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    places = {"pybind11_DIR": pybind11.get_cmake_dir(), "TORCH_DIRECTORY": Path(torch.__file__).parent}
+    options = [f"-D{name}={value}" for name, value in {**places, "Python_EXECUTABLE": sys.executable}.items()]
+    made = folder / "build"
+    for step in ["-G", "Ninja", "-S", folder, "-B", made, *options], ["--build", made, "--target", "_runtime"]:
+        done = subprocess.run(
+            [*cmake, *step], capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    for library in (made / "tt_torch" / "runtime").glob("*.so"):
+        target = folder / "tt_torch" / "runtime" / library.name
+        target.unlink(missing_ok=True)
+        target.symlink_to(library)
