@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from op_rows import Maker, Row, b1, f32, i64
 
 Z, Z2 = torch.complex64, torch.complex128
+TO = torch.ops.aten._to_copy
 
 
 def z(*shape: int) -> Maker:
@@ -37,6 +38,8 @@ COMPLEX = [
     Row("complex of parts", lambda x: torch.complex(x, x[0]), [(3, 4)], ONE),
     Row("polar", lambda x: torch.polar(x.abs(), x), [(3, 4)], ONE),
     Row("from real", lambda x: x.to(Z) + 1, [(3, 4)], (f32, i64, b1)),
+    Row("to complex128 and back", lambda z: z.to(Z2).to(Z) * 2, [z(3, 4)], ONE),
+    Row("copied, and the real part alone", lambda z: (TO(z) * 2, TO(z, dtype=f32)), [z(3, 4)], ONE),
     Row("to real", lambda z: (z.real, z.imag), [z(3, 4)], ONE),
     Row("conj", lambda z: (z.conj() * z, z.conj().t()), [z(3, 4)], ONE),
     Row("abs, angle, sgn", lambda z: (z.abs(), z.angle(), z.sgn()), [z(3, 4)], ONE),

@@ -34,6 +34,8 @@ LINALG = [
     *(_row(f"lu_factor_ex {shape}", linalg.lu_factor_ex, shape) for shape in (BATCH, WIDE, TALL, (0, 3))),
     _row("lu_factor_ex singular", linalg.lu_factor_ex, SINGULAR),
     _row("lu", linalg.lu, TALL),
+    _row("lu_unpack without pivots", lambda x: torch.lu_unpack(*linalg.lu_factor_ex(x)[:2], unpack_pivots=False), TALL),
+    _row("lu_unpack of pivots alone", lambda x: torch.lu_unpack(*linalg.lu_factor_ex(x)[:2], unpack_data=False), TALL),
     _row("lu_solve", lambda x, b: linalg.lu_solve(*linalg.lu_factor_ex(x)[:2], b), BATCH, (2, 4, 3)),
     _row(
         "lu_solve adjoint", lambda x, b: linalg.lu_solve(*linalg.lu_factor_ex(x)[:2], b, adjoint=True), SQUARE, (5, 2)

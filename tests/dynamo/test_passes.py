@@ -8,6 +8,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tt_torch.dynamo.passes.constant_fold import constant_fold, evaluate
 from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
+from tt_torch.dynamo.passes.repair import repair
 from tt_torch.dynamo.passes.use_composites import use_composites
 
 X = torch.randn(4, 6)
@@ -102,3 +103,23 @@ def test_layer_norm_with_a_bias_alone_is_no_composite(weight, bias, whole):
     gm = trace(lambda x, w, b: norm(x, [6], w if weight else None, b if bias else None, 1e-5)[0], X, vector, vector)
     use_composites(gm.graph)
     assert ("tenstorrent.layer_norm.default" in targets(gm)) == whole
+
+
+def test_an_index_that_may_be_negative_counts_from_the_front():
+    gm = trace(lambda x, i: x[i], X, torch.tensor([-1, 2]))
+    repair(gm.graph)
+    assert targets(gm) == ["aten.lt.Scalar", "aten.add.Tensor", "aten.where.self", "aten.index.Tensor"]
+
+
+@pytest.mark.parametrize("find", [torch.argmax, torch.argmin])
+def test_a_position_that_an_op_found_is_an_index_as_it_is(find):
+    gm = trace(lambda x: x[find(x, 0)], X)
+    repair(gm.graph)
+    assert targets(gm) == [f"aten.{find.__name__}.default", "aten.index.Tensor"]
+
+
+def test_scatter_gets_a_source_of_the_shape_of_its_indices():
+    index = torch.zeros(4, 2, dtype=torch.int64)
+    gm = trace(lambda x, i, wide, same: (x.scatter(1, i, wide), x.scatter(1, i, same)), X, index, X, X[:, :2])
+    use_composites(gm.graph)
+    assert targets(gm) == ["aten.slice.Tensor", "tenstorrent.scatter.default", "tenstorrent.scatter.default"]

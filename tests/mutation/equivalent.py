@@ -25,7 +25,15 @@ class Equivalent:
         return mine == (place.path, place.scope, place.before, place.after)
 
 
-EQUIVALENT: tuple[Equivalent, ...] = ()
+EQUIVALENT = (
+    Equivalent(
+        "dynamo/decompositions/elementwise.py",
+        "trunc",
+        "x < 0",
+        "(x <= 0)",
+        "`ceil` and `floor` of a zero are that zero, with its sign.",
+    ),
+)
 
 
 def equivalent(place: Place) -> bool:

@@ -17,12 +17,14 @@ SILENT_FUNCTIONS = {"__repr__", "__str__"}
 SILENT_CALLS = {"print", "warn", "debug", "info", "warning", "TypeVar", "NewType", "getLogger", "cast"}
 SILENT_DECORATORS = {"cache", "lru_cache", "cached_property", "dataclass", "wraps", "property", "staticmethod"}
 SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod"}
+SENTENCE = {"the", "is", "of", "it", "its", "to", "incompatible"}  # words of messages, in strings of names
 SILENT_NAMES = {"__all__", "TYPE_CHECKING", "__slots__"}
 SILENT_KEYWORDS = {"strict", "stacklevel"}  # they have an effect only after another error
 # An exchange of operands does not break these calls, or it breaks each of them, and every test notices.
 SYMMETRIC = {"add", "mul", "multiply", "maximum", "minimum", "max", "min", "eq", "ne", "logical_and", "logical_or"}
-SYMMETRIC |= {"logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "isclose", "hull", "zip"}
-SYMMETRIC |= {"isinstance", "getattr", "hasattr", "setattr", "rule", "lower", "composite"}
+SYMMETRIC |= {"hypot", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "isclose", "hull", "zip"}
+SYMMETRIC |= {"isinstance", "getattr", "hasattr", "setattr"}
+SYMMETRIC |= {"RULES", "rule", "decomposes", "register"}  # they register something for each operand
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -192,7 +194,7 @@ def rows(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         yield from entries(node.comparators[0])
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         names = node.value.split()
-        if len(names) > 1 and all(re.fullmatch(r"[a-z_][\w.]*", name) for name in names):
+        if len(names) > 1 and not SENTENCE & set(names) and all(re.fullmatch(r"[a-z_][\w.]*", n) for n in names):
             yield from ((node, ast.Constant(" ".join(without(names, i)))) for i in range(len(names)))
 
 
@@ -297,6 +299,8 @@ def silent(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.FunctionDef):
         return node.name in SILENT_FUNCTIONS
+    if isinstance(node, ast.keyword):
+        return node.arg in SILENT_KEYWORDS
     if isinstance(node, ast.Call):
         return called(node) in SILENT_CALLS
     if isinstance(node, ast.Assign):

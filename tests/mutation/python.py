@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -61,4 +61,5 @@ def judged(
             idle.put(worker)
 
     with ThreadPoolExecutor(jobs) as threads:
-        yield from threads.map(judge, places)
+        for verdict in as_completed([threads.submit(judge, place) for place in places]):
+            yield verdict.result()

@@ -36,12 +36,13 @@ class Recording:
         self.sources = {path: (folder / "sources" / path).read_text() for path in self.lines}
 
     def running(self, place: Place, source: str) -> set[str]:
-        """Tests that run the lines of a place in today's `source`, or that use objects made by them at import."""
+        """Tests that run the lines of a place in today's `source`. If there are none: tests that use its module, or,
+        of a module that was not there, the tests of its part of the package."""
         if place.path not in self.lines:
-            return set()
+            return {test for test in self.seconds if test.startswith(f"tests/{place.path.split('/')[1]}/")}
         lines = moved(place.lines, source, self.sources[place.path])
         found = self._of(place.path, lines)
-        if found - {""} or (place.scope and "" not in found):
+        if found - {""}:
             return found
         named = set(re.findall(r"\w+", place.before))
         for function in ast.walk(ast.parse(self.sources[place.path])):
@@ -72,12 +73,13 @@ def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
 
 
 class Map:
-    """All recordings together. For a test that was recorded again, the last recording counts."""
+    """All recordings together. For a file of tests that was recorded again, the last recording counts."""
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.root = root
         self.recordings = [Recording(one) for one in sorted(folder.iterdir())]
-        self.last = {test: one for one in self.recordings for test in one.seconds}
+        files = {test.split("::")[0]: one for one in self.recordings for test in one.seconds}
+        self.last = {t: one for one in self.recordings for t in one.seconds if files[t.split("::")[0]] is one}
         self.seconds = {test: one.seconds[test] for test, one in self.last.items()}
         self.breadth: dict[str, int] = defaultdict(int)
         for recording in self.recordings:

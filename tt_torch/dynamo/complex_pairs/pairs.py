@@ -128,7 +128,7 @@ class _Pairs(Interpreter):
         if tree_any(_is_pair, (args, kwargs)):
             if facts.of(target) & (Fact.KEEPS | Fact.LINEAR):
                 return _each(target, args, kwargs, self._parts)
-            args, kwargs = tree_map(join, (args, kwargs), is_leaf=_is_pair)
+            args, kwargs = tree_map(join, (args, kwargs))
         result = super().call_function(target, args, kwargs)
         return tree_map(lambda v: split(v) if is_complex(v) else v, result)
 

@@ -31,7 +31,7 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor | NotImplementedType:
-    if x.dim() != 2 or weight.dim() != 3 or offs is None or bias is not None:
+    if weight.dim() != 3 or offs is None or bias is not None:
         return NotImplemented
     return grouped_matmul(x, weight, offs).to(out_dtype or x.dtype)
 

@@ -122,7 +122,7 @@ def _joined(real: Value, imaginary: Value, kind: TensorType) -> Value:
 def _constants(op: ir.Operation) -> Parts:
     """The parts of a complex constant. The binding cannot read its attribute, so this reads the text."""
     kind = op.results[0].type
-    text = op.get_asm(large_elements_limit=2**62, large_resource_limit=2**62)
+    text = op.get_asm()
     text = re.sub(r"tensor<.*", "", text[text.index("dense<") :], flags=re.DOTALL)
     values = np.array(list(_numbers(text)), np.float64).reshape(-1, 2)
     values = np.broadcast_to(values, (int(np.prod(kind.shape)), 2)) if len(values) == 1 else values

@@ -25,7 +25,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
     """The graph in the torch dialect: `@main` with one argument per placeholder, whose roles are `kinds`
     (input, parameter or constant), and one private function per form of each composite."""
     importer = FxImporter(context=context)
-    importer._cc = _NamedLocations(context, py_attr_tracker=importer._py_attr_tracker)
+    importer._cc = _NamedLocations(context)
     try:
         importer.import_stateless_graph(graph, func_name="main")
     except (AssertionError, KeyError, NotImplementedError) as error:  # torch-mlir does not know a type or an argument

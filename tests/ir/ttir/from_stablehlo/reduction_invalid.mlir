@@ -12,6 +12,28 @@ func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
 
 // -----
 
+// A least element starts from the end of the type's range, here 2147483647.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
+  %low = stablehlo.constant dense<2147483646> : tensor<i32>
+  %0 = stablehlo.reduce(%x init: %low) applies stablehlo.minimum across dimensions = [1]
+    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+
+// -----
+
+// A largest element starts from the other end, here -2147483648.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
+  %high = stablehlo.constant dense<-2147483647> : tensor<i32>
+  %0 = stablehlo.reduce(%x init: %high) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+
+// -----
+
 // A bitwise and of integers is not supported.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {

@@ -71,7 +71,7 @@ def counts(positions: Value, dim: int) -> bool:
         return False
     if shape(positions) == sizes:
         return count.attributes["arange_dimension"].value == dim
-    return shape(positions) == [sizes[dim]] and all(s == 1 for d, s in enumerate(sizes) if d != dim)
+    return shape(positions) == [sizes[dim]]
 
 
 def _argmax(op: Op, b: Builder, dims: list[int]) -> list[Value] | None:
