@@ -26,8 +26,7 @@ from tests.mutation.selection import near, words_of
 from tests.mutation.worker import Worker
 
 SOURCES = ROOT / "tt_torch" / "runtime" / "src"
-NEAREST = 40  # the number of rows of the op table that run after the runtime's own tests
-FIRST = 80  # the number of tests that run before pytest collects the others
+NEAREST = 60  # the number of the runtime's tests that run first, and of rows of the op table that run last
 ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # of another build than that of the broken copy
 OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glob("test_*.py"))]
 OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
@@ -87,7 +86,7 @@ class Builder(Worker):
             shutil.copy2(library, there)
         return True
 
-    def judge(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any] | None:
+    def judge_in_steps(self, place: Place, steps: Iterable[list[str]], seconds: float) -> dict[str, Any] | None:
         """The verdict for a place. It is None if the place does not compile, since then it is no break."""
         file = self.copy / place.path
         source = file.read_bytes()
@@ -95,8 +94,11 @@ class Builder(Worker):
         try:
             if not self.compiled():
                 return None
-            verdict = self.run(tests[:FIRST], seconds)
-            return verdict if verdict["outcome"] != "survives" else self.run(tests[FIRST:], seconds)
+            for tests in steps:
+                verdict = self.run(tests, seconds)
+                if verdict["outcome"] != "survives":
+                    break
+            return verdict
         finally:
             file.write_bytes(source)
 
@@ -109,13 +111,19 @@ def tests_of(*files: str) -> list[str]:
     return [line for line in listed.splitlines() if "::" in line]
 
 
-def choose(place: Place) -> list[str]:
-    """The runtime's own tests, then rows of the op table. Of both, names with many words of the place come first."""
+def choose(place: Place) -> tuple[list[str], list[str]]:
+    """The tests of a place: those that probably notice it, and all others of the runtime with rows of the op table.
+
+    Names of tests are compared with words of the place and with the names in the tables of its file, which are of ops
+    and functions. One in twenty of all tests comes with the nearest ones, for places that have no such names.
+    """
     words = words_of(place)
-    words |= {w.lower() for w in re.findall(r"[A-Z]?[a-z]+", f"{place.scope} {Path(place.path).stem}") if len(w) > 2}
+    words |= {w.lower() for w in re.findall(r"[A-Z]?[a-z]+", place.scope) if len(w) > 2}
+    words |= {name.lower() for name in re.findall(r'\{"(\w{3,})"', (ROOT / place.path).read_text())}
     own = sorted(tests_of(*OWN), key=lambda test: -near(test, words))
+    first = own[:NEAREST] + own[NEAREST::20]
     rows = sorted((row for row in tests_of("tests/test_ops.py") if near(row, words)), key=lambda row: -near(row, words))
-    return [*own, *rows[:NEAREST]]
+    return first, [*(test for test in own if test not in set(first)), *rows[:NEAREST]]
 
 
 def judged(places: list[Place], count: int, folder: Path, limit: float) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -126,9 +134,9 @@ def judged(places: list[Place], count: int, folder: Path, limit: float) -> Itera
     if (found := worker.run(OWN, limit))["outcome"] != "survives":
         raise RuntimeError(f"the unbroken copy fails its tests: {found}")
     for place in places:
-        tests = choose(place)
-        if (verdict := worker.judge(place, tests, limit)) is not None:
-            yield place, verdict | {"tests": len(tests)}
+        steps = choose(place)
+        if (verdict := worker.judge_in_steps(place, steps, limit)) is not None:
+            yield place, verdict | {"tests": sum(map(len, steps))}
             count -= 1
         if not count:
             return
