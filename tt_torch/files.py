@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
+
+# A name that does not depend on the file's: that one may be as long as names can be.
+_TEMPORARY = ".tt_torch_unfinished."
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Writes a file completely or not at all: under a temporary name, which is then renamed."""
+    """Writes a file completely or not at all: under a temporary name, which is then renamed.
+
+    Temporary files that killed processes left in the folder are removed.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
+    _clean(path.parent)
+    with _temporary(path.parent) as (temporary, descriptor):
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(data)
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _temporary(folder: Path) -> Iterator[tuple[Path, int]]:
+    """A new file and its descriptor. Its lock tells other processes that somebody still writes to it."""
+    while True:
+        temporary = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not temporary.exists():
+                continue  # somebody cleaned it away before it was locked
+            try:
+                yield temporary, descriptor
+            finally:
+                temporary.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _clean(folder: Path) -> None:
+    for left in folder.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError), left.open("rb") as file:  # it is gone, locked, or somebody else's
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink(missing_ok=True)

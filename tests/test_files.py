@@ -1,0 +1,86 @@
+"""Files are written completely or not at all, by many processes and threads, and whatever their names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tt_torch.files import write
+
+
+def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b.bin"
+    write(path, b"content")
+    (tmp_path / "plain").write_bytes(b"")
+    assert path.read_bytes() == b"content"
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert os.listdir(path.parent) == ["b.bin"]
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "-rf", "a b'\"c", ".hidden", "ü" * 127])
+def test_any_name_that_a_file_can_have(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, b"1")
+    write(tmp_path / name, b"2")
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == b"2"
+
+
+def _run(work: Callable[[int], None], count: int) -> None:
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_threads_that_write_to_one_path_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path, failures = tmp_path / "file", list[BaseException]()
+
+    def work(i: int) -> None:
+        try:
+            for _ in range(50):
+                write(path, bytes([i]) * 100_000)
+                assert len(set(path.read_bytes())) == 1
+        except BaseException as failure:
+            failures.append(failure)
+
+    _run(work, 8)
+    assert not failures
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, b"old")
+    with pytest.raises(TypeError):
+        write(path, "text")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tt_torch import files
+
+files.Path.replace = lambda self, path: os.kill(os.getpid(), signal.SIGKILL)
+files.write(sys.argv[1], b"new")
+"""
+
+
+def test_the_next_write_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, b"old")
+    done = subprocess.run([sys.executable, "-c", KILLED, path])
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+    assert len(os.listdir(tmp_path)) == 2
+    write(tmp_path / "another", b"")
+    assert sorted(os.listdir(tmp_path)) == ["another", "file"]
