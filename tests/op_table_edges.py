@@ -20,6 +20,8 @@ EDGES = [
     Row(
         "lerp to a scalar", lambda x, y: (torch.lerp(x, y, 0.25), torch.lerp(x, y, 0.75), torch.lerp(x, y, 0.5)), [X, X]
     ),
+    Row("softmax of a scalar", lambda x: (x.softmax(0), F.softmin(x, -1)), [()]),
+    Row("softmax of infinity", lambda x: x.softmax(0), [tensor(INF)]),
     Row("log_softmax of a scalar", lambda x: x.log_softmax(0), [()]),
     Row("log_softmax of infinity", lambda x: x.log_softmax(0), [tensor(INF)]),
     Row("index_put of nothing", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([False] * 3, b1), (0,)], NUMBERS),

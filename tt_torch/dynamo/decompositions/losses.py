@@ -15,6 +15,12 @@ aten = torch.ops.aten
 torch_nn = torch.ops.torch_nn
 
 
+@decomposes(aten._softmax.default)
+def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
+    """The softmax of a scalar, which torch-mlir would rewrite without an end."""
+    return NotImplemented if x.dim() else torch.where(x.isfinite(), 1.0, torch.nan).to(x.dtype)
+
+
 @decomposes(aten._log_softmax.default)
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
     """Rounds narrow floats only once. In float64, of which the device has the first 24 bits, results near zero stay
