@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +57,11 @@ def hang(module: ir.Module, *passes: str) -> None:
     time.sleep(60)
 
 
+def compute(module: ir.Module, *passes: str) -> None:
+    while True:
+        pass
+
+
 def swell(module: ir.Module, *passes: str) -> None:
     kept = []
     while True:
@@ -61,7 +70,11 @@ def swell(module: ir.Module, *passes: str) -> None:
 
 @pytest.mark.parametrize(
     ("does", "limit", "value", "cause"),
-    [(hang, "SECONDS", 0.5, "more than 0.5 s"), (swell, "MEMORY", 64 << 20, "too much memory")],
+    [
+        (hang, "SECONDS", 0.5, "more than 0.5 s"),
+        (compute, "PROCESSOR_SECONDS", 0.5, "computed without an end"),
+        (swell, "MEMORY", 64 << 20, "too much memory"),
+    ],
 )
 def test_a_pass_that_takes_too_long_or_too_much_memory(
     does: Callable[..., None], limit: str, value: float, cause: str, monkeypatch: pytest.MonkeyPatch
@@ -70,3 +83,45 @@ def test_a_pass_that_takes_too_long_or_too_much_memory(
     monkeypatch.setattr(guard, limit, value)
     with make_context(), pytest.raises(NativeCrash, match=cause):
         run_guarded(ir.Module.parse(NESTED), "canonicalize")
+
+
+GUARDED = """
+import sys, time
+from pathlib import Path
+from torch_mlir import ir
+from tt_torch.mlir import guard
+from tt_torch.mlir.context import make_context
+
+def endless(module, *passes):
+    Path(sys.argv[1]).write_text(str(guard.os.getpid()))
+    while True:
+        pass
+
+guard.run_native, guard.PROCESSOR_SECONDS = endless, 600
+with make_context():
+    guard.run_guarded(ir.Module.parse("module {}"), "canonicalize")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_child_ends_with_its_parent(number: int, tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    # A shell that starts a job in the background has it ignore SIGINT, and so would the parent.
+    usual = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    parent = subprocess.Popen([sys.executable, "-c", GUARDED, started], preexec_fn=usual, stderr=subprocess.DEVNULL)
+    while not (started.exists() and started.read_text()):
+        assert parent.poll() is None
+        time.sleep(0.05)
+    parent.send_signal(number)
+    assert parent.wait(60) != 0
+    assert _ends(int(started.read_text()))
+
+
+def _ends(process: int) -> bool:
+    """Whether a process ends within a minute. It counts as ended while nobody has asked for its status."""
+    for _ in range(600):
+        stat = Path(f"/proc/{process}/stat")
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.1)
+    return False

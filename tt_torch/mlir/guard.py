@@ -1,12 +1,15 @@
 """Runs native passes in a forked child, so that a crash, a hang or runaway memory ends the child, not the user's
 process.
 
-The child is a copy of this process, so the module need not be sent to it. The result comes back as bytecode.
+The child is a copy of this process, so the module need not be sent to it. The result comes back as bytecode. The child
+dies with its parent, however that ends.
 """
 
 from __future__ import annotations
 
+import ctypes
 import io
+import math
 import os
 import resource
 import select
@@ -18,7 +21,10 @@ from torch_mlir import ir
 
 from tt_torch.mlir.context import run_native
 
-SECONDS = 120  # for one run of passes; ResNet-50 and BERT-base take less than one
+# Limits of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base take
+# less than a second of it. A run that waits, for a lock of another thread, uses none of it.
+PROCESSOR_SECONDS, SECONDS_PER_OP = 3, 0.02
+SECONDS = 120
 MEMORY = 4 << 30  # bytes that the passes may map in addition to what the process has mapped
 
 OK, FAILED = b"\0", b"\1"
@@ -31,13 +37,13 @@ class NativeCrash(Exception):
 def run_guarded(module: ir.Module, *passes: str) -> None:
     """`run_native` in a child process. Raises NativeCrash if the child dies, and MLIRError if the passes fail."""
     reader, writer = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _work(module, passes, writer)  # never returns
+        _work(module, passes, writer, parent)  # never returns
     os.close(writer)
     with os.fdopen(reader, "rb", buffering=0) as pipe:
-        data = _receive(pipe, child)
-    _, status = os.waitpid(child, 0)
+        data, status = _receive(pipe, child)
     if status or not data:
         raise NativeCrash(_cause(status))
     if data[:1] == FAILED:
@@ -45,14 +51,17 @@ def run_guarded(module: ir.Module, *passes: str) -> None:
     _adopt(module, data[1:])
 
 
-def _work(module: ir.Module, passes: tuple[str, ...], writer: int) -> None:
+def _work(module: ir.Module, passes: tuple[str, ...], writer: int, parent: int) -> None:
     """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
     try:
-        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS):
+        _die_with(parent)
+        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        soft = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (soft, soft))
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (mapped, mapped))
+        seconds = math.ceil(PROCESSOR_SECONDS + SECONDS_PER_OP * _count(module.operation))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
         buffer = io.BytesIO()
         try:
             run_native(module, *passes)
@@ -67,21 +76,40 @@ def _work(module: ir.Module, passes: tuple[str, ...], writer: int) -> None:
         os._exit(1)
 
 
-def _receive(pipe: io.FileIO, child: int) -> bytes:
+def _die_with(parent: int) -> None:
+    """The kernel kills this process when the thread that forked it ends, which waits for it."""
+    kill_with_parent = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+    ctypes.CDLL(None).prctl(kill_with_parent, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the kernel was asked
+        os._exit(1)
+
+
+def _count(op: ir.Operation) -> int:
+    """The number of ops in an op, itself included."""
+    return 1 + sum(_count(inner.operation) for region in op.regions for block in region for inner in block)
+
+
+def _receive(pipe: io.FileIO, child: int) -> tuple[bytes, int]:
+    """What the child wrote, and how it ended. The child has ended when this returns or raises."""
     end = time.monotonic() + SECONDS
     parts: list[bytes] = []
-    while True:
-        if not select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
-            os.kill(child, signal.SIGKILL)
-            return b""
-        part = pipe.read(1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
+    try:
+        while select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
+            if not (part := pipe.read(1 << 20)):
+                return b"".join(parts), os.waitpid(child, 0)[1]
+            parts.append(part)
+    except BaseException:  # such as Ctrl-C
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    os.kill(child, signal.SIGKILL)
+    return b"", os.waitpid(child, 0)[1]
 
 
 def _cause(status: int) -> str:
     number = os.waitstatus_to_exitcode(status)
+    if number == -signal.SIGXCPU:
+        return "it computed without an end"
     if number == -signal.SIGKILL:
         return f"it took more than {SECONDS} s, or the system's memory"
     if number < 0:
