@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from tt_torch import runtime
+from tt_torch import runtime, user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import Device, default_device
@@ -162,7 +161,7 @@ def _is_symbolic(gm: GraphModule) -> bool:
 
 def _wholly_on_host(gm: GraphModule, error: Exception) -> Function:
     whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
-    warnings.warn(HostFallbackWarning([whole]), stacklevel=2)
+    user_code.warn(HostFallbackWarning([whole]))
     return gm.forward
 
 
@@ -187,7 +186,7 @@ def _specialized(
         programs.move_to_end(key)
         if len(programs) > MOST_SHAPES:
             programs.popitem(last=False)
-            warnings.warn(MANY_SHAPES, stacklevel=2)
+            user_code.warn(UserWarning(MANY_SHAPES))
         return programs[key](*inputs)
 
     return run

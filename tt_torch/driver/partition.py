@@ -7,7 +7,6 @@ host, and PyTorch's partitioner makes the largest possible device subgraphs of t
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
+from tt_torch import user_code
 from tt_torch.driver.crossing import move_once
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Runner
@@ -86,7 +86,7 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
         host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     if host:
-        warnings.warn(HostFallbackWarning(report(gm.graph, host, pieces)), stacklevel=2)
+        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces)))
     runners = [outer.get_submodule(name).runner for name in pieces]
     return HostProgram(outer, runners, list(constants.values()))
 

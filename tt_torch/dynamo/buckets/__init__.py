@@ -6,7 +6,6 @@ padding into results that are kept. An op that has no rule there is refused, by 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import sympy
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.traceback import preserve_node_meta
 
+from tt_torch import user_code
 from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  (importing fills the table)
 from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
 from tt_torch.dynamo.shared_memory import with_strides
@@ -41,11 +41,9 @@ def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int,
                 if sizes := wanted.get(names[-1]):
                     found[size.node.expr] = sizes
     if not found:
-        warnings.warn(
-            f"the option buckets names {', '.join(wanted)}, which do not change; the sizes that change in this graph "
-            f"are {', '.join(names)}",
-            stacklevel=2,
-        )
+        wrong, right = ", ".join(wanted), ", ".join(names)
+        text = f"the option buckets names {wrong}, which do not change; the sizes that change in this graph are {right}"
+        user_code.warn(UserWarning(text))
     return found
 
 

@@ -8,7 +8,6 @@ as int32, and then wrapped to their size.
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from tt_torch import user_code
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit, Raw
 from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
@@ -66,7 +66,7 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
     if doubles and not strict:
         first = f"{doubles[0].target} at {user_line(doubles[0])}"
         advice = 'CompilerConfig(fallback="strict-dtype") runs such ops on the host'
-        warnings.warn(Float64Warning(f"float64 is computed in float32, first by {first}; {advice}"), stacklevel=2)
+        user_code.warn(Float64Warning(f"float64 is computed in float32, first by {first}; {advice}"))
     analysis = Analysis(gm)
     limits = analysis.limits()
     raw = analysis.raw(limits)
@@ -240,7 +240,7 @@ class ExactRunner:
     def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
         if not self._warned:
             self._warned = True
-            warnings.warn(ExactnessWarning(f"a call runs in eager PyTorch: {reason}"), stacklevel=2)
+            user_code.warn(ExactnessWarning(f"a call runs in eager PyTorch: {reason}"))
         with torch.no_grad():
             return list(self._eager(*inputs))
 

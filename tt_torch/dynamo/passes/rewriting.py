@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
+from tt_torch import user_code
 from tt_torch.dynamo.facts import ByOp
 from tt_torch.dynamo.types import Argument, Arguments, Function
 from tt_torch.torch_private.ops import OpOverload, schema
@@ -111,7 +112,12 @@ def only_first(node: Node) -> bool:
 
 
 def user_line(node: Node) -> str:
-    """The innermost source line of a node outside of installed packages, as `file.py:12`."""
+    """The innermost source line of a node outside of installed packages, as `file.py:12`.
+
+    Modules of PyTorch leave no line in a graph. Then it is the line that is running, which calls the model.
+    """
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    own = [f for f in frames if "/site-packages/" not in f[0]] or frames
-    return ":".join(own[-1]) if own else f"node {node.name}"
+    own = [f for f in frames if "/site-packages/" not in f[0]]
+    if own:
+        return ":".join(own[-1])
+    return user_code.line() or (":".join(frames[-1]) if frames else f"node {node.name}")
