@@ -47,7 +47,7 @@ def test_tiles() -> None:
     assert torch.equal(tiles[1, 2, :8, :6].cpu(), x[32:, 64:])
     assert tiles[1, 2, 8:].abs().sum().item() == tiles[:, 2, :, 6:].abs().sum().item() == 0
     assert torch.equal(torch.ops.tt.untilize(tiles, 40, 70).cpu(), x)
-    with pytest.raises(ValueError, match="fewer rows"):
+    with pytest.raises(ValueError, match="fewer than 65 rows or 3 columns"):
         torch.ops.tt.untilize(tiles, 65, 3)
 
 

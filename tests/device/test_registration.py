@@ -59,7 +59,7 @@ def test_accelerator():
 def test_a_device_count_that_is_no_number():
     done = run("import torch; print(torch.tt.device_count()); torch.ones(1, device='tt')", TT_TORCH_DEVICE_COUNT="many")
     assert done.stdout.strip() == "0"
-    assert 'TT_TORCH_DEVICE_COUNT is "many", accepted is a number of 1 to 8' in done.stderr
+    assert 'TT_TORCH_DEVICE_COUNT is "many", expected a number from 1 to 8' in done.stderr
 
 
 SEVERAL = """
@@ -82,8 +82,8 @@ for wrong in (lambda: a + b, lambda: torch.ones(1, device="tt:3")):
 def test_several_devices():
     done = run(SEVERAL, TT_TORCH_DEVICE_COUNT="3")
     first, second = done.stdout.splitlines()
-    assert "same device, found tt:1 beside tt:2" in first
-    assert second.startswith("there is no device tt:3; 3 of them exist")
+    assert "same device, but one is on tt:1 and another on tt:2" in first
+    assert second.startswith("there is no device tt:3; the number of devices is 3")
 
 
 def test_properties():

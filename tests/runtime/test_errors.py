@@ -78,13 +78,13 @@ def test_input_count(executable):
 
 
 def test_input_shape(executable):
-    with pytest.raises(errors.InputShapeError, match="input 1: got shape 32x31, accepted is 32x32"):
+    with pytest.raises(errors.InputShapeError, match="input 1: got shape 32x31, expected 32x32"):
         executable([X, Y[:, 1:]])
 
 
 @pytest.mark.parametrize("resident", [(), (1,)])
 def test_input_dtype(executable, resident):
-    with pytest.raises(errors.InputDtypeError, match="input 1: got Int32, accepted is Float32"):
+    with pytest.raises(errors.InputDtypeError, match="input 1: got Int32, expected Float32"):
         executable([X, Y.int()], resident)
 
 
@@ -126,7 +126,7 @@ def test_closed_device():
 def test_bad_device_options():
     with pytest.raises(errors.ConfigError, match="wormhole_b0 or blackhole"):
         Device(arch="grayskull")
-    with pytest.raises(errors.DeviceError, match="mesh of 2 chips"):
+    with pytest.raises(errors.DeviceError, match="mesh_shape has 2 chips, but the number of device_ids is 1"):
         Device(mesh_shape=(1, 2), device_ids=(0,))
 
 

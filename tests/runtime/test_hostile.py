@@ -276,7 +276,7 @@ def test_programs_that_call_each_other_twice():
         maker.program["outputs"] = [x]
     maker.begin("last")
     data = maker.binary(maker.input((1, 1)))
-    with little(), pytest.raises(TTTorchError, match="too large with what it calls"):
+    with little(), pytest.raises(TTTorchError, match="ops and tensors when its calls are expanded"):
         Executable(Binary(data), 1)
 
 

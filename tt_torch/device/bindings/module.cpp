@@ -1,4 +1,4 @@
-// What torch.accelerator does not say about the device.
+// Python bindings for functions of the device that torch.accelerator does not have.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

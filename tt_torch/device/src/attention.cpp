@@ -1,4 +1,4 @@
-// Attention and dropout, which PyTorch asks accelerators for as one op each.
+// Attention and dropout. PyTorch calls each of them as one op on accelerators.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/native/transformers/attention.h>
@@ -18,10 +18,10 @@ Mask entered(Crossing& crossing, const Mask& tensor) {
   return tensor && tensor->defined() ? Mask(crossing.enter(*tensor)) : std::nullopt;
 }
 
-// The fused kernel where it can run, else PyTorch's composition.
+// Chooses the fused kernel if it can run, otherwise PyTorch's composition.
 int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
                bool causal, std::optional<double> scale, bool gqa) {
-  // While a program is traced there are no values; compilers know what the composition is made of.
+  // A program that is traced has no values, and compilers know the ops of the composition.
   if (query.key_set().has(c10::DispatchKey::Python)) return static_cast<int64_t>(sdp::SDPBackend::math);
   Crossing crossing;
   const Tensor q = crossing.enter(query), k = crossing.enter(key), v = crossing.enter(value);
@@ -61,9 +61,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   return {crossing.leave(for_query), crossing.leave(for_key), crossing.leave(for_value), {}};
 }
 
-// Of the device's generator; the CPU's kernel would draw from the CPU's.
+// Dropout with random numbers of the device's generator. The CPU's kernel would use the CPU's generator.
 std::tuple<Tensor, Tensor> dropout(const Tensor& input, double p, std::optional<bool> train) {
-  TORCH_CHECK_VALUE(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  TORCH_CHECK_VALUE(p >= 0 && p <= 1, "the probability of dropout must be between 0 and 1, got ", p);
   if (!train.value_or(true)) return {input.clone(), at::ones_like(input, at::kBool)};
   const Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
   return {input * mask * (p == 1 ? 0.0 : 1 / (1 - p)), mask};

@@ -1,11 +1,12 @@
-// torch.autocast("tt"): products in bfloat16, what loses too much by that in float32, as on other devices.
+// torch.autocast("tt"). As on other devices, products run in bfloat16, and ops that would lose too much
+// precision run in float32.
 #include <ATen/autocast_mode.h>
 
 namespace {
 
 using namespace at;  // the names in PyTorch's lists of ops
 
-// Ops without a row run in the types that they are given.
+// Ops without a row run in the types of their operands.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {

@@ -31,7 +31,7 @@ c10::DeviceIndex read_count() {
 runtime::Arch arch() {
   const std::string_view name = variable("TT_TORCH_ARCH");
   if (name.empty() || name == "wormhole_b0") return runtime::Arch::WormholeB0;
-  TORCH_CHECK_VALUE(name == "blackhole", "TT_TORCH_ARCH is ", name, ", accepted is wormhole_b0 or blackhole");
+  TORCH_CHECK_VALUE(name == "blackhole", "TT_TORCH_ARCH is ", name, ", expected wormhole_b0 or blackhole");
   return runtime::Arch::Blackhole;
 }
 
@@ -52,9 +52,10 @@ c10::DeviceIndex exchange_chip(c10::DeviceIndex chip) noexcept {
 
 void check_chip(c10::DeviceIndex chip) {
   TORCH_CHECK(chip_count() > 0, "TT_TORCH_DEVICE_COUNT is \"", variable("TT_TORCH_DEVICE_COUNT"),
-              "\", accepted is a number of 1 to ", static_cast<int>(kMostChips));
-  TORCH_CHECK(chip >= 0 && chip < chip_count(), "there is no device tt:", static_cast<int>(chip), "; ",
-              static_cast<int>(chip_count()), " of them exist (TT_TORCH_DEVICE_COUNT)");
+              "\", expected a number from 1 to ", static_cast<int>(kMostChips));
+  TORCH_CHECK(chip >= 0 && chip < chip_count(), "there is no device tt:", static_cast<int>(chip),
+              "; the number of devices is ", static_cast<int>(chip_count()),
+              ", set TT_TORCH_DEVICE_COUNT to change it");
 }
 
 runtime::Device open_chip(c10::DeviceIndex chip) { return runtime::Device::shared(arch(), chip); }

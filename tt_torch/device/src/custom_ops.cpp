@@ -1,5 +1,5 @@
-// torch.ops.tt: what the device does and PyTorch has no op for. Shapes and gradients of those that are not
-// composed from PyTorch's ops are in ops.py.
+// torch.ops.tt: functions of the device for which PyTorch has no op. ops.py has the shapes and gradients of
+// those that are not composed from PyTorch's ops.
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
@@ -16,9 +16,10 @@ namespace {
 using at::Tensor;
 constexpr int64_t kTile = 32;
 
-// The device's tile layout: (..., H, W) becomes (..., ceil(H / 32), ceil(W / 32), 32, 32), padded by zeros.
+// Converts to the device's tile layout: (..., H, W) becomes (..., ceil(H / 32), ceil(W / 32), 32, 32), padded
+// with zeros.
 Tensor tilize(const Tensor& x) {
-  TORCH_CHECK_VALUE(x.dim() >= 2, "tilize needs a matrix, found ", x.dim(), " dimensions");
+  TORCH_CHECK_VALUE(x.dim() >= 2, "tilize needs at least two dimensions, got ", x.dim());
   const auto padding = [&](int64_t dim) { return (kTile - x.sym_size(dim) % kTile) % kTile; };
   const Tensor padded = at::constant_pad_nd_symint(x, {0, padding(-1), 0, padding(-2)});
   c10::SymDimVector shape(x.sym_sizes().begin(), x.sym_sizes().end() - 2);
@@ -31,22 +32,22 @@ Tensor tilize(const Tensor& x) {
 
 Tensor untilize(const Tensor& tiles, c10::SymInt height, c10::SymInt width) {
   TORCH_CHECK_VALUE(tiles.dim() >= 4 && tiles.size(-1) == kTile && tiles.size(-2) == kTile,
-                    "untilize needs tiles of 32x32 in the last two dimensions");
+                    "untilize needs at least four dimensions, the last two of them 32, got ", tiles.sizes());
   const Tensor rows = tiles.transpose(-3, -2);
   c10::SymDimVector shape(rows.sym_sizes().begin(), rows.sym_sizes().end() - 4);
   shape.push_back(rows.sym_size(-4) * kTile);
   shape.push_back(rows.sym_size(-2) * kTile);
   const Tensor padded = rows.reshape_symint(shape);
   TORCH_CHECK_VALUE(height <= padded.sym_size(-2) && width <= padded.sym_size(-1),
-                    "the tiles hold fewer rows or columns than asked for");
+                    "the tiles have fewer than ", height, " rows or ", width, " columns");
   return padded.narrow_symint(-2, 0, height).narrow_symint(-1, 0, width).clone(at::MemoryFormat::Contiguous);
 }
 
 Tensor typecast(const Tensor& x, at::ScalarType dtype) { return at::_to_copy(x, x.options().dtype(dtype)); }
 
-// Rounded to what bfp8_b holds: 16 values along a row share an exponent.
+// Rounds to values that bfp8_b can represent: 16 consecutive values of a row share an exponent.
 Tensor to_bfp8(const Tensor& x) {
-  TORCH_CHECK_TYPE(at::isFloatingType(x.scalar_type()), "to_bfp8 needs floats, found ", x.scalar_type());
+  TORCH_CHECK_TYPE(at::isFloatingType(x.scalar_type()), "to_bfp8 needs floats, got ", x.scalar_type());
   Crossing crossing;
   Tensor values = crossing.enter(x).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).contiguous();
   if (values.numel() > 0) {

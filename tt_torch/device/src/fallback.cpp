@@ -41,8 +41,10 @@ void count(const std::string& op) {
 
 void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = toString(op.operator_name());
-  TORCH_CHECK_NOT_IMPLEMENTED(!is_forbidden(), name,
-                              " has no kernel on device tt, and TT_TORCH_FALLBACK=error forbids the CPU's");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_forbidden(), name,
+      " has no kernel on device tt, and TT_TORCH_FALLBACK=error does not allow it to run "
+      "on the CPU; unset the variable, or move the operands to the CPU for this op");
   count(name);
   at::native::cpu_fallback(op, stack);
 }

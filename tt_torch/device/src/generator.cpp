@@ -49,7 +49,7 @@ at::Generator new_generator(c10::DeviceIndex chip) {
 at::Generator host_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex chip) {
   const bool given = generator && generator->defined();
   const at::Generator& chosen = given ? *generator : default_generator(chip);
-  TORCH_CHECK(chosen.device().type() == kType, "expected a generator of device tt, found one of ",
+  TORCH_CHECK(chosen.device().type() == kType, "expected a generator of device tt, got one of ",
               chosen.device());
   return chosen.get<GeneratorImpl>()->host();
 }

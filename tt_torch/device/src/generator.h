@@ -1,4 +1,4 @@
-// Random numbers on the device: each chip's generator draws from a CPU generator of its own.
+// Random numbers on the device. Each chip's generator draws from its own CPU generator.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -20,17 +20,18 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
-  const at::Generator& host() const { return host_; }  // what kernels draw from
+  const at::Generator& host() const { return host_; }  // the generator that kernels draw from
 
  private:
   GeneratorImpl* clone_impl() const override;
   at::Generator host_;
 };
 
-const at::Generator& default_generator(c10::DeviceIndex chip);  // -1: of the current chip
+const at::Generator& default_generator(c10::DeviceIndex chip);  // -1 is the current chip
 at::Generator new_generator(c10::DeviceIndex chip);
 
-// The generator that a kernel draws from where an op of this chip was given `generator`.
+// The CPU generator from which a kernel draws if an op on this chip has the argument `generator`. Without a
+// generator it is the one of the chip's default generator.
 at::Generator host_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex chip);
 
 }  // namespace tt::device

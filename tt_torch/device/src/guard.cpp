@@ -1,5 +1,6 @@
-// The device guard: current chip, streams, events. The emulated device runs ops in program order and is done
-// with each when its call returns, so streams are labels and an event has happened once it is recorded.
+// The device guard: current chip, streams, events. The emulated device runs ops in program order, and each op
+// is done when its call returns. So streams are only labels, and an event has happened as soon as it is
+// recorded.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <array>
@@ -59,7 +60,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void*) const override { return true; }
   void synchronizeEvent(void*) const override {}
   double elapsedTime(void* from, void* to, c10::DeviceIndex) const override {
-    TORCH_CHECK(from && to, "elapsed_time needs two events that were recorded");
+    TORCH_CHECK(from && to, "elapsed_time needs two events that were recorded; call record() first");
     return std::chrono::duration<double, std::milli>(static_cast<Event*>(to)->time -
                                                      static_cast<Event*>(from)->time)
         .count();

@@ -1,4 +1,4 @@
-// What PyTorch asks an accelerator: is it there, its generators, its pinned memory.
+// The hooks that PyTorch calls on an accelerator: availability, generators, pinned memory.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
@@ -14,8 +14,8 @@ namespace tt::device {
 
 namespace {
 
-// Host memory that the device could read by itself. The emulated device reads all memory alike; what is kept
-// is which memory was asked for as pinned.
+// Pinned host memory. The emulated device can read all memory, so this only remembers which memory was
+// requested as pinned.
 class PinnedMemory final : public at::HostAllocator {
  public:
   static PinnedMemory& instance() {

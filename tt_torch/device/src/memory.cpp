@@ -16,7 +16,8 @@ namespace {
 using c10::CachingDeviceAllocator::DeviceStats;
 using runtime::DramBlock;
 
-// Sizes are rounded up, so that a freed reservation fits the next tensor of about the same size.
+// Rounds a size up to a multiple of 512 bytes, or of 64 KiB from 1 MiB on. So a freed reservation can be used
+// for another tensor of about the same size.
 size_t rounded(size_t bytes) {
   const size_t step = bytes < (size_t{1} << 20) ? 512 : size_t{1} << 16;
   return (bytes + step - 1) / step * step;
@@ -39,7 +40,7 @@ void for_each_stat(DeviceStats& stats, Reset reset) {
 
 }  // namespace
 
-// The reservations of one device: those in use are counted, freed ones are kept by size for the next tensor.
+// The reservations of one device. Those in use are counted. Freed ones are kept by size, for the next tensor.
 class Pool {
  public:
   explicit Pool(c10::DeviceIndex index) : index_(index), device_(open_chip(index)) {}
@@ -89,7 +90,7 @@ class Pool {
   }
 
  private:
-  // Closing a device frees all of it: what was cached is worth nothing then.
+  // A closed device has freed all of its memory, so cached reservations are useless then.
   void reopen_if_closed() {
     if (device_.is_open()) return;
     drop_cache();
@@ -155,7 +156,7 @@ class Pool {
 namespace {
 
 Pool& pool_of(c10::DeviceIndex device) {
-  // Never destroyed: tensors may outlive everything else.
+  // The pools are never destroyed, because tensors may outlive all other objects.
   static auto& pools = *new std::array<std::unique_ptr<Pool>, kMostChips>();
   static std::array<std::once_flag, kMostChips> made;
   check_chip(device);
@@ -191,7 +192,7 @@ Allocator& Allocator::instance() {
 c10::DataPtr Allocator::allocate(size_t bytes) {
   const c10::Device device(kType, current_chip());
   if (bytes == 0) return {nullptr, device};
-  // The device's memory first: if it has no room, the host is not asked.
+  // Reserves the device's memory first. If that fails, no host memory is allocated.
   std::unique_ptr<Block, decltype(&release)> block(pool_of(device.index()).take(bytes, {}).release(),
                                                    &release);
   block->host = {c10::Storage::use_byte_size_t(), static_cast<int64_t>(bytes), c10::GetAllocator(c10::kCPU),

@@ -1,4 +1,4 @@
-// Device memory of eager tensors: taken from the runtime's DRAM, cached by size, counted.
+// Device memory of eager tensors. It is allocated in the runtime's DRAM, cached by size, and counted.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -12,13 +12,13 @@ constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
 class Pool;
 
-// What a tensor's storage owns on a device. The emulated bytes lie in `host`, a CPU storage that kernels
-// compute on.
+// The memory that a tensor's storage owns on a device. The emulated bytes are in `host`, a CPU storage, on
+// which kernels compute.
 struct Block {
   Pool* pool = nullptr;
   c10::Storage host;
-  size_t bytes = 0, requested = 0;  // as reserved, rounded up; as asked for
-  const void* opening = nullptr;    // of the device that it was reserved on
+  size_t bytes = 0, requested = 0;  // the reserved bytes, which are rounded up, and the requested ones
+  const void* opening = nullptr;    // identifies the open device on which it was reserved
   std::shared_ptr<void> reservation;
 };
 
@@ -26,11 +26,11 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   static Allocator& instance();
 
-  // On the current device. Raises torch.OutOfMemoryError when the device has no room.
+  // Allocates on the current device. Raises torch.OutOfMemoryError if the device has not enough free memory.
   c10::DataPtr allocate(size_t bytes) override;
-  // Device memory for bytes that a kernel has already written.
+  // Allocates device memory for bytes that a kernel has already written.
   c10::DataPtr adopt(c10::Storage host, c10::DeviceIndex device);
-  // The block behind a storage of ours; null when it is empty or came from elsewhere.
+  // The block of a storage that this allocator made; null if it is empty or another allocator made it.
   static const Block* block_of(const c10::DataPtr& data);
 
   c10::DeleterFnPtr raw_deleter() const override;

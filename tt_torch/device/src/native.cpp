@@ -1,5 +1,5 @@
-// Ops that run on the device: each row of ops.h registers a kernel that computes on device memory itself.
-// The calls that small programs are made of have rows here, which save the boxing of their arguments.
+// Ops that run on the device. Each row of ops.h registers a kernel that computes on device memory. The most
+// frequent ops of small programs also have rows here, which avoid boxing their arguments.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/add_cpu_dispatch.h>
@@ -30,7 +30,8 @@ namespace {
 
 using torch::jit::Stack;
 
-// Indices of advanced indexing may lie on the CPU, like lists of step counters.
+// Tensors of a list may be on the CPU: the indices of advanced indexing, or the step counters of an
+// optimizer.
 at::Tensor enter_element(Crossing& crossing, const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_privateuseone() ? crossing.enter(tensor) : tensor;
 }
@@ -70,14 +71,14 @@ Other& view(Crossing&, Other& other) {
   return other;
 }
 
-// Autograd counts the versions of single tensors, and leaves those of lists to the kernel.
+// Counts up the versions of tensors in a list. Autograd does this only for tensors outside of lists.
 void bump_versions(const c10::IValue& tensors) {
   for (const c10::IValue& element : tensors.toListRef())
     if (const at::Tensor& tensor = element.toTensor(); !tensor.is_inference())
       tensor.unsafeGetTensorImpl()->bump_version();
 }
 
-// Runs an op's CPU kernel on views of its operands.
+// Runs the CPU kernel of an op on views of its operands.
 class NativeOp final : public c10::OperatorKernel {
  public:
   explicit NativeOp(const c10::FunctionSchema& schema)
@@ -113,7 +114,7 @@ class NativeOp final : public c10::OperatorKernel {
   std::vector<size_t> written_lists_;
 };
 
-// The same for one signature: `kernel` takes views and returns a new tensor, or its first argument.
+// The same for one signature. `kernel` takes views, and returns a new tensor or its first argument.
 template <auto kernel>
 struct Direct;
 
@@ -122,7 +123,7 @@ struct Direct<kernel> {
   static at::Tensor call(Arguments... arguments) {
     Crossing crossing;
     const at::AutoDispatchBelowADInplaceOrView guard;
-    // Braces: from left to right.
+    // Braces evaluate the arguments from left to right.
     const std::tuple<decltype(view(crossing, arguments))...> views{view(crossing, arguments)...};
     const at::Tensor result = std::apply(kernel, views);
     return adopt(result, crossing.device());
@@ -167,7 +168,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("threshold_backward", Direct<&at::cpu::threshold_backward>::call);
 }
 
-// Ops that PyTorch composes from others keep their composition where gradients depend on it.
+// Whether an op has a CPU kernel of its own. An op whose composition from others gives its gradient must stay
+// composed, so it does not count.
 bool has_cpu_kernel(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
   return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
@@ -175,25 +177,25 @@ bool has_cpu_kernel(const c10::OperatorHandle& op) {
           !op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd));
 }
 
-// Functions that make tensors from nothing are composed from `empty` and an op with `out=`.
+// Whether an op creates a tensor on a device. PyTorch composes these ops from `empty` and an op with `out=`.
 bool takes_device(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.arguments(),
                              [](const c10::Argument& argument) { return argument.name() == "device"; });
 }
 
-// In place, an op of the same name with an underscore.
+// Whether ops.h lists the op, or the op of which it is the in-place form, with an underscore at the end.
 bool is_listed(std::string_view name) {
   static const std::set<std::string_view> listed(std::begin(kOps), std::end(kOps));
   return listed.contains(name) || (name.ends_with('_') && listed.contains(name.substr(0, name.size() - 1)));
 }
 
-// Every overload of the listed ops that runs on the CPU by itself.
+// Registers every overload of the listed ops that has a CPU kernel of its own.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!name.name.starts_with("aten::") || !is_listed(std::string_view(name.name).substr(6))) continue;
     const auto op = c10::Dispatcher::singleton().findOp(name);
     if (!op || !has_cpu_kernel(*op) || takes_device(op->schema())) continue;
-    if (op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;  // above
+    if (op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;  // it has a row above
     m.impl(toString(name).c_str(),
            torch::CppFunction::makeFromBoxedFunctor(std::make_unique<NativeOp>(op->schema())));
   }

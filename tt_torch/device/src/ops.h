@@ -1,7 +1,7 @@
-// The ops that the device has kernels for, by family. A name stands for all overloads that take their values
-// from memory; PyTorch composes the rest (`add.Scalar` in place, `linear`, `dropout`) from these. What is not
-// here falls back to the CPU: linear algebra beyond products, Fourier transforms, most special functions,
-// histograms, quantized and sparse tensors.
+// The ops that the device has kernels for, by family. A name means all overloads that have a CPU kernel of
+// their own; PyTorch composes further ops (`add.Scalar` in place, `linear`, `dropout`) from them. Ops that
+// are not in the list run on the CPU: linear algebra except products, Fourier transforms, most special
+// functions, histograms, and ops on quantized and sparse tensors.
 #pragma once
 
 #include <string_view>

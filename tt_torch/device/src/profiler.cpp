@@ -16,17 +16,18 @@ using libkineto::ActivityType;
 
 struct Event {
   Work kind;
-  int64_t begin, end;    // nanoseconds, as PyTorch's own events
-  uint64_t correlation;  // of the PyTorch op that it belongs to, 0 for none
+  int64_t begin, end;    // nanoseconds on the clock of PyTorch's own events
+  uint64_t correlation;  // the correlation id of the PyTorch op that it belongs to, 0 for none
   c10::DeviceIndex chip;
 };
 
 std::atomic<bool> recording{false};
 std::mutex mutex;
 std::vector<Event> events;
-thread_local std::vector<uint64_t> running;  // correlations of the PyTorch ops of this thread, innermost last
+thread_local std::vector<uint64_t> running;  // correlation ids of this thread's PyTorch ops, innermost last
 
-// One trace. Kineto says which PyTorch op begins and ends; events take the name of theirs.
+// One trace. Kineto announces the begin and the end of each PyTorch op. An event has the name of its PyTorch
+// op.
 class Session final : public libkineto::IActivityProfilerSession {
  public:
   void start() override {
@@ -64,7 +65,7 @@ class Session final : public libkineto::IActivityProfilerSession {
     return std::make_unique<libkineto::DeviceInfo>(0, libkineto::kExceedMaxPid, "tt", "tt");
   }
   std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
-  // Kineto keeps it as long as the trace, which points to its activities.
+  // Kineto keeps the buffer as long as the trace, which points to the buffer's activities.
   std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override { return std::move(buffer_); }
 
  private:

@@ -1,4 +1,4 @@
-// What torch.profiler is told of the device: an event for each op and each copy.
+// Reports an event to torch.profiler for each op and each copy on the device.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,7 +9,7 @@ namespace tt::device {
 
 enum class Work { Op, Copy };
 
-// When work on the device begins, in nanoseconds; 0 while nobody profiles.
+// The start time of work on the device, in nanoseconds; 0 if no profiler runs.
 int64_t begin_work();
 void end_work(Work kind, int64_t begin, c10::DeviceIndex chip);
 

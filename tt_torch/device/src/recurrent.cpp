@@ -1,5 +1,5 @@
-// The cells of LSTM and GRU, which PyTorch asks accelerators for as one op each. A workspace holds what the
-// backward pass needs; its form is ours.
+// The cells of LSTM and GRU. PyTorch calls each of them as one op on accelerators. The workspace has the
+// values that the backward pass needs; PyTorch does not prescribe its form.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
@@ -19,7 +19,7 @@ Tensor through_sigmoid(const Tensor& grad, const Tensor& value) { return at::sig
 Tensor through_tanh(const Tensor& grad, const Tensor& value) { return at::tanh_backward(grad, value); }
 Tensor bias_gradient(const Tensor& gates, bool wanted) { return wanted ? gates.sum(0) : Tensor(); }
 
-// Gates are (batch, 4 * hidden): input, forget, cell, output.
+// Gates are (batch, 4 * hidden), in the order input, forget, cell, output.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                              const Tensor& cx, const Bias& input_bias,
                                              const Bias& hidden_bias) {
@@ -47,7 +47,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const Bias& grad_hy, const
   return {gates, inner * forget, bias_gradient(gates, has_bias)};
 }
 
-// Gates are (batch, 3 * hidden): reset, update, new.
+// Gates are (batch, 3 * hidden), in the order reset, update, new.
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
                                     const Bias& input_bias, const Bias& hidden_bias) {
   const auto input = biased(input_gates, input_bias).chunk(3, 1);

@@ -1,4 +1,4 @@
-// What makes a tensor: memory, views, copies. The other ops are in native.cpp.
+// The ops that make tensors: memory, views, copies. The other ops are in native.cpp.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -25,7 +25,7 @@ using Layout = std::optional<c10::Layout>;
 using Device = std::optional<c10::Device>;
 
 void check_plain(Layout layout, std::optional<bool> pinned) {
-  TORCH_CHECK(c10::layout_or_default(layout) == c10::kStrided, "device tt has strided tensors only, not ",
+  TORCH_CHECK(c10::layout_or_default(layout) == c10::kStrided, "device tt has only strided tensors, got ",
               *layout);
   TORCH_CHECK(!c10::pinned_memory_or_default(pinned), "only memory of the CPU can be pinned");
 }
@@ -47,7 +47,8 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, Type dt
 
 at::Tensor on_host(const at::Tensor& tensor) {
   if (tensor.is_privateuseone()) return host_view(tensor);
-  TORCH_CHECK(tensor.is_cpu(), "device tt copies from and to the CPU, not ", tensor.device());
+  TORCH_CHECK(tensor.is_cpu(), "device tt can copy only from and to the CPU, got ", tensor.device(),
+              "; copy to the CPU first");
   return tensor;
 }
 
@@ -105,7 +106,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("record_stream", record_stream);
 }
 
-// Copies resolve lazy conjugation and negation themselves; to resolve them before would be to copy.
+// Copies resolve lazy conjugation and negation themselves. To resolve them beforehand would need another
+// copy.
 void copies_see_lazy_bits(torch::Library& m) {
   for (const char* op : {"_copy_from", "_copy_from_and_resize"})
     m.impl(op, torch::CppFunction::makeFallthrough());

@@ -28,7 +28,7 @@ at::Tensor over(c10::Storage storage, c10::DispatchKeySet keys, const at::Tensor
 
 c10::Storage host_storage(const c10::Storage& storage) {
   if (const Block* block = Allocator::block_of(storage.data_ptr())) return block->host;
-  // Empty, or memory that somebody else owns.
+  // The storage is empty, or its memory belongs to somebody else.
   if (storage.nbytes() == 0)
     return {c10::Storage::use_byte_size_t(), 0, c10::GetAllocator(c10::kCPU), /*resizable=*/true};
   return {c10::Storage::use_byte_size_t(), storage.nbytes(),
@@ -74,13 +74,14 @@ Crossing::~Crossing() {
 at::Tensor Crossing::enter(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   if (!tensor.is_privateuseone()) {
-    TORCH_CHECK(tensor.is_cpu() && tensor.dim() == 0, "expected all tensors to be on the same device, found ",
-                tensor.device(), " beside tt");
+    TORCH_CHECK(tensor.is_cpu() && tensor.dim() == 0,
+                "expected all tensors to be on the same device, but one is on ", tensor.device(),
+                " and another on tt");
     return tensor;
   }
   TORCH_CHECK(pairs_.empty() || tensor.get_device() == device() || tensor.dim() == 0,
-              "expected all tensors to be on the same device, found ", tensor.device(),
-              " beside tt:", static_cast<int>(device()));
+              "expected all tensors to be on the same device, but one is on ", tensor.device(),
+              " and another on tt:", static_cast<int>(device()));
   pairs_.push_back({tensor, host_view(tensor)});
   return pairs_.back().view;
 }

@@ -12,14 +12,14 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& who, const std::string& got) {
   throw Error(ErrorKind::InputDtype,
-              who + ": got " + got + ", accepted is any real tensor on the CPU or on tt");
+              who + ": got " + got + ", expected a tensor of real numbers on the CPU or on tt");
 }
 
 std::string type_name(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
-// The table that a tensor class publishes. The attribute is looked up once per class.
+// The DLPack table that the class of a tensor publishes. The class of the last call is cached.
 const DLPackExchangeAPI* exchange_of(py::handle tensor, const std::string& who) {
-  static PyTypeObject* known = nullptr;  // guarded by the GIL, like what follows
+  static PyTypeObject* known = nullptr;  // the GIL guards both variables
   static const DLPackExchangeAPI* exchange = nullptr;
   if (Py_TYPE(tensor.ptr()) == known) return exchange;
   const py::handle type(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr())));
@@ -30,7 +30,7 @@ const DLPackExchangeAPI* exchange_of(py::handle tensor, const std::string& who) 
   if (!found) throw py::error_already_set();
   if (found->header.version.major != DLPACK_MAJOR_VERSION || !found->dltensor_from_py_object_no_sync)
     refuse(who, type_name(tensor) + " of another DLPack version");
-  Py_INCREF(type.ptr());  // a class that died could give its address to another
+  Py_INCREF(type.ptr());  // keeps the class alive, so that no other class gets its address
   known = reinterpret_cast<PyTypeObject*>(type.ptr());
   return exchange = found;
 }
@@ -66,7 +66,7 @@ DataType type_of(const DLDataType& type, const std::string& who) {
 DLTensor view_of(py::handle tensor, const std::string& who) {
   DLTensor view{};
   if (exchange_of(tensor, who)->dltensor_from_py_object_no_sync(tensor.ptr(), &view) == 0) return view;
-  const py::error_already_set error;  // takes the Python error
+  const py::error_already_set error;  // takes over the current Python error
   refuse(who, type_name(tensor) + " (" + py::str(error.value()).cast<std::string>() + ")");
 }
 
@@ -74,7 +74,8 @@ DLTensor view_of(py::handle tensor, const std::string& who) {
 
 HostBuffer host_buffer(py::handle tensor, const std::string& who) {
   const DLTensor view = view_of(tensor, who);
-  const bool on_device = view.device.device_type == kDLExtDev;  // device "tt", whose memory the runtime reads
+  const bool on_device =
+      view.device.device_type == kDLExtDev;  // device "tt"; the runtime can read its memory
   if (view.device.device_type != kDLCPU && !on_device) refuse(who, "a tensor on another device");
   HostBuffer buffer{
       static_cast<char*>(view.data) + view.byte_offset, {}, {}, type_of(view.dtype, who), on_device};

@@ -1,4 +1,4 @@
-// Python tensors as host buffers, through DLPack's exchange table: no copy, no new objects.
+// Reads Python tensors as host buffers through DLPack's exchange table, without copies or new Python objects.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,11 +9,12 @@
 
 namespace tt::runtime {
 
-// A view of a tensor's memory, valid while the tensor lives. Throws InputDtype errors that begin with `who`
-// for objects that are no tensors with memory of a type that we know on the CPU.
+// A view of a tensor's memory, which is valid while the tensor exists. Throws an InputDtype error, whose
+// message begins with `who`, for an object that is no tensor, a tensor without memory, or one of another
+// device or type.
 HostBuffer host_buffer(pybind11::handle tensor, const std::string& who);
 
-// Only where its memory begins.
+// The start of a tensor's memory.
 const void* data_pointer(pybind11::handle tensor, const std::string& who);
 
 }  // namespace tt::runtime

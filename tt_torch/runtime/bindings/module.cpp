@@ -1,5 +1,5 @@
-// Python bindings: they translate arguments and errors, and release the GIL. Tensors arrive through DLPack;
-// nothing here knows torch.
+// Python bindings. They convert arguments and errors, and release the GIL. Tensors arrive through DLPack, so
+// nothing here depends on torch.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -13,10 +13,11 @@ using namespace tt::runtime;
 
 namespace {
 
-// What a callback sees of a tensor: data pointer, shape, data type. It is contiguous.
+// A contiguous tensor that is passed to a callback: data pointer, shape, data type.
 using Shown = std::tuple<uintptr_t, std::vector<int64_t>, DataType>;
 
-// Keeps a Python object alive from C++; whoever drops it last may be a thread without the GIL.
+// Keeps a Python object alive from C++. The last reference may be dropped by a thread that does not hold the
+// GIL.
 std::shared_ptr<void> keep(py::object owner) {
   return {new py::object(std::move(owner)), [](void* pointer) {
             if (!Py_IsInitialized()) return;
@@ -25,7 +26,7 @@ std::shared_ptr<void> keep(py::object owner) {
           }};
 }
 
-// Text of a binary may hold any bytes.
+// Converts a text of a binary, which may have any bytes, to a Python string.
 py::str text(std::string_view bytes) {
   return py::reinterpret_steal<py::str>(
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
@@ -36,9 +37,9 @@ void translate(const Error& error) {
   PyErr_SetObject(type.ptr(), text(error.what()).ptr());
 }
 
-// The resident inputs of a program, ready to be passed again while `holds` says that they are the same
-// objects over the same memory, and `same` that this memory holds the same values. The caller knows whether
-// the objects still live.
+// The resident inputs of a program. They can be passed again while `holds` is true: the inputs are then the
+// same objects with the same memory; and while `same` is true: this memory then has the same values. The
+// caller must check that these objects are alive.
 class Residents {
  public:
   Residents(size_t count, const std::vector<std::tuple<size_t, Tensor, Fingerprint, py::object>>& tensors)
@@ -70,10 +71,10 @@ class Residents {
  private:
   struct Source {
     size_t position;
-    PyObject* object;  // only compared
+    PyObject* object;  // a borrowed pointer that is only compared
     const void* data;
   };
-  std::vector<Input> inputs_;  // of all positions; those that are not resident hold empty buffers
+  std::vector<Input> inputs_;  // one per position; an input that is not resident is an empty buffer
   std::vector<Source> sources_;
   std::vector<Fingerprint> memory_;
 };
@@ -92,7 +93,7 @@ void run(Executable& self, const py::sequence& inputs, const Residents* resident
   self.run(arguments, targets);
 }
 
-// No lock of the runtime is ever waited for with the GIL: its owner may need the GIL to go on.
+// Releases the GIL before it waits for a lock of the runtime, because the lock's owner may need the GIL.
 void set_callback(Executable& self, py::object callback) {
   OpCallback forward;
   if (!callback.is_none()) {
@@ -218,7 +219,7 @@ void bind_execution(py::module_& m) {
 
 std::span<float> floats(py::buffer& buffer) {
   const py::buffer_info info = buffer.request(true);
-  if (info.itemsize != 4) throw py::type_error("a writable buffer of float32 is needed");
+  if (info.itemsize != 4) throw py::type_error("expected a writable buffer of float32");
   return {static_cast<float*>(info.ptr), static_cast<size_t>(info.size)};
 }
 
@@ -230,7 +231,7 @@ void bind_block_float(py::module_& m) {
   m.def("unpack_tile", [](const py::bytes& bytes, DataType dtype) {
     const std::string_view view = bytes;
     const auto tile = unpack_tile({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, dtype);
-    // As bytes: a number of Python would make a signalling NaN another one.
+    // As bytes, because a Python float would turn a signalling NaN into a quiet one.
     return py::bytes(reinterpret_cast<const char*>(tile.data()), tile.size() * sizeof(float));
   });
   m.def("round_to_blocks", [](py::buffer values, int64_t columns, DataType dtype) {

@@ -5,8 +5,8 @@
 
 namespace tt::runtime {
 
-// While it lives, ATen calls of this thread reach the CPU kernels themselves: no autograd, and none of the
-// Python modes that are active while torch.compile calls us (fake tensors, functionalization).
+// While this object exists, ATen calls of this thread go directly to the CPU kernels. They skip autograd and
+// the Python modes that are active while torch.compile calls us (fake tensors, functionalization).
 struct AtenOnly {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_python{c10::DispatchKeySet(

@@ -17,7 +17,7 @@ namespace {
 
 wire::Record required(const wire::Record& record, const char* field) {
   auto value = record.record(field);
-  if (!value) damaged(std::string(record.type_name()) + " without " + field);
+  if (!value) damaged(std::string(record.type_name()) + " has no field " + field);
   return *value;
 }
 
@@ -26,10 +26,11 @@ constexpr int64_t kMostCores = 4096;
 ShardSpec decode_shard(const wire::Record& record) {
   ShardSpec shard;
   const auto shape = record.integers("shape");
-  if (shape.size() < 2) damaged("a shard with fewer than two dimensions");
+  if (shape.size() < 2) damaged("a shard has fewer than two dimensions");
   shard.height = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i)
-    if (__builtin_mul_overflow(shard.height, shape[i], &shard.height)) damaged("a shard out of range");
+    if (__builtin_mul_overflow(shard.height, shape[i], &shard.height))
+      damaged("the size of a shard is invalid");
   shard.width = shape.back();
   const auto ranges = required(record, "core_range_set").records("core_ranges");
   if (ranges.size() > static_cast<size_t>(kMostCores)) damaged("a shard out of range");
@@ -41,12 +42,13 @@ ShardSpec decode_shard(const wire::Record& record) {
           damaged("a core range out of bounds");
     const int64_t width = end.integer("x") - start.integer("x") + 1;
     const int64_t height = end.integer("y") - start.integer("y") + 1;
-    if (width < 1 || height < 1 || width > 64 || height > 64) damaged("a core range out of bounds");
+    if (width < 1 || height < 1 || width > 64 || height > 64)
+      damaged("a core range is not 1 to 64 cores wide and high");
     shard.cores += width * height;
   }
   if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 ||
       shard.cores > kMostCores)
-    damaged("a shard out of range");
+    damaged("the size of a shard is invalid");
   return shard;
 }
 
@@ -90,7 +92,7 @@ Program decode_program(const wire::Record& record, bool* is_private) {
   for (const auto& op : record.records("operations")) {
     std::string_view name;
     const auto body = op.member("type", &name);
-    if (!body) damaged("an operation of unknown type in program " + std::string(program.name));
+    if (!body) damaged("program " + std::string(program.name) + " has an operation of an unknown type");
     program.operations.push_back(
         {name, *body, op.text("loc_info"), op.text("debug_info"), mentioned_tensors(*body)});
   }
@@ -147,7 +149,7 @@ Binary Binary::load(std::span<const std::byte> bytes) {
     impl->programs.push_back(decode_program(record, &is_private));
     impl->infos.push_back(describe_program(impl->programs.back(), is_private));
   }
-  if (impl->programs.empty()) damaged("it holds no program");
+  if (impl->programs.empty()) damaged("it has no program");
   return Binary(std::move(impl));
 }
 

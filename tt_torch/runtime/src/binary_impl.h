@@ -1,4 +1,4 @@
-// The decoded form of a binary that planning works on.
+// The decoded form of a binary, which the planner reads.
 #pragma once
 
 #include <memory>
@@ -15,24 +15,24 @@ struct Operand {
   TensorSpec spec;
 };
 
-// Its texts lie in the file's bytes: many ops may share a long one.
+// Its texts are views of the file's bytes, because many ops may share a long text.
 struct Operation {
-  std::string_view name;  // of the union member, for example "MatmulOp"
+  std::string_view name;  // the name of the union member, for example "MatmulOp"
   wire::Record record;
   std::string_view location, debug_info;
-  std::vector<uint32_t> tensors;  // ids of all that it mentions, nested parameter tables included
+  std::vector<uint32_t> tensors;  // the ids of all tensors that it mentions, also in nested parameter tables
 };
 
 struct Program {
   std::string_view name;
   std::vector<Operand> inputs, outputs;
   std::vector<Operation> operations;
-  std::vector<std::pair<int64_t, std::span<const uint8_t>>> libraries;  // host code by id
+  std::vector<std::pair<int64_t, std::span<const uint8_t>>> libraries;  // (id, image of a shared library)
   int64_t mesh_volume = 1;
 };
 
 struct Binary::Impl {
-  std::vector<uint8_t> bytes;  // records point into it
+  std::vector<uint8_t> bytes;  // the records of `programs` point into it
   std::string schema_hash, version;
   std::vector<Program> programs;
   std::vector<ProgramInfo> infos;

@@ -15,7 +15,8 @@ int checked_bits(DataType dtype) {
   return mantissa_bits(dtype);
 }
 
-// Start of face row `index` (0..63) in a row-major tile: faces go left to right, then down.
+// The start of row `index` (0..63) of the faces in a row-major tile. Faces go from left to right, then down.
+// Example: row 16 is the first row of the second face and starts at element 16.
 int64_t face_row(int64_t index) {
   const int64_t face = index / 16, row = index % 16;
   return (row + 16 * (face / 2)) * kTile + 16 * (face % 2);
@@ -25,7 +26,8 @@ int64_t face_row(int64_t index) {
 
 std::vector<uint8_t> pack_tile(std::span<const float> tile, DataType dtype) {
   const int bits = checked_bits(dtype);
-  if (tile.size() != 1024) throw Error(ErrorKind::InputShape, "a tile has 1024 values");
+  if (tile.size() != 1024)
+    throw Error(ErrorKind::InputShape, "a tile has 1024 values, got " + std::to_string(tile.size()));
   std::vector<uint8_t> bytes(kFaceRows + 128 * (bits + 1));
   for (int64_t row = 0; row < kFaceRows; ++row) {
     const float* block = tile.data() + face_row(row);
@@ -47,7 +49,9 @@ std::vector<uint8_t> pack_tile(std::span<const float> tile, DataType dtype) {
 std::vector<float> unpack_tile(std::span<const uint8_t> bytes, DataType dtype) {
   const int bits = checked_bits(dtype);
   if (bytes.size() != static_cast<size_t>(kFaceRows + 128 * (bits + 1)))
-    throw Error(ErrorKind::InputShape, "wrong number of bytes for a tile of " + std::string(name(dtype)));
+    throw Error(ErrorKind::InputShape, "a tile of " + std::string(name(dtype)) + " has " +
+                                           std::to_string(kFaceRows + 128 * (bits + 1)) + " bytes, got " +
+                                           std::to_string(bytes.size()));
   std::vector<float> tile(1024);
   for (int64_t row = 0; row < kFaceRows; ++row) {
     for (int64_t i = 0; i < kBlock; ++i) {
@@ -64,7 +68,9 @@ std::vector<float> unpack_tile(std::span<const uint8_t> bytes, DataType dtype) {
 void round_to_blocks(std::span<float> values, int64_t columns, DataType dtype) {
   const int bits = checked_bits(dtype);
   if (columns <= 0 || values.size() % columns != 0)
-    throw Error(ErrorKind::InputShape, "the values do not fill whole rows");
+    throw Error(
+        ErrorKind::InputShape,
+        std::to_string(values.size()) + " values cannot be divided into rows of " + std::to_string(columns));
   for (size_t start = 0; start < values.size(); start += columns)
     round_row(values.data() + start, columns, bits);
 }

@@ -1,4 +1,4 @@
-// Rounding of one row to the block-float grid, for float and bf16 storage.
+// Rounds a row of float or bf16 values to the values that block floats can represent.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ inline int mantissa_bits(DataType dtype) { return dtype == DataType::BfpBFloat8 
 
 template <typename T>
 bool is_negative(T value) {
-  return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 31;  // of NaN, too
+  return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 31;  // correct for NaN as well
 }
 
-// One value relative to a shared exponent: the magnitude that fits `bits`, hidden bit explicit.
-// The significand is first shifted down to the shared exponent and then rounded half to even; bits lost in
-// that shift do not take part in the rounding, as in tt-metal's packer.
+// The magnitude of a value relative to a shared exponent, as an integer of `bits` bits whose hidden bit is
+// explicit. The significand is shifted down to the shared exponent and then rounded half to even. Bits that
+// the shift drops have no influence on the rounding, as in tt-metal's packer.
 inline uint32_t block_magnitude(float value, int shared, int bits) {
   const auto word = std::bit_cast<uint32_t>(value);
   const int exponent = static_cast<int>((word >> 23) & 0xff);
@@ -45,8 +45,9 @@ int shared_exponent(const T* block, int64_t count) {
   return shared;
 }
 
-// A shared exponent of 255 is that of infinities and NaNs. There, a magnitude of only the top bit is an
-// infinity, and one with more bits below it is a NaN with these bits; a smaller magnitude is a number.
+// The value of a magnitude. Blocks with an infinity or a NaN have the shared exponent 255. In such a block, a
+// magnitude of only the top bit is an infinity; with further bits it is a NaN with these bits; a smaller
+// magnitude is a finite number.
 inline float block_value(uint32_t magnitude, bool negative, int shared, int bits) {
   if (magnitude == 0) return 0.0f;
   const uint32_t top = 1u << (bits - 1);

@@ -13,7 +13,7 @@ namespace {
 void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
   if (value.sizes() != at::IntArrayRef(shape))
     throw Error(ErrorKind::Kernel, "the result has shape " + describe(value.sizes().vec()) +
-                                       ", the program describes it as " + describe(shape));
+                                       ", but the program describes it as " + describe(shape));
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ void check_shape(const at::Tensor& value, const std::vector<int64_t>& shape) {
 void OpBuilder::invalid(const std::string& what) const { throw Error(ErrorKind::BinaryFormat, what); }
 
 Slot OpBuilder::read(const wire::Record& ref) {
-  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), "it");
+  const Slot slot = planner_.lookup(static_cast<uint32_t>(ref.integer("global_id")), "the op");
   planner_.touch(slot);
   return slot;
 }
@@ -29,7 +29,7 @@ Slot OpBuilder::read(const wire::Record& ref) {
 Slot OpBuilder::prepared(const wire::Record& ref, const std::string& form) {
   const Slot slot = read(ref);
   const std::string& found = planner_.plan->values[slot].form;
-  if (!found.empty() && found != form) invalid("it reads a value that was prepared as " + found);
+  if (!found.empty() && found != form) invalid("the op reads a value that was prepared as " + found);
   return slot;
 }
 
@@ -71,7 +71,7 @@ std::vector<Slot> OpBuilder::ins(const char* field) {
 
 static Slot define_result(Planner& planner, const wire::Record& ref) {
   const Operand result = decode_operand(ref);
-  storage_type(result.spec.dtype);  // throws for types a device cannot hold
+  storage_type(result.spec.dtype);  // throws for types that a device cannot hold
   const Slot slot = planner.new_slot(result.spec);
   planner.define(result.id, slot);
   planner.plan->ops.back().outputs.push_back(slot);
@@ -97,14 +97,15 @@ bool OpBuilder::is_prepared(Slot slot) const { return !planner_.plan->values[slo
 void OpBuilder::require_broadcast(std::initializer_list<Slot> operands, Slot out) const {
   std::vector<int64_t> shape;
   for (Slot slot : operands) shape = at::infer_size(shape, spec(slot).shape);
-  require(shape == spec(out).shape, "the result's shape is not that of the broadcast operands");
+  require(shape == spec(out).shape, "the result has another shape than the broadcast operands");
 }
 
 void OpBuilder::require_scratch(int64_t elements, std::initializer_list<Slot> tensors) const {
   constexpr int64_t kFloor = 1 << 22, kFactor = 64;
   int64_t volume = 0;
   for (Slot slot : tensors) volume += checked_volume(spec(slot).shape);
-  require(elements <= std::max(kFloor, volume * kFactor), "it needs much more memory than its tensors take");
+  require(elements <= std::max(kFloor, volume * kFactor),
+          "the op needs much more memory than its tensors have");
 }
 
 void OpBuilder::add_step(Slot out, StepFn run) {
@@ -171,7 +172,7 @@ void OpBuilder::same(Slot out, Slot source) {
   const std::string form = planner_.plan->values[source].form;
   planner_.plan->values[out].form = form;
   if (from.dtype == to.dtype) {
-    // Readers of the alias count as readers of the source; the alias itself reads nothing.
+    // Readers of the alias count as readers of the source. The alias itself is no reader.
     planner_.plan->values[out].alias = true;
     --planner_.touches_[planner_.original(source)];
     return view(out, source, [](const at::Tensor& t) { return t; });
@@ -205,12 +206,13 @@ void OpBuilder::prefer(Slot slot, Packing packing) {
 int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
   const int64_t normal = dim < 0 ? dim + rank : dim;
   if (normal < 0 || normal >= std::max<int64_t>(rank, 1))
-    invalid("dimension " + std::to_string(dim) + " of rank " + std::to_string(rank));
+    invalid("dimension " + std::to_string(dim) + " is out of range for a tensor of rank " +
+            std::to_string(rank));
   return normal;
 }
 
-// `next`, which reads the value `id`, as a tail. Null if it is no such op, or if its other operand does not
-// exist yet.
+// The tail that `next`, a reader of the value `id`, can be. Null if it is none, or if its other operand does
+// not exist yet.
 std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id, bool allow_binary) const {
   const auto type = next.record.name_in("type");
   if (next.name == "EltwiseUnaryOp" && type == "Relu") return OpBuilder::Tail{"relu", -1};
@@ -229,7 +231,7 @@ std::optional<OpBuilder::Tail> OpBuilder::absorb(Slot& out, bool allow_binary) {
   if (!planner_.options.fuse) return std::nullopt;
   const uint32_t id = planner_.names_[out];
   const auto& readers = planner_.readers_[id];
-  // The first mention defines the value; exactly one op may read it, and it must be of this program.
+  // The first entry is the op that defines the value. Exactly one op of this program may read it.
   if (id == 0 || readers.size() != 2 || readers[1] >= planner_.program_->operations.size())
     return std::nullopt;
   const Operation& next = planner_.program_->operations[readers[1]];

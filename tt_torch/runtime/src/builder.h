@@ -1,4 +1,5 @@
-// What a kernel sees of one op while the plan is made: its attributes, operands and results.
+// The interface through which a kernel builder reads one op's attributes, operands and results, and adds the
+// op's steps to the plan.
 #pragma once
 
 #include <map>
@@ -19,15 +20,16 @@ class OpBuilder {
   const wire::Record& attributes() const { return op_.record; }
   const Operation& operation() const { return op_; }
 
-  // Operands and results by field name. A missing operand is a BinaryFormat error.
+  // Operands and results by field name. A missing operand or result throws a BinaryFormat error, except in
+  // maybe().
   Slot in(const char* field);
   std::optional<Slot> maybe(const char* field);
   std::vector<Slot> ins(const char* field);
   Slot operand(const wire::Record& tensor_ref);
-  // An operand that an op before may have prepared: it has just this form, or is a plain tensor.
+  // An operand that an earlier op may have prepared. It has exactly this form or is a plain tensor.
   Slot prepared(const wire::Record& tensor_ref, const std::string& form);
   std::optional<Slot> maybe_prepared(const char* field, const std::string& form);
-  // Operands of any form, for ops that only pass them on.
+  // Operands in any form, for ops that only pass them on.
   Slot passed(const char* field);
   std::vector<Slot> all_passed(const char* field);
   Slot out(const char* field = "out");
@@ -36,40 +38,42 @@ class OpBuilder {
   bool is_prepared(Slot slot) const;
   bool reads(const char* field) const { return op_.record.has(field); }
 
-  // A step that writes into memory the plan provides, of the result's shape and storage type.
+  // Adds a step that writes into memory of the plan, which has the result's shape and storage type.
   void write(Slot out, StepFn step);
-  // A step that allocates its result. Its shape must be the described one; its type is converted.
+  // Adds a step that returns a new tensor. Its shape must be the described one; its type is converted.
   void compute(Slot out, std::function<at::Tensor(Frame&)> step);
-  // A step that computes a result whose shape is its own matter (a packed weight). `form` says what it is
-  // for: only ops that ask for the same form can read it.
+  // Adds a step whose result has another shape than described, such as a packed weight. `form` names the use
+  // that it was prepared for: only ops that ask for the same form can read it.
   void opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step);
   // The result shares the memory of `source`.
   void view(Slot out, Slot source, ViewFn view);
   void same(Slot out, Slot source);  // the same value, converted when the types differ
-  // A step that updates `target` in place.
+  // Adds a step that updates `target` in place.
   void update(Slot target, StepFn step);
 
-  // Asks for a constant operand in packed form. Granted if all its readers ask for the same.
+  // Asks for a constant operand in packed form. It is packed if all of its readers ask for the same form.
   void prefer(Slot slot, Packing packing);
 
-  // If the only reader of `out` is an op that can run as the tail of this one, absorbs it: returns that
-  // op, and `out` becomes its result.
+  // If the only reader of `out` is an op that can run as the tail of this one, absorbs that op: returns it,
+  // and `out` becomes its result. Example: a relu after a matmul.
   struct Tail {
     std::string activation;  // "relu" or "gelu", "" for an add
     Slot other;              // the second operand of an add, or -1
   };
   std::optional<Tail> absorb(Slot& out, bool allow_binary);
 
-  int64_t dim(int64_t dim, int64_t rank) const;  // normalized; BinaryFormat error when out of range
-  // A BinaryFormat error. The planner adds the op and its location, as to every error while it plans an op.
+  // The dimension from 0 to rank - 1; a negative one counts from the end. BinaryFormat error if out of range.
+  int64_t dim(int64_t dim, int64_t rank) const;
+  // Throws a BinaryFormat error. The planner adds the op and its location to each error of a kernel builder.
   [[noreturn]] void invalid(const std::string& what) const;
   void require(bool condition, const char* what) const {
     if (!condition) invalid(what);
   }
-  // The operands broadcast to the result's shape. Checked before anything of another size is made.
+  // Checks that the operands broadcast to the result's shape, before the kernel allocates a tensor of another
+  // size.
   void require_broadcast(std::initializer_list<Slot> operands, Slot out) const;
-  // Memory that a kernel takes between operands and results, in elements. It is bounded by what they have
-  // themselves, since the numbers of a file could ask for anything.
+  // Checks the memory that a kernel needs besides operands and results, in elements. The limit depends on the
+  // sizes of these tensors, because the numbers in a file could ask for any amount.
   void require_scratch(int64_t elements, std::initializer_list<Slot> tensors) const;
   Planner& planner() { return planner_; }
 
@@ -89,17 +93,16 @@ class Planner {
   void program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results);
   Slot new_slot(const TensorSpec& spec);
   Slot lookup(uint32_t id, const std::string& who) const;
-  void touch(Slot slot);           // the current op reads it
-  Slot original(Slot slot) const;  // behind aliases
+  void touch(Slot slot);           // notes that the current op reads the slot
+  Slot original(Slot slot) const;  // follows aliases to their source
   void define(uint32_t id, Slot slot) { ids_[id] = slot, names_[slot] = id; }
   void forget(uint32_t id);
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }
-  bool packs(size_t slot) const {
-    return wants_[slot] == touches_[slot];
-  }  // all its readers want one packing
+  // Whether all readers of the slot want the same packing.
+  bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);
-  std::span<const uint8_t> library(int64_t id) const;  // host code of the binary
+  std::span<const uint8_t> library(int64_t id) const;  // a shared library that the binary contains
 
   std::shared_ptr<Plan> plan;
   const PlanOptions options;
@@ -121,6 +124,6 @@ class Planner {
 };
 
 using Kernel = void (*)(OpBuilder&);
-Kernel find_kernel(std::string_view op);  // null when there is none
+Kernel find_kernel(std::string_view op);  // null if the op has no kernel
 
 }  // namespace tt::runtime

@@ -5,7 +5,7 @@
 namespace tt::runtime {
 
 ConstCache& ConstCache::instance() {
-  // Never destroyed: tensors that die at process exit still ask it to drop their entries.
+  // The cache is never destroyed: tensors that die while the process ends still ask it to drop their entries.
   static auto* cache = new ConstCache;
   return *cache;
 }
@@ -17,7 +17,8 @@ ConstResults ConstCache::find(const ConstKey& key) {
 }
 
 void ConstCache::store(const ConstKey& key, ConstResults results) {
-  // What is replaced may own the last reference to tensors, whose destructors come back here.
+  // The replaced results may own the last reference to tensors whose destructors call drop(). So `entry`
+  // takes them over, and they die after the lock is released.
   Entry entry{key.versions.empty() ? nullptr : results, results};
   std::lock_guard lock(mutex_);
   const auto [it, added] = entries_.try_emplace(key);
@@ -28,7 +29,7 @@ void ConstCache::store(const ConstKey& key, ConstResults results) {
 
 template <typename Predicate>
 void ConstCache::drop_if(Predicate predicate) {
-  // Results are tensors whose own destructors come back here: let them die outside the lock.
+  // The destructors of dropped tensors call drop() again. So the tensors die after the lock is released.
   std::vector<ConstResults> dying;
   std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {

@@ -14,7 +14,7 @@ namespace tt::runtime {
 struct ConstKey {
   uint64_t device;
   std::string program_hash;
-  std::vector<uint64_t> versions;  // of the inputs
+  std::vector<uint64_t> versions;  // the versions of the input tensors
   auto operator<=>(const ConstKey&) const = default;
 };
 
@@ -25,15 +25,15 @@ class ConstCache {
   static ConstCache& instance();
   ConstResults find(const ConstKey& key);
   void store(const ConstKey& key, ConstResults results);
-  void drop(uint64_t version);        // an input tensor died
-  void drop_device(uint64_t device);  // its memory is gone
+  void drop(uint64_t version);        // when an input tensor dies
+  void drop_device(uint64_t device);  // when a device closes, which frees its memory
 
  private:
   template <typename Predicate>
   void drop_if(Predicate predicate);
   std::mutex mutex_;
-  // Results that depend on no tensor have nothing that ends them; they live as long as an executable
-  // holds them, and the cache only shares them.
+  // Results that depend on a tensor are owned by the cache until that tensor dies. Results that depend on
+  // none are owned by the executables that use them, and the cache only shares them.
   struct Entry {
     ConstResults owned;
     std::weak_ptr<const std::vector<Tensor>> shared;

@@ -1,4 +1,5 @@
-// Const-eval programs: run when what they depend on has changed, their results bound like inputs.
+// Const-eval programs. They run when one of their inputs has changed, and their results are bound like
+// inputs.
 #include <algorithm>
 
 #include "executable_impl.h"
@@ -7,7 +8,8 @@
 
 namespace tt::runtime {
 
-// Equal hashes promise equal programs; a damaged binary may break the promise.
+// Whether cached results have the described shapes and types. Programs with equal hashes should be equal, but
+// a damaged binary may have the same hash for different programs.
 bool Executable::Impl::fits(const ConstCall& constant, const std::vector<Tensor>& results) const {
   if (results.size() != constant.outputs.size()) return false;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -17,7 +19,7 @@ bool Executable::Impl::fits(const ConstCall& constant, const std::vector<Tensor>
   return true;
 }
 
-// All inputs are the resident tensors of the last evaluation.
+// Whether all inputs are the resident tensors of the last evaluation.
 bool Executable::Impl::unchanged(const ConstCall& constant, const Handles& handles) const {
   if (constant.versions.size() != constant.inputs.size()) return false;
   for (size_t i = 0; i < constant.inputs.size(); ++i) {

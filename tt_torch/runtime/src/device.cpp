@@ -14,7 +14,7 @@ namespace tt::runtime {
 
 namespace {
 
-// Usable memory per bank and number of banks, from the descriptors the reference compiler assumes.
+// Usable bytes per bank and number of banks, from the default system descriptors of tt-mlir's compiler.
 struct ArchMemory {
   int64_t dram_bank, dram_banks, l1_bank, l1_banks;
 };
@@ -36,7 +36,9 @@ std::shared_ptr<Device::Impl> make_device(const DeviceOptions& options) {
   impl->options = options;
   impl->id = next_id++;
   const int64_t l1 = (options.l1_bank_size ? options.l1_bank_size : memory.l1_bank) - options.l1_small_size;
-  if (l1 <= 0) throw Error(ErrorKind::Device, "l1_small_size leaves no L1 memory");
+  if (l1 <= 0)
+    throw Error(ErrorKind::Device, "l1_small_size is " + std::to_string(options.l1_small_size) +
+                                       ", which leaves no L1 for other buffers");
   impl->spaces[0] =
       Space(options.dram_bank_size ? options.dram_bank_size : memory.dram_bank, memory.dram_banks);
   impl->spaces[1] = Space(l1, memory.l1_banks);
@@ -54,8 +56,9 @@ Device Device::open(const DeviceOptions& options) {
   if (filled.device_ids.empty())
     for (int64_t i = 0; i < chips; ++i) filled.device_ids.push_back(i);
   if (static_cast<int64_t>(filled.device_ids.size()) != chips)
-    throw Error(ErrorKind::Device, "mesh of " + std::to_string(chips) + " chips, but " +
-                                       std::to_string(filled.device_ids.size()) + " device ids");
+    throw Error(ErrorKind::Device, "mesh_shape has " + std::to_string(chips) +
+                                       " chips, but the number of device_ids is " +
+                                       std::to_string(filled.device_ids.size()));
   if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.host_memory_size < 0 ||
       options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
     throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
@@ -64,7 +67,8 @@ Device Device::open(const DeviceOptions& options) {
 
 Device Device::shared(Arch arch, int64_t chip) {
   static std::mutex mutex;
-  static auto& open_devices = *new std::map<std::pair<Arch, int64_t>, Device>();  // outlives every tensor
+  // Never destroyed, so that it outlives every tensor.
+  static auto& open_devices = *new std::map<std::pair<Arch, int64_t>, Device>();
   std::lock_guard lock(mutex);
   const auto key = std::pair(arch, chip);
   const auto it = open_devices.find(key);
@@ -79,11 +83,12 @@ Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) 
   impl_->require_open();
   const auto& mesh = impl_->options.mesh_shape;
   DeviceOptions part = impl_->options;
-  if (shape.size() != 2 || offset.size() != 2) throw Error(ErrorKind::Device, "a mesh has two dimensions");
+  if (shape.size() != 2 || offset.size() != 2)
+    throw Error(ErrorKind::Device, "shape and offset of a submesh must be [rows, columns]");
   for (size_t i = 0; i < 2; ++i)
     if (shape[i] < 1 || offset[i] < 0 || shape[i] + offset[i] > mesh[i])
-      throw Error(ErrorKind::Device,
-                  "submesh " + describe(shape) + " does not lie in mesh " + describe(mesh));
+      throw Error(ErrorKind::Device, "submesh " + describe(shape) + " at offset " + describe(offset) +
+                                         " is not inside mesh " + describe(mesh));
   part.mesh_shape = shape;
   part.device_ids.clear();
   for (int64_t row = 0; row < shape[0]; ++row)
@@ -106,7 +111,8 @@ void Device::close() {
 }
 
 MemoryStats Device::memory(BufferType which) const {
-  if (which == BufferType::Host) throw Error(ErrorKind::Device, "host memory has no device statistics");
+  if (which == BufferType::Host)
+    throw Error(ErrorKind::Device, "only dram and l1 have memory statistics, host has none");
   std::lock_guard lock(impl_->mutex);
   const Space& space = impl_->spaces[static_cast<size_t>(which)];
   MemoryStats stats{space.bank_size * space.banks,

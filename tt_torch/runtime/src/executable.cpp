@@ -13,15 +13,15 @@ namespace tt::runtime {
 
 namespace {
 
-// A call's turn: threads wait for each other, but a call from inside the executable's own callback would wait
-// for itself.
+// The turn of one call. Threads wait for each other. A call from inside the executable's own callback would
+// wait for itself, so it is an error.
 class Turn {
  public:
   explicit Turn(Executable::Impl& impl) : impl_(impl) {
     if (impl.inside_own_run())
       throw Error(ErrorKind::Busy, "program " + impl.plan->program +
-                                       " was called from inside its own callback; use an Executable of its "
-                                       "own for that, or call it after this run");
+                                       " was called from inside its own callback; use another Executable of "
+                                       "this program, or call it after this run");
     lock_ = std::unique_lock(impl.mutex);
     impl.runner = std::this_thread::get_id();
   }
@@ -72,16 +72,16 @@ void Executable::Impl::check_inputs(std::span<const Input> inputs) const {
       const TensorSpec& got = tensor->spec();
       if (got.shape != specs[i].shape || got.dtype != specs[i].dtype)
         throw Error(ErrorKind::InputShape,
-                    who() + "resident " + describe(got) + ", accepted is " + describe(specs[i]));
+                    who() + "resident " + describe(got) + ", expected " + describe(specs[i]));
       continue;
     }
     const HostBuffer& got = std::get<HostBuffer>(inputs[i]);
     if (got.shape != specs[i].shape)
       throw Error(ErrorKind::InputShape,
-                  who() + "shape " + describe(got.shape) + ", accepted is " + describe(specs[i].shape));
+                  who() + "shape " + describe(got.shape) + ", expected " + describe(specs[i].shape));
     if (!converts(got.dtype, specs[i].dtype))
       throw Error(ErrorKind::InputDtype,
-                  who() + name(got.dtype) + ", accepted is " + accepted_types(specs[i].dtype));
+                  who() + name(got.dtype) + ", expected " + accepted_types(specs[i].dtype));
   }
 }
 
@@ -94,7 +94,7 @@ void Executable::Impl::check_outputs(std::span<const HostBuffer> outputs) const 
     const auto& shape = plan->values[plan->outputs[i]].spec.shape;
     if (outputs[i].shape != shape)
       throw Error(ErrorKind::InputShape, "output " + std::to_string(i) + ": got memory of shape " +
-                                             describe(outputs[i].shape) + ", accepted is " + describe(shape));
+                                             describe(outputs[i].shape) + ", expected " + describe(shape));
   }
 }
 
@@ -117,18 +117,19 @@ void Executable::Impl::bind(std::span<const Input> inputs, Handles& handles) {
     }
     const at::Tensor host = view_of(std::get<HostBuffer>(inputs[i]));
     frame[slot] = to_value(host, value.spec.dtype);
-    // The caller's memory stands in for the uploaded copy unless the program writes to it.
+    // The program reads the caller's memory without a copy. A program that writes to the input gets a copy.
     if (value.written && frame[slot].is_alias_of(host)) frame[slot] = frame[slot].clone();
   }
 }
 
-// Nothing of the caller's outlives the call.
+// Drops all references to the caller's tensors at the end of a call.
 void Executable::Impl::release(const Handles& handles) {
   for (size_t slot = 0; slot < handles.size(); ++slot)
     if (plan->values[slot].origin == Origin::Bound) frame.values[slot].reset();
 }
 
-// Device memory of a run: computed when what is resident on the device has changed.
+// Simulates the device memory of a run. This is done again only if the allocations on the device have
+// changed.
 void Executable::Impl::account(std::span<const Input> inputs) {
   std::vector<bool> now(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) now[i] = std::holds_alternative<Tensor>(inputs[i]);
@@ -153,7 +154,7 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
   try {
     guarded(
         [&] {
-          account(inputs);  // before anything large is made for it
+          account(inputs);  // first, so that nothing large is allocated for a run that does not fit
           lay_out_once();
           bind(inputs, handles);
         },
@@ -167,7 +168,7 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
         },
         [&] { return "copying the results of program " + plan->program; });
   } catch (...) {
-    replan();  // a failed step may have left buffers in any state
+    replan();  // a failed step may leave buffers in any state
     throw;
   }
   release(handles);
@@ -176,12 +177,12 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
 Executable::Executable(const Binary& binary, size_t program, const Device& device) {
   device.impl()->require_open();
   if (program >= binary.programs().size())
-    throw Error(ErrorKind::BinaryFormat, "there is no program " + std::to_string(program));
+    throw Error(ErrorKind::BinaryFormat, "the binary has no program " + std::to_string(program));
   impl_ = std::make_shared<Impl>(binary, program, device);
 }
 
 void Executable::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
-  const std::shared_ptr<Impl> impl = impl_;  // a callback may drop the last other reference
+  const std::shared_ptr<Impl> impl = impl_;  // a callback may drop the last of all other references
   Turn turn(*impl);
   const auto adopt = [&] {
     if (!impl->next_callback) return;
@@ -210,7 +211,7 @@ void Executable::set_callback(OpCallback callback) {
 const ProgramInfo& Executable::info() const { return impl_->binary.programs()[impl_->program]; }
 
 ProgramMemory Executable::memory() const {
-  // Inside a run these values stand still, and the thread that runs holds the lock already.
+  // Inside a run these values do not change, and this thread holds the lock already.
   std::unique_lock<std::mutex> lock;
   if (!impl_->inside_own_run()) lock = std::unique_lock(impl_->mutex);
   return {impl_->peaks.dram, impl_->peaks.l1, impl_->plan->arena_bytes};

@@ -11,7 +11,7 @@
 
 namespace tt::runtime {
 
-using Handles = std::vector<Tensor::Impl*>;  // per slot: the resident tensor that is bound to it
+using Handles = std::vector<Tensor::Impl*>;  // the resident tensor that is bound to each slot, or null
 
 struct Executable::Impl {
   Binary binary;
@@ -19,13 +19,13 @@ struct Executable::Impl {
   size_t program;
   std::shared_ptr<Plan> plan;
   Frame frame;
-  bool laid_out = false;  // the plan's own memory exists; only a run that fits the device makes it
-  bool proven = false;    // one run went through with all results of the described shape
+  bool laid_out = false;  // the plan's own memory exists; the first run that fits the device allocates it
+  bool proven = false;    // one run succeeded, and all of its results had the described shapes
   OpCallback callback;
   std::optional<OpCallback> next_callback;  // set from inside a callback
   Peaks peaks;
-  uint64_t generation = ~uint64_t{0};  // of the device when `peaks` was computed
-  std::vector<bool> resident;          // inputs, then
+  uint64_t generation = ~uint64_t{0};  // the device's generation when `peaks` was computed
+  std::vector<bool> resident;          // which inputs were resident when `peaks` was computed
   std::mutex mutex;
   std::atomic<std::thread::id> runner;  // the thread that is inside run()
 

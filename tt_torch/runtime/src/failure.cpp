@@ -12,13 +12,13 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr size_t kLongest = 200;  // of a location that has another form
+constexpr size_t kLongest = 200;  // characters that are kept of a location in an unknown form
 
 struct Frame {
   std::string_view path, line;
 };
 
-// All `"path":line` of the text, in order.
+// All `"path":line` in the text, in order.
 std::vector<Frame> frames_of(std::string_view text) {
   std::vector<Frame> frames;
   for (size_t open = text.find('"'); open != text.npos;) {
@@ -33,7 +33,7 @@ std::vector<Frame> frames_of(std::string_view text) {
   return frames;
 }
 
-// Of `loc("add_3: aten.add.Tensor"...`: "add_3".
+// The name of the graph node: "add_3" for the text `loc("add_3: aten.add.Tensor"...`, empty for other texts.
 std::string_view node_of(std::string_view text) {
   constexpr std::string_view kStart = "loc(\"";
   if (!text.starts_with(kStart)) return {};
@@ -42,12 +42,12 @@ std::string_view node_of(std::string_view text) {
   return quote != text.npos && colon < quote ? text.substr(0, colon) : std::string_view();
 }
 
-// PyTorch's allocator reports a full host as an ordinary error.
+// PyTorch's allocator reports exhausted host memory as an ordinary error.
 bool is_out_of_memory(std::string_view text) { return text.find("can't allocate memory") != text.npos; }
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   if (!is_out_of_memory(what)) throw Error(ErrorKind::Kernel, where + " failed: " + what);
-  throw Error(ErrorKind::DeviceMemory, where + " failed: the host has no memory left for it: " + what);
+  throw Error(ErrorKind::DeviceMemory, where + " failed: the host has not enough free memory: " + what);
 }
 
 std::string first_line(std::string text) { return text.substr(0, text.find('\n')); }

@@ -1,4 +1,4 @@
-// What goes wrong outside of our own checks, as our own errors.
+// Turns exceptions that our own checks did not raise into our own errors.
 #pragma once
 
 #include <string>
@@ -6,17 +6,18 @@
 
 namespace tt::runtime {
 
-// The user's line and the name in the captured graph, from the text of an MLIR location: "model.py:12
-// (add_3)". A location lists frames from the innermost out: the first one outside of installed packages is
-// the user's, and if all are inside, the first one outside of torch itself.
+// The user's line and the name of the graph node, from the text of an MLIR location: "model.py:12 (add_3)".
+// A location lists frames from the innermost outwards. The user's frame is the first one outside of installed
+// packages or, if there is none, the first one outside of torch.
 std::string short_location(std::string_view location);
 
-// For a catch block: rethrows the current exception as an Error. Our own errors pass, except that those of
-// kernels get `where` in front; an exhausted host is a DeviceMemory error, anything else a Kernel error.
-// What is neither a standard exception nor ours (a Python error on its way through) passes untouched.
+// For a catch block: rethrows the current exception as an Error. Our own errors pass unchanged, except that
+// Kernel errors get `where` as a prefix. If the host has no memory left, the result is a DeviceMemory error.
+// Any other standard exception becomes a Kernel error. Other exceptions, such as a Python error, pass
+// unchanged.
 [[noreturn]] void rethrow_as_error(const std::string& where);
 
-// Runs `work`; `where()` is asked only when something went wrong.
+// Runs `work` and rethrows its exceptions as errors. `where()` is called only if there is an exception.
 template <typename Work, typename Where>
 decltype(auto) guarded(Work work, Where where) {
   try {

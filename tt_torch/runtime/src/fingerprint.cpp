@@ -16,13 +16,14 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr size_t kLine = 64;                   // bytes: a cache line is read as fast as a byte of it
-constexpr size_t kPhases = 32;                 // a quick look reads one line of each group of so many
-constexpr size_t kSmall = 64 << 10;            // bytes that are read whole at each call
-constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio: its multiples spread well
+constexpr size_t kLine = 64;         // bytes of a cache line, which is read as fast as one byte of it
+constexpr size_t kPhases = 32;       // a quick look reads one line of each group of this many lines
+constexpr size_t kSmall = 64 << 10;  // memory of at most this many bytes is read completely at each call
+constexpr uint64_t kOdd =
+    0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio: its multiples are well spread
 
-// A hash of lines. Each step is a bijection of the lane, so a single changed word always changes it. The
-// rotation brings the highest bits down, which multiplication alone would only ever move out: they are signs.
+// A hash of lines. Each step is a bijection of the lane, so a single changed word always changes the hash.
+// The rotation moves the highest bits, such as signs, down. Multiplication alone would only move them out.
 struct Hash {
   std::array<uint64_t, kLine / sizeof(uint64_t)> lanes{};
 
@@ -43,8 +44,8 @@ struct Hash {
   bool operator==(const Hash&) const = default;
 };
 
-// The line of a group that a phase reads. It differs from group to group, or a column of a matrix might
-// always be missed: its elements have a stride of many lines.
+// The line of a group that a phase reads. It differs from group to group. Otherwise a column of a matrix
+// could be missed in many phases, because the stride of its elements is many lines.
 size_t line_of(size_t group, size_t phase) { return (phase + (group * kOdd >> 59)) % kPhases; }
 
 struct Span {
@@ -52,7 +53,7 @@ struct Span {
   size_t bytes;
 };
 
-// From the first to the last element in memory.
+// The memory from the first to the last element.
 Span span_of(const HostBuffer& memory) {
   const at::Tensor view = view_of(memory);
   return {static_cast<const char*>(memory.data), view.storage().nbytes()};
@@ -98,7 +99,7 @@ struct Fingerprint::Impl {
   }
 
   Hash hash_phase(size_t phase) const {
-    constexpr size_t kAhead = 24;  // groups, to hide the latency of memory
+    constexpr size_t kAhead = 24;  // groups that are prefetched, to hide the latency of memory
     Hash hash;
     for (size_t group = 0; group < groups(); ++group) {
       __builtin_prefetch(line(group + kAhead, phase));
@@ -109,15 +110,15 @@ struct Fingerprint::Impl {
 
   bool same_pages(bool whole) {
     if (!whole && !watched) {
-      // A loop that changes all of the weights at each step must not pay for watching them: look at few lines
-      // first.
+      // First look at few lines: a loop that changes all weights at each step should not pay for watching
+      // them.
       if (!same_lines()) return false;
       if (!begin_to_watch()) return true;
     }
     const auto now = watched ? WriteTracker::instance().writes(pages) : std::nullopt;
     if (watched && !now) stop_watching();
     if (now && now == writes && !whole) return true;
-    // What is written while this reads was written after the question, and the next question finds it.
+    // A write during this reading counts as later than the call. The next call finds it.
     if (hash_pages() != phases) return false;
     writes = now;
     return true;
@@ -140,7 +141,7 @@ struct Fingerprint::Impl {
   }
 
   std::mutex mutex;
-  Span head, tail;  // beside the whole pages
+  Span head, tail;  // the bytes before and after the whole pages
   Pages pages;
   Hash ends;
   std::array<Hash, kPhases> phases;

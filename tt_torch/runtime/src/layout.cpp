@@ -1,4 +1,4 @@
-// Where intermediates live: in the plan's own memory, and in the emulated device memory.
+// Places intermediates: in the plan's own memory on the host, and in the emulated device memory.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ int64_t bytes_of(const Value& value) {
   return std::max<int64_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-// Offsets such that values that are alive at the same op do not overlap.
+// The offsets of values in the arena, such that values that are alive at the same op do not overlap. A value
+// that is not in the arena has the offset -1.
 std::vector<int64_t> assign_offsets(const Plan& plan, int64_t* total) {
   std::vector<int64_t> offsets(plan.values.size(), -1);
   std::vector<std::vector<Slot>> born(plan.ops.size() + 1), dead(plan.ops.size() + 1);
@@ -117,7 +118,7 @@ std::string label(const Plan& plan, const MemoryEvent& event) {
 }
 
 struct Taken {
-  MemoryEvent event;  // op -1: an input
+  MemoryEvent event;  // its op is -1 for an input
   BufferType space;
   int64_t address, per_bank, total;
 };

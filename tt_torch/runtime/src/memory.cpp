@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kTile = 32;
 constexpr int64_t kPageAlignment = 32;
-constexpr size_t kListed = 8;  // buffers named in an error
+constexpr size_t kListed = 8;  // buffers that an error lists
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -35,7 +35,8 @@ int64_t element_bytes(DataType dtype) {
   }
 }
 
-// 64 shared exponents and one (or half a) byte per value make a block-float tile.
+// A block-float tile has 64 shared exponents, and one byte (BFP_BFloat8) or half a byte (BFP_BFloat4) per
+// value.
 int64_t tile_bytes(DataType dtype) {
   if (dtype == DataType::BfpBFloat8) return 1088;
   if (dtype == DataType::BfpBFloat4) return 576;
@@ -105,7 +106,7 @@ Footprint footprint(const TensorSpec& spec, int64_t banks) {
 }
 
 void Device::Impl::require_open() const {
-  if (!open) throw Error(ErrorKind::Device, "the device was closed");
+  if (!open) throw Error(ErrorKind::Device, "the device was closed; open another one to continue");
 }
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec,
@@ -165,7 +166,7 @@ void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<L
                      std::to_string(space.bank_size) + "\n  largest live buffers:";
   for (size_t i = 0; i < std::min(live.size(), kListed); ++i)
     text += "\n    " + std::to_string(live[i].total) + " bytes: " + live[i].name;
-  if (live.empty()) text += " none";
+  text += live.empty() ? " none\n  use smaller inputs" : "\n  free some of them, or use smaller inputs";
   throw Error(ErrorKind::DeviceMemory, text);
 }
 

@@ -1,4 +1,4 @@
-// The emulated memories: physical sizes of tensors and an allocator per memory space.
+// The emulated memories: the physical sizes of tensors, and an allocator for each memory space.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@
 
 namespace tt::runtime {
 
-// Every bank of a space has the same addresses in use (as the device's own lock-step allocator does it),
-// so one free list describes all of them.
+// An allocator. The same addresses are in use in every bank of a space, as in tt-metal's lock-step allocator,
+// so one free list describes all banks.
 class Space {
  public:
   Space() = default;
   Space(int64_t bank_size, int64_t banks);
-  std::optional<int64_t> allocate(int64_t bytes_per_bank);  // address, best fit
+  std::optional<int64_t> allocate(int64_t bytes_per_bank);  // the address; takes the smallest block that fits
   void release(int64_t address, int64_t bytes_per_bank);
   int64_t largest_free() const;
   int64_t bank_size = 0, banks = 1, used = 0, peak = 0;  // bytes per bank
@@ -32,7 +32,7 @@ struct Footprint {
   int64_t per_bank = 0, total = 0;
 };
 
-// Bytes a tensor takes in a space of `banks` banks, tile padding and page alignment included.
+// The bytes that a tensor takes in a space of `banks` banks, including tile padding and page alignment.
 Footprint footprint(const TensorSpec& spec, int64_t banks);
 
 struct LiveBuffer {
@@ -47,16 +47,16 @@ struct Device::Impl {
   mutable std::mutex mutex;
   std::atomic<bool> open{true};
   std::atomic<uint64_t> generation{0};  // changes with every allocation and release
-  Space spaces[3];                      // Dram, L1, Host: what a program may hold on the host
+  Space spaces[3];                      // Dram, L1, and Host: the limit of a program's host tensors
   std::map<uint64_t, LiveBuffer> live;
   uint64_t next_buffer = 0;
 
   void require_open() const;
 };
 
-constexpr int64_t kDramPage = 512;  // bytes of untyped memory that lie in one bank
+constexpr int64_t kDramPage = 512;  // bytes in a page of untyped memory; a page lies in one bank
 
-// Owns a buffer on a device; releases it when it dies, unless the device was closed before.
+// Owns a buffer on a device. The destructor releases it, unless the device was closed before.
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<Device::Impl> device, const TensorSpec& spec, const std::string& label);
@@ -75,7 +75,8 @@ class DeviceBuffer {
   int64_t reserved_ = 0;
 };
 
-// The error for an allocation that does not fit, listing what occupies the space.
+// Throws the error for an allocation that does not fit; the message lists the largest live buffers of the
+// space.
 [[noreturn]] void throw_exhausted(const LiveBuffer& wanted, const Space& space, std::vector<LiveBuffer> live);
 
 }  // namespace tt::runtime

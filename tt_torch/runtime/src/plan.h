@@ -1,4 +1,4 @@
-// The execution plan: a program turned once into an array of steps over numbered slots.
+// The execution plan: an array of steps over numbered slots, which is made once from a program.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,39 +28,39 @@ using StepFn = std::function<void(Frame&)>;
 using ViewFn = std::function<at::Tensor(const at::Tensor&)>;
 
 enum class Origin : uint8_t {
-  Bound,   // program input or const-eval result: set before each run
-  Buffer,  // written by a step into memory that the plan owns
-  Fresh,   // made by a step, which allocates
-  View,    // shares the memory of another slot
+  Bound,   // a program input or const-eval result, which is set before each run
+  Buffer,  // a step writes it into memory that the plan owns
+  Fresh,   // a step allocates it
+  View,    // it shares the memory of another slot
 };
 
 struct Value {
   TensorSpec spec;
   Origin origin = Origin::Bound;
-  Slot source = -1;      // of a view
-  bool alias = false;    // a view that is the very same tensor
-  bool written = false;  // some step updates it in place
-  // What a value was prepared for whose shape is not the described one (a packed weight). Only ops that want
-  // just this form read it; empty for all other values.
+  Slot source = -1;      // the slot that a view shares memory with
+  bool alias = false;    // the view is the same tensor as its source
+  bool written = false;  // a step updates it in place
+  // The use that a value was prepared for if its shape is not the described one, such as a packed weight.
+  // Only ops that want exactly this form can read it. Empty for all other values.
   std::string form{};
-  int first = 0, last = 0;  // ops that define and last read it (or a view of it)
+  int first = 0, last = 0;  // the op that defines it, and the last op that reads it or a view of it
 };
 
 struct Step {
   StepFn run;     // empty for views
   int op = 0;     // index into Plan::ops
-  Slot out = -1;  // slot it defines
-  ViewFn view;    // set for views
+  Slot out = -1;  // the slot that it defines
+  ViewFn view;    // set only for views
   Slot source = -1;
 };
 
-// Its texts are the binary's.
+// Its texts are views of the binary's bytes.
 struct OpNote {
   std::string_view name, location, debug_info, program;
   std::vector<Slot> outputs;
 };
 
-// Device memory traffic of the straight-line program: slot >= 0 at op `op`.
+// The op `op` allocates or releases the device memory of a slot.
 struct MemoryEvent {
   int op;
   Slot slot;
@@ -69,20 +69,20 @@ struct MemoryEvent {
 
 struct Plan;
 
-// A memoised call of a const-eval program.
+// A call of a const-eval program, whose results are cached.
 struct ConstCall {
   std::shared_ptr<Plan> plan;
   std::string hash;
   std::vector<Slot> inputs, outputs;
-  std::vector<uint64_t> versions;  // of the last run
+  std::vector<uint64_t> versions;  // the versions of the inputs at the last evaluation
   std::weak_ptr<const std::vector<Tensor>> results;
   ConstResults kept;  // results that depend on no input
 };
 
 struct PlanOptions {
-  bool arena = true;       // intermediates live in one allocation that is reused by every run
-  bool fuse = true;        // run op sequences as one kernel where nobody looks at the values between
-  bool host_code = false;  // machine code in the binary may run
+  bool arena = true;  // intermediates lie in one allocation, which every run reuses
+  bool fuse = true;   // run a sequence of ops as one kernel if nothing else reads the values between them
+  bool host_code = false;  // the binary's machine code for the host may run
 };
 
 struct Plan {
@@ -93,7 +93,7 @@ struct Plan {
   std::vector<MemoryEvent> events;
   std::vector<ConstCall> constants;
   std::vector<Slot> inputs, outputs;
-  std::vector<std::optional<Packing>> packings;    // per slot
+  std::vector<std::optional<Packing>> packings;    // the packed form of each slot, if it has one
   std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs
   int64_t arena_bytes = 0;
   c10::Storage arena;
@@ -105,8 +105,9 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
 // Decides which slots share memory and turns views of fixed memory into fixed slots.
 void lay_out(Plan& plan, const PlanOptions& options);
 
-// Peak use per space when the program runs beside what `spaces` already hold. Throws DeviceMemory.
-// `resident[i]` says that input i has its own allocation already.
+// The peak bytes of DRAM and L1 while the program runs, including what the device already holds.
+// `resident[i]` is true if input i already has an allocation. Throws a DeviceMemory error if the program does
+// not fit.
 struct Peaks {
   int64_t dram = 0, l1 = 0;
 };

@@ -1,4 +1,4 @@
-// From operations to steps.
+// Turns the operations of a program into steps.
 #include <algorithm>
 #include <climits>
 #include <set>
@@ -11,12 +11,12 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr int kMaxDepth = 8;  // of calls between programs
-// Ops of a program and the tensors that they mention, with all calls expanded; a file may have more than
-// these only if it is larger itself.
+constexpr int kMaxDepth = 8;  // depth of calls between programs
+// The ops of a program and the tensors that they mention, with all calls expanded. A file may have more than
+// these only if the file itself is larger.
 constexpr size_t kMaxExpanded = 1 << 18;
 
-// Every op of the binary that no kernel runs, so that one error names them all.
+// Throws an UnsupportedBinary error that names all ops of the binary without a kernel.
 void require_kernels(const Binary::Impl& binary) {
   std::set<std::string> missing;
   for (const Program& program : binary.programs)
@@ -30,14 +30,15 @@ void require_kernels(const Binary::Impl& binary) {
 
 const Program& program_at(const Binary::Impl& binary, size_t index) {
   if (index >= binary.programs.size())
-    throw Error(ErrorKind::BinaryFormat, "there is no program " + std::to_string(index));
+    throw Error(ErrorKind::BinaryFormat, "the binary has no program " + std::to_string(index));
   return binary.programs[index];
 }
 
-// Operations of a program with its calls expanded. Refuses programs that call each other in a circle.
+// The number of ops of a program and of the tensors that they mention, with calls expanded. Throws a
+// BinaryFormat error if programs call each other in a circle, or if the number is too large.
 size_t expanded_size(const Binary::Impl& binary, size_t index, std::map<size_t, size_t>& known) {
   const Program& program = program_at(binary, index);
-  const auto [entry, fresh] = known.try_emplace(index, 0);  // 0: being counted further up
+  const auto [entry, fresh] = known.try_emplace(index, 0);  // 0 while one of our callers counts it
   if (!fresh && entry->second == 0)
     throw Error(ErrorKind::BinaryFormat,
                 "programs call each other without end: " + std::string(program.name));
@@ -51,7 +52,9 @@ size_t expanded_size(const Binary::Impl& binary, size_t index, std::map<size_t, 
     const auto callee = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
     size += expanded_size(binary, callee, known);
     if (size > most)
-      throw Error(ErrorKind::BinaryFormat, std::string(program.name) + " is too large with what it calls");
+      throw Error(ErrorKind::BinaryFormat, "program " + std::string(program.name) + " has more than " +
+                                               std::to_string(most) +
+                                               " ops and tensors when its calls are expanded");
   }
   return known[index] = size;
 }
@@ -72,7 +75,7 @@ Slot Planner::lookup(uint32_t id, const std::string& who) const {
   const auto it = ids_.find(id);
   if (it == ids_.end())
     throw Error(ErrorKind::BinaryFormat,
-                who + " reads tensor " + std::to_string(id) + ", which does not exist there");
+                who + " reads tensor " + std::to_string(id) + ", which no input or earlier op defines");
   return it->second;
 }
 
@@ -134,8 +137,8 @@ void Planner::operations(const Program& program) {
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& op = program.operations[i];
     plan->ops.push_back({op.name, op.location, op.debug_info, program.name, {}});
-    if (absorbed_[i]) {  // its result exists already, computed by an earlier step; it takes device memory
-                         // from here
+    // An earlier step computes the result of an absorbed op, but its device memory is allocated here.
+    if (absorbed_[i]) {
       const auto ref = op.record.record("out");
       plan->events.push_back({current(), ids_.at(static_cast<uint32_t>(ref->integer("global_id"))), true});
       continue;
@@ -153,25 +156,27 @@ void Planner::operations(const Program& program) {
 }
 
 std::span<const uint8_t> Planner::library(int64_t id) const {
-  // A binary has at most one library per id; const-eval programs may leave it to the main program.
+  // A binary has at most one library per id. A library that a const-eval program calls may be in the main
+  // program.
   for (const Program& program : binary.programs)
     for (const auto& [key, image] : program.libraries)
       if (key == id) return image;
-  throw Error(ErrorKind::BinaryFormat,
-              std::string(program_->name) + " has no host library " + std::to_string(id) +
-                  ": its writer has left the machine code out, and `tt-torch link` compiles it");
+  throw Error(
+      ErrorKind::BinaryFormat,
+      "program " + std::string(program_->name) + " has no host library " + std::to_string(id) +
+          ", because the binary was written without machine code; `tt-torch link` compiles and adds it");
 }
 
-// A call is expanded in place: the callee's tensors get slots of their own.
+// Expands a call in place. The callee's tensors get their own slots.
 void Planner::call(OpBuilder& op, size_t index) {
   const Program& callee = program_at(binary, index);
   const std::vector<Slot> arguments = op.all_passed("inputs");
   op.require(arguments.size() == callee.inputs.size(),
-             "it passes another number of inputs than the program takes");
+             "the number of inputs is not that of the called program");
   for (size_t i = 0; i < arguments.size(); ++i)
     op.require(op.spec(arguments[i]).shape == callee.inputs[i].spec.shape &&
                    op.spec(arguments[i]).dtype == callee.inputs[i].spec.dtype,
-               "an input does not fit the program that it calls");
+               "an input has another shape or type than in the called program");
   Planner inner(binary, options, depth_ + 1);
   inner.plan = plan;
   inner.names_ = std::move(names_);
@@ -184,15 +189,17 @@ void Planner::call(OpBuilder& op, size_t index) {
   touches_ = std::move(inner.touches_);
   plan->ops.push_back({op.operation().name, op.operation().location, op.operation().debug_info, "", {}});
   const auto refs = op.attributes().records("outputs");
-  op.require(refs.size() == results.size(), "it binds another number of results than the program has");
+  op.require(refs.size() == results.size(), "the number of results is not that of the called program");
   for (size_t i = 0; i < refs.size(); ++i) {
-    op.require(decode_operand(refs[i]).spec.shape == op.spec(results[i]).shape, "a result has another shape");
+    op.require(decode_operand(refs[i]).spec.shape == op.spec(results[i]).shape,
+               "a result has another shape than in the called program");
     touch(results[i]);
     define(static_cast<uint32_t>(refs[i].integer("global_id")), results[i]);
   }
 }
 
-// Results of constants are bound like inputs, before the steps run.
+// Adds a call of a const-eval program. Its results are bound like inputs, before the steps run. If an input
+// is not constant, the call is expanded in place instead.
 void Planner::load_cached(OpBuilder& op) {
   const auto index = static_cast<size_t>(op.attributes().integer("program_idx"));
   const std::vector<Slot> inputs = op.ins("inputs");
@@ -200,23 +207,23 @@ void Planner::load_cached(OpBuilder& op) {
   if (!options.arena || !std::all_of(inputs.begin(), inputs.end(), bound)) return call(op, index);
   const Program& callee = program_at(binary, index);
   op.require(inputs.size() == callee.inputs.size(),
-             "it passes another number of inputs than the program takes");
+             "the number of inputs is not that of the const-eval program");
   for (size_t i = 0; i < inputs.size(); ++i)
     op.require(op.spec(inputs[i]).shape == callee.inputs[i].spec.shape &&
                    op.spec(inputs[i]).dtype == callee.inputs[i].spec.dtype,
-               "an input does not fit the const-eval program");
+               "an input has another shape or type than in the const-eval program");
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
   constant.plan = make_plan(
       binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code}, depth_ + 1);
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
-             "it binds another number of results than the program has");
+             "the number of results is not that of the const-eval program");
   for (const auto& ref : op.attributes().records("outputs")) {
     const Operand result = decode_operand(ref);
     const Value& computed = constant.plan->values[constant.plan->outputs[constant.outputs.size()]];
     op.require(computed.spec.shape == result.spec.shape && computed.spec.dtype == result.spec.dtype,
-               "a result has another shape or data type");
+               "a result has another shape or data type than in the const-eval program");
     const Slot slot = new_slot(result.spec);
     plan->values[slot].form = computed.form;
     constant.hash += "|" + computed.form;  // equal hashes promise equal programs, which a file may break
@@ -226,8 +233,8 @@ void Planner::load_cached(OpBuilder& op) {
   plan->constants.push_back(std::move(constant));
 }
 
-// What a kernel computes may share memory with its operand, which may be the caller's. If a later op writes
-// to the result, it gets memory of its own.
+// The result of a kernel may share memory with its operand, which may belong to the caller. If a later op
+// writes to the result, the result gets its own memory.
 static void protect_written(Plan& plan) {
   std::vector<bool> defined(plan.values.size());
   for (Step& step : plan.steps) {
@@ -258,7 +265,8 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
     if (!planner.packs(slot) || planner.plan->values[slot].written) planner.plan->packings[slot].reset();
   for (Slot slot : planner.plan->outputs) planner.plan->packings[planner.original(slot)].reset();
   protect_written(*planner.plan);
-  if (!options.arena) lay_out(*planner.plan, options);  // else when a run is known to fit the device
+  if (!options.arena)
+    lay_out(*planner.plan, options);  // with an arena, the first run that fits the device does it
   return planner.plan;
 }
 

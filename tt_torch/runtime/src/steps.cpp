@@ -1,4 +1,4 @@
-// Running the steps of a plan.
+// Runs the steps of a plan.
 #include "executable_impl.h"
 #include "failure.h"
 #include "tt/runtime/error.h"
@@ -12,8 +12,8 @@ std::string where(const OpNote& note) {
   return std::string(note.name) + " at " + short_location(note.location);
 }
 
-// Runs the steps, naming the op in any error. `check` sees each step after it ran, `observe` too, but what it
-// throws is the caller's own.
+// Runs the steps. `check` and `observe` are called after each step. An error of a step or of `check` names
+// the op; an exception of `observe` passes unchanged.
 template <typename Check, typename Observe>
 void run_steps(const Plan& plan, Frame& frame, Check check, Observe observe) {
   for (const Step& step : plan.steps) {
@@ -27,7 +27,7 @@ void run_steps(const Plan& plan, Frame& frame, Check check, Observe observe) {
   }
 }
 
-// The same without looking at the steps: one handler around all.
+// The same without `check` and `observe`: one exception handler is around all steps, which is faster.
 void run_steps(const Plan& plan, Frame& frame) {
   const Step* step = plan.steps.data();
   const Step* const end = step + plan.steps.size();
@@ -38,7 +38,7 @@ void run_steps(const Plan& plan, Frame& frame) {
       [&] { return where(plan.ops[step->op]); });
 }
 
-// What a callback may read: contiguous, in a type that host memory can have.
+// The value for a callback: contiguous, and in a type that host buffers can have.
 at::Tensor readable(const at::Tensor& value, DataType dtype) {
   const at::Tensor plain = value.is_mkldnn() ? value.to_dense() : value;
   return plain.to(host_type(is_block_float(dtype) ? DataType::BFloat16 : dtype)).contiguous();
@@ -97,7 +97,7 @@ void Executable::Impl::execute() {
     const auto& described = plan->values[step.out].spec.shape;
     if (frame[step.out].sizes() == at::IntArrayRef(described)) return;
     throw Error(ErrorKind::Kernel, "the result has shape " + describe(frame[step.out].sizes().vec()) +
-                                       ", the program describes it as " + describe(described));
+                                       ", but the program describes it as " + describe(described));
   };
   run_steps(*plan, frame, check, [&](const Step& step) {
     if (callback) report(step);

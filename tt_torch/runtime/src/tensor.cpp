@@ -13,7 +13,7 @@ namespace tt::runtime {
 
 namespace {
 std::atomic<uint64_t> next_version{1};
-constexpr size_t kMaxForms = 4;  // packed, of one tensor
+constexpr size_t kMaxForms = 4;  // packed forms that are kept of one tensor
 }  // namespace
 
 Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
@@ -44,10 +44,10 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
                       std::shared_ptr<void> owner, const std::string& who) {
   if (!converts(source.dtype, spec.dtype))
     throw Error(ErrorKind::InputDtype,
-                who + ": got " + name(source.dtype) + ", accepted is " + accepted_types(spec.dtype));
+                who + ": got " + name(source.dtype) + ", expected " + accepted_types(spec.dtype));
   if (source.shape != spec.shape)
     throw Error(ErrorKind::InputShape,
-                who + ": got shape " + describe(source.shape) + ", accepted is " + describe(spec.shape));
+                who + ": got shape " + describe(source.shape) + ", expected " + describe(spec.shape));
   device.impl()->require_open();
   AtenOnly guard;
   std::unique_ptr<DeviceBuffer> buffer;

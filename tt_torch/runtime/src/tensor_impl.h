@@ -1,4 +1,4 @@
-// A resident value: its plain form, and forms packed for a consumer.
+// A resident tensor: its plain form, and forms that are packed for a consumer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@
 
 namespace tt::runtime {
 
-// How a consumer wants a constant operand prepared, and back. Equal keys mean equal results.
+// How a constant operand is packed for a consumer, and unpacked again. Equal keys mean equal packed forms.
 struct Packing {
   std::string key;
   std::function<at::Tensor(const at::Tensor& plain)> pack;
@@ -26,19 +26,19 @@ struct Tensor::Impl {
   ~Impl();
 
   at::Tensor plain();
-  // A packed form, made at the first request. If we own the plain form, it is dropped in exchange, and made
-  // again from a packed one should somebody ask for it. Programs for several batch sizes want several forms;
-  // they are kept, since such programs may be called in turn.
+  // A packed form, which is made at the first request. If we own the plain form, it is then dropped; it is
+  // made again from a packed form if it is needed. Programs for several batch sizes want several forms. The
+  // most recent ones are kept, because such programs may be called in turn.
   at::Tensor packed(const Packing& packing);
 
   const TensorSpec spec;
   const uint64_t version;
-  std::shared_ptr<void> owner;           // of borrowed memory
+  std::shared_ptr<void> owner;           // the owner of borrowed memory
   std::unique_ptr<DeviceBuffer> buffer;  // null for host specs
 
  private:
   std::mutex mutex_;
-  at::Tensor restored() const;  // the plain form, whatever it takes
+  at::Tensor restored() const;  // the plain form, unpacked if it was dropped
   struct Form {
     Packing packing;
     at::Tensor value;

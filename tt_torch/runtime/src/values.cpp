@@ -72,7 +72,7 @@ at::Tensor view_of(const HostBuffer& buffer) {
     throw Error(ErrorKind::InputShape, "a host buffer needs as many strides as dimensions");
   for (size_t i = 0; i < buffer.shape.size(); ++i)
     if (buffer.shape[i] < 0 || buffer.strides[i] < 0)
-      throw Error(ErrorKind::InputShape, "a host buffer's sizes and strides must not be negative");
+      throw Error(ErrorKind::InputShape, "the sizes and strides of a host buffer must not be negative");
   return at::from_blob(buffer.data, buffer.shape, buffer.strides, at::TensorOptions(host_type(buffer.dtype)));
 }
 
@@ -136,9 +136,10 @@ int64_t checked_volume(const std::vector<int64_t>& shape) {
   constexpr int64_t limit = int64_t{1} << 36;  // far above any device memory
   for (int64_t dim : shape) {
     if (dim < 0 || __builtin_mul_overflow(volume, dim, &volume) || volume > limit)
-      throw Error(ErrorKind::BinaryFormat, "a tensor of shape " + describe(shape) + " is out of range");
+      throw Error(ErrorKind::BinaryFormat, "a tensor has shape " + describe(shape) +
+                                               ", which is negative or larger than 2^36 elements");
   }
-  if (shape.size() > 12) throw Error(ErrorKind::BinaryFormat, "a tensor has too many dimensions");
+  if (shape.size() > 12) throw Error(ErrorKind::BinaryFormat, "a tensor has more than 12 dimensions");
   return volume;
 }
 

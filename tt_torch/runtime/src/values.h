@@ -1,6 +1,6 @@
-// How device values are held on the host: a tensor of the logical shape in a storage type that represents
-// the device type exactly. Block-float values are bf16 numbers on the block grid; unsigned 16 and 32 bit
-// integers live in the next larger signed type, because ATen computes in those.
+// How the host holds device values: as a tensor of the logical shape, in a storage type that represents the
+// device type exactly. Block floats are bf16 numbers that have been rounded to blocks. Unsigned integers of
+// 16 and 32 bits are held in the next larger signed type, because ATen has few kernels for unsigned types.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,24 +14,25 @@ at::ScalarType host_type(DataType dtype);
 bool is_float(DataType dtype);
 bool is_block_float(DataType dtype);
 
-// A tensor over the caller's memory. Throws an Input error when the description is not sound.
+// A tensor over the caller's memory. Throws an InputShape or InputDtype error if the description is invalid.
 at::Tensor view_of(const HostBuffer& buffer);
 
-// True when a host buffer of type `from` may be given where the program wants `to`.
+// Whether a host buffer of type `from` is accepted for a tensor of type `to`.
 bool converts(DataType from, DataType to);
 std::string accepted_types(DataType to);
 
-// The value a device of type `dtype` would hold; shares memory with `host` when nothing changes.
+// The value that a device holds for `host` in the type `dtype`. It shares memory with `host` if is_value().
 at::Tensor to_value(const at::Tensor& host, DataType dtype);
-bool is_value(const at::Tensor& host, DataType dtype);  // nothing changes
+bool is_value(const at::Tensor& host, DataType dtype);  // whether to_value() changes nothing
 
-// Brings a tensor that was computed in storage type back onto the grid of `dtype`, in place.
+// Rounds or wraps a tensor in storage type to values that `dtype` can represent, in place.
 void settle(at::Tensor& value, DataType dtype);
 bool needs_settling(DataType dtype);
 
 void copy_out(const at::Tensor& value, const HostBuffer& destination);
 
-// Copies of every dimension fit in memory and in int64 arithmetic; throws BinaryFormat otherwise.
+// The number of elements. Throws a BinaryFormat error if it is more than 2^36, if a dimension is negative, or
+// if there are more than 12 dimensions. So products of it with element sizes cannot overflow.
 int64_t checked_volume(const std::vector<int64_t>& shape);
 
 }  // namespace tt::runtime

@@ -13,7 +13,7 @@ namespace tt::runtime {
 
 namespace {
 
-// Headers of distributions are older than the kernels that they run on. These are the numbers of Linux 6.7:
+// The headers of a distribution may be older than the kernel. These numbers are from Linux 6.7:
 // include/uapi/linux/userfaultfd.h and fs.h.
 constexpr uint64_t kUserModeOnly = 1, kProtectUnpopulated = 1 << 13, kProtectAsync = 1 << 15;
 constexpr uint64_t kProtectMatching = 1 << 0, kRequireAsync = 1 << 1;  // flags of a scan
@@ -32,7 +32,7 @@ struct Scan {
 }  // namespace
 
 WriteTracker& WriteTracker::instance() {
-  // Never destroyed: tensors that die at process exit still come here.
+  // Never destroyed: tensors that die while the process ends still call it.
   static auto* tracker = new WriteTracker;
   return *tracker;
 }
@@ -61,8 +61,8 @@ bool WriteTracker::overlaps(Pages pages) const {
                      [&](const Pages& other) { return other.begin < pages.end && pages.begin < other.end; });
 }
 
-// Whether there are pages of this category; nullopt if they cannot be scanned. Written pages are protected
-// again when `flags` says so.
+// Whether there are pages of this category; nullopt if the pages cannot be scanned. `flags` may say that
+// written pages are protected again.
 std::optional<bool> WriteTracker::scan(Pages pages, uint64_t category, uint64_t flags) const {
   std::array<Region, 64> regions;
   bool found = false;
@@ -89,7 +89,7 @@ std::optional<bool> WriteTracker::take_written(Pages pages) const {
 
 bool WriteTracker::watch(Pages pages) {
   std::lock_guard lock(mutex_);
-  // Another process can write to shared memory, which its own page table notes.
+  // Another process can write to shared memory. Only the page table of that process notes such a write.
   if (!ready() || scan(pages, kFile, 0) != false) return false;
   uffdio_register request{{pages.begin, pages.end - pages.begin}, UFFDIO_REGISTER_MODE_WP, 0};
   if (ioctl(faults_, UFFDIO_REGISTER, &request) != 0) return false;
@@ -107,7 +107,8 @@ void WriteTracker::forget(Pages pages) {
   watched_.erase(found);
   if (process_ != getpid() || overlaps(pages)) return;
   uffdio_range range{pages.begin, pages.end - pages.begin};
-  ioctl(faults_, UFFDIO_UNREGISTER, &range);  // fails where the memory is gone, and its watch with it
+  ioctl(faults_, UFFDIO_UNREGISTER,
+        &range);  // fails if the memory was freed, which has ended the watch as well
 }
 
 std::optional<uint64_t> WriteTracker::writes(Pages pages) {

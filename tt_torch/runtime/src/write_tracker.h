@@ -1,4 +1,4 @@
-// Asks the kernel which pages were written to.
+// Finds out from the kernel which pages were written to.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,30 @@
 
 namespace tt::runtime {
 
-// Whole pages: addresses of the first byte and behind the last one.
+// Whole pages: the addresses of the first byte and of the byte after the last one.
 struct Pages {
   uint64_t begin = 0, end = 0;
   bool operator==(const Pages&) const = default;
 };
 
-// userfaultfd with asynchronous write protection, in Linux since 6.7: the kernel itself lifts the protection
-// of a page at the first write, and an ioctl of /proc/self/pagemap finds such pages and protects them again.
+// Uses userfaultfd with asynchronous write protection, which Linux has since 6.7. The kernel removes the
+// protection of a page at the first write, and an ioctl of /proc/self/pagemap finds such pages and protects
+// them again.
 class WriteTracker {
  public:
   static WriteTracker& instance();
 
-  // Begins to watch pages. False where the kernel does not offer that, or where other processes share the
+  // Begins to watch pages. Returns false if the kernel does not offer this, or if other processes share the
   // pages.
   bool watch(Pages pages);
   void forget(Pages pages);
 
-  // A number that grows when any watched page was written to, these ones up to now; nullopt if these pages
-  // are not watched any more. It counts for all pages together: to find a write clears its mark, and ranges
-  // may overlap.
+  // A number that grows after writes to watched pages, and has counted all writes to these pages up to now;
+  // nullopt if these pages are not watched any more. There is one number for all pages, because finding a
+  // write clears its mark, and ranges may overlap.
   std::optional<uint64_t> writes(Pages pages);
 
-  bool use(bool use);  // whether it is now ready
+  bool use(bool use);  // returns whether the tracker is used and ready
 
  private:
   WriteTracker();
@@ -40,11 +41,11 @@ class WriteTracker {
   bool overlaps(Pages pages) const;
 
   std::mutex mutex_;
-  std::vector<Pages> watched_;  // a range stands here once per `watch`
+  std::vector<Pages> watched_;  // has a range once for each call of watch()
   uint64_t writes_ = 0;
   bool use_ = true;
   int faults_ = -1, pagemap_ = -1;  // file descriptors
-  int process_ = 0;                 // a forked child inherits descriptors that mean its parent's memory
+  int process_ = 0;                 // in a forked child, the descriptors still refer to its parent's memory
 };
 
 }  // namespace tt::runtime

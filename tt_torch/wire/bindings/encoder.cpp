@@ -1,4 +1,4 @@
-// Messages to bytes. encode.py says what a message is, and makes the plan.
+// Writes messages as bytes. encode.py describes messages and makes the plan.
 #include <flatbuffers/flatbuffers.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -15,19 +15,20 @@ namespace tt::wire {
 
 namespace {
 
-// Leaves room for what goes around an object.
+// The size limit of a file, with room for the padding and the vtables around the last object.
 constexpr size_t kLargest = FLATBUFFERS_MAX_BUFFER_SIZE - (1 << 20);
 
-// A value that is not accepted, and the way to it.
+// A value that is not accepted, and the path to it.
 struct Misfit {
   std::string table;
-  py::object field, value;        // no field: the value should be the table
-  std::vector<std::string> path;  // the fields around it, from the inside out
+  py::object field, value;        // `field` is None if the value itself should be the table
+  std::vector<std::string> path;  // the fields around it, from the innermost outwards
 };
 
 py::object borrow(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
 
-// Python's limit of recursion. Our schemas have no recursive tables, others may, and messages may be cyclic.
+// Counts towards Python's recursion limit, because messages may be cyclic if a schema has recursive tables.
+// Our schemas have none.
 class Deeper {
  public:
   Deeper() {
@@ -37,15 +38,16 @@ class Deeper {
   Deeper(const Deeper&) = delete;
 };
 
-// Is this how Python says that a value has another type or does not fit? NotImplementedError: memoryview has
-// no numbers for the elements of the buffer.
+// Whether Python raised the error because a value has a wrong type or does not fit. memoryview raises
+// NotImplementedError for a buffer whose elements it cannot convert to numbers.
 bool is_misfit(const py::error_already_set& error) {
   const std::array kinds{PyExc_TypeError, PyExc_ValueError, PyExc_OverflowError, PyExc_BufferError,
                          PyExc_NotImplementedError};
   return std::any_of(kinds.begin(), kinds.end(), [&](PyObject* kind) { return error.matches(kind); });
 }
 
-// Calls `each` for the items of a list or tuple. An item may have code of its own, which may change the list.
+// Calls `each` for the items of a list or tuple. The conversion of an item may run Python code that changes
+// the list, so the size is read anew each time.
 template <typename F>
 void for_each(const py::object& items, F each) {
   if (!PyList_Check(items.ptr()) && !PyTuple_Check(items.ptr())) throw Unfit();
@@ -53,7 +55,7 @@ void for_each(const py::object& items, F each) {
     each(borrow(PySequence_Fast_GET_ITEM(items.ptr(), i)));
 }
 
-// One file, built from its leaves up. What is equal is written once.
+// Builds one file from its leaves up. Equal objects are written once.
 class Encoder {
  public:
   explicit Encoder(const Plan& plan) : plan_(plan), builder_(1 << 16) {}
@@ -70,7 +72,7 @@ class Encoder {
     const auto found = by_content_.find(image.content());
     if (found != by_content_.end()) return found->second;
     if (builder_.GetSize() + image.content().size() > kLargest)
-      throw std::length_error("a binary cannot be larger than 2 GB");
+      throw std::length_error("the message is too large: a binary cannot be larger than 2 GB");
     return by_content_.emplace(image.content(), image.write(builder_)).first->second;
   }
 
@@ -157,7 +159,7 @@ class Encoder {
     image.add_offset(field.place, once(items));
   }
 
-  // Numbers or structs.
+  // Adds numbers or structs.
   void fill(VectorImage& items, const Value& as, const py::object& value) {
     if (!PyObject_CheckBuffer(value.ptr())) {
       for_each(value, [&](const py::object& item) {
@@ -181,13 +183,13 @@ class Encoder {
   uoffset_t object(const Value& as, const py::object& value) {
     if (as.kind == 't') return table(as.ref, value);
     Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);  // a TypeError for what is no text
+    const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);  // a TypeError if it is no string
     if (!text) throw py::error_already_set();
     StringImage image({text, static_cast<size_t>(size)});
     return once(image);
   }
 
-  // Tag and table of `{member: table}`.
+  // Returns the tag and the table of `{member: table}`.
   std::pair<uint8_t, uoffset_t> member(const Value& as, const py::object& value) {
     if (!PyDict_Check(value.ptr()) || PyDict_Size(value.ptr()) != 1) throw Unfit();
     PyObject *name = nullptr, *message = nullptr;
@@ -201,7 +203,8 @@ class Encoder {
   const Plan& plan_;
   flatbuffers::FlatBufferBuilder builder_;
   std::unordered_map<std::string, uoffset_t> by_content_;
-  // A dict that comes again need not be read again. While all stay alive, an address stands for one of them.
+  // A dict that occurs again is not read again. All dicts are kept alive, so that no two have the same
+  // address.
   std::unordered_map<PyObject*, std::pair<int, uoffset_t>> by_identity_;
   std::vector<py::object> alive_;
 };
@@ -212,9 +215,9 @@ class Encoder {
 PYBIND11_MODULE(_encoder, module) {
   namespace py = pybind11;
   using namespace tt::wire;
-  module.doc() = "Messages to bytes; see encode.py";
+  module.doc() = "Writes messages as bytes; see encode.py";
   py::class_<Plan>(module, "Plan").def(py::init<std::string, int, const py::list&, const py::list&>());
-  // `error` makes the exception of a value that is not accepted.
+  // `error` makes the exception for a value that is not accepted.
   module.def("write", [](const Plan& plan, const py::object& message, const py::function& error) {
     try {
       return Encoder(plan).file(message);

@@ -43,7 +43,8 @@ void TableImage::add_offset(uint16_t slot, uoffset_t offset) {
 }
 
 uoffset_t TableImage::write(FlatBufferBuilder& builder) {
-  // The builder works from the end of a table to its front. Wide fields in front need the least padding.
+  // The builder works from the end of a table to its front. It needs the least padding if wide fields are in
+  // front.
   std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
     return std::pair(a.align, b.slot) < std::pair(b.align, a.slot);
   });
@@ -70,7 +71,7 @@ void VectorImage::add_offset(uoffset_t offset) { flatbuffers::WriteScalar(add(),
 
 uoffset_t VectorImage::write(FlatBufferBuilder& builder) const {
   const size_t bytes = end() - head_;
-  // The first element is aligned even if there is none, which ForceVectorAlignment does not do.
+  // Aligns the position of the first element even in an empty vector, which ForceVectorAlignment does not do.
   builder.Align(element_.align);
   builder.ForceVectorAlignment(bytes, 1, sizeof(uoffset_t));
   if (element_.is_offset())

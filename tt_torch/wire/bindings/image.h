@@ -1,5 +1,4 @@
-// What is going to be an object of a file: its bytes, by which equal objects are recognised, and how they are
-// written.
+// The image of an object of a file before it is written: its bytes, by which equal objects are recognised.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -17,7 +16,7 @@ using flatbuffers::uoffset_t;
 
 class Image {
  public:
-  // Equal for objects that may be the same one in the file.
+  // Two objects with equal content can be one object of the file.
   const std::string& content() const { return content_; }
 
  protected:
@@ -25,14 +24,14 @@ class Image {
   // contents.
   Image(char kind, const Value& of);
 
-  uint8_t* extend(size_t size);  // by zeros
+  uint8_t* extend(size_t size);  // appends zeros; returns their position
   const uint8_t* at(size_t position) const {
     return reinterpret_cast<const uint8_t*>(content_.data()) + position;
   }
   size_t end() const { return content_.size(); }
 
   std::string content_;
-  size_t head_;  // where the bytes begin that are written
+  size_t head_;  // the start of the bytes that are written; before it are kind and type
 };
 
 class StringImage : public Image {
@@ -45,7 +44,7 @@ class TableImage : public Image {
  public:
   explicit TableImage(int type);
 
-  // Where to put the bytes of a field that is stored in the table itself.
+  // The place for the bytes of a field that is stored in the table itself.
   uint8_t* add(uint16_t slot, size_t size, size_t align);
   void add_offset(uint16_t slot, uoffset_t offset);
   uoffset_t write(FlatBufferBuilder& builder);
@@ -63,7 +62,7 @@ class VectorImage : public Image {
  public:
   explicit VectorImage(const Value& element);
 
-  uint8_t* add();  // where to put the bytes of a number or a struct
+  uint8_t* add();  // the place for the bytes of the next number or struct
   void add_all(std::string_view bytes);
   void add_offset(uoffset_t offset);
   uoffset_t write(FlatBufferBuilder& builder) const;

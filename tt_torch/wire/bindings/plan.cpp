@@ -7,11 +7,11 @@
 
 namespace tt::wire {
 
-static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they are in memory");
 
 namespace {
 
-// The value of a key. Throws Unfit when there is none.
+// The value of a key. Throws Unfit if there is none.
 py::object find(const py::dict& from, py::handle key) {
   PyObject* found = PyDict_GetItemWithError(from.ptr(), key.ptr());
   if (!found && PyErr_Occurred()) throw py::error_already_set();

@@ -1,4 +1,4 @@
-// A wire table as encode.py hands it over, and how numbers and structs become bytes by it.
+// A schema in the form that encode.py makes of it, and the conversion of numbers and structs to bytes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,12 +14,13 @@ namespace py = pybind11;
 // Thrown for a value that its field does not accept.
 struct Unfit {};
 
-// What a field, or an element of a vector, is.
+// The type of a field or of a vector's elements.
 struct Value {
-  char kind =
-      0;  // s: string, t: table, S: struct, u: union; else a number, by its letter in Python's struct module
+  // s: string, t: table, S: struct, u: union; all others are numbers, by their letters in Python's struct
+  // module.
+  char kind = 0;
   int ref = -1;                // position of its type (t, S) or enum (u, numbers); -1 for none
-  size_t size = 0, align = 0;  // in a table, struct or vector
+  size_t size = 0, align = 0;  // in bytes, as it is stored in a table, struct or vector
 
   bool is_offset() const { return kind == 's' || kind == 't' || kind == 'u'; }
 };
@@ -28,8 +29,9 @@ struct Field {
   py::str name;
   Value value;
   bool is_vector;
-  uint16_t place;       // slot in a table, offset in a struct
-  std::string omitted;  // bytes of the number that is left out, because it is the default; empty for none
+  uint16_t place;  // slot in a table, offset in a struct
+  std::string
+      omitted;  // the bytes of the default, with which a number is not written; empty if all are written
 };
 
 struct Type {
@@ -43,9 +45,9 @@ struct Member {
 };
 
 struct Enum {
-  py::dict values;  // name -> number; of a union: name -> position in `members`
-  py::set numbers;  // those that are legal
-  bool flags;       // all numbers are
+  py::dict values;  // name -> number; for a union: name -> position in `members`
+  py::set numbers;  // the legal numbers
+  bool flags;       // whether all numbers are legal
   std::vector<Member> members;
 };
 
@@ -57,7 +59,7 @@ class Plan {
   int root() const { return root_; }
   const Type& type(int position) const { return types_[static_cast<size_t>(position)]; }
 
-  // The functions below throw Unfit or Python's own error for what they cannot convert.
+  // The functions below throw Unfit or Python's own error for a value that they cannot convert.
 
   // Writes a number's little-endian bytes to `out`.
   void number(const Value& as, py::handle given, uint8_t* out) const;

@@ -30,7 +30,7 @@ const std::map<std::string, Activation>& activations() {
   return rows;
 }
 
-// The functions above by their names in UnaryOpType.
+// The names above, by the names of UnaryOpType.
 constexpr wire::Named<const char*> names_by_type[] = {{"Exp", "exp"},         {"Gelu", "gelu"},
                                                       {"Relu", "relu"},       {"Sqrt", "sqrt"},
                                                       {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},

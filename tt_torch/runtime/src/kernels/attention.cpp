@@ -1,4 +1,4 @@
-// Attention and the head rearrangements around it.
+// Attention, and the ops that split and join its heads.
 #include <ATen/ExpandUtils.h>
 
 #include "kernels/kernels.h"
@@ -18,7 +18,8 @@ struct Attention {
   std::optional<int64_t> window;
 };
 
-// Positions a query may look at: not in its future, and at most `window` back.
+// A mask with 0 for the keys that each query sees, and -inf for the others. If `causal`, a query sees no key
+// after its own position. With a window, it sees no key that is `window` or more positions before it.
 Tensor visible(int64_t queries, int64_t keys, bool causal, std::optional<int64_t> window) {
   const Tensor distance = at::arange(queries).unsqueeze(1) + (keys - queries) - at::arange(keys);
   Tensor allowed = at::ones({queries, keys}, at::kBool);
@@ -28,7 +29,7 @@ Tensor visible(int64_t queries, int64_t keys, bool causal, std::optional<int64_t
       .masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
-// Softmax with one more logit per head that takes part in the sum and has no value.
+// Attention whose softmax has one more logit per head, the sink. The sink counts in the sum but has no value.
 Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& sink,
                  double scale) {
   Tensor scores = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(-1, -2)) * scale;
@@ -63,26 +64,28 @@ Attention read_attention(OpBuilder& op) {
           op.attributes().maybe_integer("sliding_window_size")};
 }
 
-// `query` is the shape of the query as (batch, heads, length, depth), which all is computed in.
+// `query` is the shape of the query as (batch, heads, length, depth), the order in which attention is
+// computed.
 void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const Ints& mask) {
   const auto &k = op.spec(a.key).shape, &v = op.spec(a.value).shape;
-  op.require(k.size() == 4 && v.size() == 4, "attention operands have four dimensions");
-  op.require(k[1] > 0 && query[1] % k[1] == 0, "query heads are not a multiple of key heads");
+  op.require(k.size() == 4 && v.size() == 4, "query, key and value must have four dimensions");
+  op.require(k[1] > 0 && query[1] % k[1] == 0,
+             "the number of query heads is not a multiple of the number of key heads");
   op.require(k[0] == query[0] && k[3] == query[3], "query and key differ in batch or depth");
   op.require(Ints(v.begin(), v.end() - 1) == Ints(k.begin(), k.end() - 1),
              "key and value differ in batch, heads or length");
   if (a.mask) {
     const Ints scores{query[0], query[1], query[2], k[2]};
-    op.require(mask.size() == 4, "the mask has four dimensions");
+    op.require(mask.size() == 4, "the mask must have four dimensions");
     for (size_t d = 0; d < 4; ++d)
-      op.require(mask[d] == 1 || mask[d] == scores[d], "the mask does not fit the scores");
+      op.require(mask[d] == 1 || mask[d] == scores[d], "the mask cannot be broadcast to the scores");
   }
 }
 
 Ints shape_of(OpBuilder& op, std::optional<Slot> slot, const Ints& order) {
   if (!slot) return {};
   const Ints& shape = op.spec(*slot).shape;
-  op.require(shape.size() == 4, "attention operands have four dimensions");
+  op.require(shape.size() == 4, "the operands of an attention must have four dimensions");
   Ints result;
   for (int64_t d : order) result.push_back(shape[d]);
   return result;
@@ -94,7 +97,8 @@ static void attention(OpBuilder& op) {
   const Attention a = read_attention(op);
   const Ints query = shape_of(op, a.query, {0, 1, 2, 3});
   require_shapes(op, a, query, shape_of(op, a.mask, {0, 1, 2, 3}));
-  op.require(!a.sink || checked_volume(op.spec(*a.sink).shape) == query[1], "the sink has a value per head");
+  op.require(!a.sink || checked_volume(op.spec(*a.sink).shape) == query[1],
+             "the sink must have one value per head");
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink))
@@ -102,7 +106,7 @@ static void attention(OpBuilder& op) {
   });
 }
 
-// One query per user: [1, B, H, D] against [B, H, S, D].
+// Attention with one query per user: queries are (1, B, H, D), keys and values (B, H, S, D).
 static void attention_decode(OpBuilder& op) {
   const Attention a = read_attention(op);
   const Ints query = shape_of(op, a.query, {1, 2, 0, 3});
@@ -110,7 +114,7 @@ static void attention_decode(OpBuilder& op) {
   const auto position = op.maybe("cur_pos_tensor");
   if (position) {
     const int64_t users = checked_volume(op.spec(*position).shape);
-    op.require(users == 1 || users == query[0], "there is a position per user");
+    op.require(users == 1 || users == query[0], "there must be one position per user");
   }
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
@@ -142,9 +146,9 @@ static void split_heads(OpBuilder& op) {
   const auto& shape = op.spec(source).shape;
   const int64_t sections = heads + (kv ? 0 : 2 * kv_heads);
   op.require(shape.size() >= 3 && heads > 0 && kv_heads > 0 && shape.back() % sections == 0,
-             "heads do not divide the width");
+             "the width of the input is not a multiple of the number of heads");
   const int64_t depth = shape.back() / sections, offset = kv ? 0 : heads;
-  // The results are views: attention reads strided heads as well as packed ones.
+  // The results are views, because attention reads strided heads as fast as contiguous ones.
   const auto part = [=](const Tensor& t, int64_t first, int64_t count) {
     return t.narrow(-1, first * depth, count * depth)
         .reshape({t.size(0), t.size(-2), count, depth})
@@ -171,12 +175,12 @@ static void create_heads_decode(OpBuilder& op) {
   const Slot source = op.in("input");
   const int64_t heads = op.attributes().integer("num_heads");
   const int64_t kv_heads = op.attributes().maybe_integer("num_kv_heads").value_or(heads);
-  op.require(!op.reads("batch_offset"), "a batch offset has no kernel");
+  op.require(!op.reads("batch_offset"), "batch_offset has no kernel");
   const Slot outs[] = {op.out("q_out"), op.out("k_out"), op.out("v_out")};
   const auto& shape = op.spec(source).shape;
   const int64_t sections = heads + 2 * kv_heads;
   op.require(shape.size() == 4 && heads > 0 && kv_heads > 0 && shape[3] % sections == 0,
-             "heads do not divide the width");
+             "the width of the input is not a multiple of the number of heads");
   const int64_t depth = shape[3] / sections, starts[] = {0, heads, heads + kv_heads};
   for (int i = 0; i < 3; ++i) {
     const int64_t first = starts[i] * depth, count = i == 0 ? heads : kv_heads;
@@ -192,7 +196,8 @@ static void create_heads_decode(OpBuilder& op) {
 static void concatenate_heads_decode(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const int64_t heads = op.attributes().integer("num_heads");
-  op.require(op.spec(source).shape.size() == 4 && heads <= op.spec(source).shape[2], "num_heads");
+  op.require(op.spec(source).shape.size() == 4 && heads <= op.spec(source).shape[2],
+             "the input must have four dimensions, and num_heads of its rows");
   op.compute(out, [=](Frame& f) {
     const Tensor& x = f[source];
     return x.narrow(2, 0, heads).reshape({x.size(0), 1, x.size(1), heads * x.size(3)});
@@ -204,12 +209,12 @@ static void rotary_embedding(OpBuilder& op) {
   const auto index = op.attributes().maybe_integer("token_index");
   const auto &shape = op.spec(source).shape, &cache = op.spec(cosine).shape;
   op.require(shape.size() >= 2 && cache.size() >= 2 && shape.back() % 2 == 0 && op.spec(sine).shape == cache,
-             "shapes");
+             "the input needs an even width, and both caches the same shape of at least two dimensions");
   const int64_t first = index.value_or(0), count = index ? 1 : shape[shape.size() - 2];
-  op.require(first + count <= cache[cache.size() - 2], "the caches are too short");
+  op.require(first + count <= cache[cache.size() - 2], "the caches have too few positions");
   Ints part = cache;
   part[part.size() - 2] = count;
-  op.require(at::infer_size(shape, part) == shape, "the caches do not fit the input");
+  op.require(at::infer_size(shape, part) == shape, "the caches cannot be broadcast to the input");
   op.compute(out, [=](Frame& f) {
     const Tensor x = f[source].to(at::kFloat);
     const int64_t half = x.size(-1) / 2;

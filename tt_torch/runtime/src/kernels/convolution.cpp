@@ -1,4 +1,4 @@
-// Convolutions on flattened NHWC activations.
+// Convolutions. Their activations are flattened NHWC tensors.
 #include "kernels/convolution.h"
 
 namespace tt::runtime::kernels {
@@ -8,20 +8,23 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLimit = 1 << 20;  // of any size or stride
+constexpr int64_t kLimit = 1 << 20;  // above all sizes and strides
 constexpr int64_t kMaxPadding = 1024;
 
 Ints positive(OpBuilder& op, const char* field, size_t count) {
   Ints values = op.attributes().integers(field);
-  op.require(values.size() == count, field);
-  for (int64_t value : values) op.require(value > 0 && value < kLimit, field);
+  if (values.size() != count)
+    op.invalid(std::string(field) + " must have " + std::to_string(count) + " values");
+  for (int64_t value : values)
+    if (value <= 0 || value >= kLimit) op.invalid(std::string(field) + " is out of range");
   return values;
 }
 
 void read_padding(OpBuilder& op, Convolution& c) {
   const Ints padding = op.attributes().integers("padding");
-  for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
-  op.require(padding.size() == 2 || padding.size() == 4, "padding");
+  for (int64_t value : padding)
+    op.require(value >= 0 && value <= kMaxPadding, "padding must be from 0 to 1024");
+  op.require(padding.size() == 2 || padding.size() == 4, "padding must have two or four values");
   if (padding.size() == 2)
     c.shape.padding = padding;
   else if (padding[0] == padding[1] && padding[2] == padding[3])
@@ -32,7 +35,8 @@ void read_padding(OpBuilder& op, Convolution& c) {
   }
 }
 
-// Positions of a window over a padded dimension; 0 when it does not fit.
+// The number of positions of a window over a padded dimension; 0 if it does not fit. Example: a kernel of 3
+// with stride 2 has 3 positions over 8 elements.
 int64_t windows(int64_t padded, int64_t kernel, int64_t stride, int64_t dilation) {
   const int64_t room = padded - dilation * (kernel - 1) - 1;
   return room < 0 ? 0 : room / stride + 1;
@@ -65,9 +69,10 @@ Operands read_operands(OpBuilder& op, const std::string& weight_form) {
   return o;
 }
 
-// Before anything runs: results of absurd size would be made before they are looked at.
+// Checks the result's size before anything runs, so that a damaged binary does not make a huge result.
 void require_size(OpBuilder& op, const Operands& o, const Ints& size) {
-  op.require(checked_volume(size) == checked_volume(o.result), "the result has another size");
+  op.require(checked_volume(size) == checked_volume(o.result),
+             "the result has another number of elements than the convolution computes");
 }
 
 std::optional<Tensor> bias_of(const Operands& o, Frame& f) {
@@ -107,7 +112,7 @@ Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
   return as_flat(apply(o.activation, y), o.result);
 }
 
-// An add and a relu or gelu after the convolution run as part of it.
+// Lets an add and a relu or gelu that follow the convolution run as part of it.
 void absorb_tails(OpBuilder& op, Operands& o) {
   if (o.activation.apply || storage_type(op.spec(o.out).dtype) != o.type) return;
   const auto first = op.absorb(o.out, true);
@@ -165,9 +170,9 @@ Convolution read_convolution(OpBuilder& op) {
   c.channels = a.integer("in_channels");
   c.out_channels = a.integer("out_channels");
   for (int64_t value : {c.shape.groups, c.batch, c.height, c.width, c.channels, c.out_channels})
-    op.require(value > 0 && value < kLimit, "a size is out of range");
+    op.require(value > 0 && value < kLimit, "a size or the number of groups is out of range");
   op.require(c.channels % c.shape.groups == 0 && c.out_channels % c.shape.groups == 0,
-             "groups do not divide the channels");
+             "the number of channels is not a multiple of the number of groups");
   const Ints edges = c.edges.empty() ? Ints{0, 0, 0, 0} : c.edges;
   c.shape.input = {c.batch, c.channels, c.height + edges[2] + edges[3], c.width + edges[0] + edges[1]};
   return c;
@@ -181,17 +186,17 @@ static void conv2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   Operands o = read_operands(op, weight_form(c));
   op.require(checked_volume(op.spec(o.input).shape) == checked_volume(c.shape.input) || !c.edges.empty(),
-             "the input does not hold batch x height x width x channels values");
+             "the input does not have batch x height x width x channels elements");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
   op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels,
-             "the result has another size");
+             "the result has another number of elements than the convolution computes");
   const bool raw = !op.is_prepared(o.weight) && op.spec(o.weight).shape == c.weight();
   if (raw) {
     std::string key = std::string("conv") + toString(o.type);
     for (const auto* part : {&c.shape.stride, &c.shape.padding, &c.shape.dilation, &c.shape.input})
       key += "|" + describe(*part);
-    // The plain form is the caller's or somebody's constant in OIHW order, so it can be made again.
+    // The plain form is an input or a constant in OIHW order, so unpacking can restore it.
     op.prefer(o.weight,
               {key + "|" + std::to_string(c.shape.groups),
                [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
@@ -207,13 +212,16 @@ static void conv1d(OpBuilder& op) {
   const Operands o = read_operands(op, "");
   const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
   const Ints padding = a.integers("padding");
-  op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0, "attributes are out of range");
-  for (int64_t value : padding) op.require(value >= 0 && value <= kMaxPadding, "padding");
+  op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0,
+             "stride, dilation and groups must be positive, and padding must have two values");
+  for (int64_t value : padding)
+    op.require(value >= 0 && value <= kMaxPadding, "padding must be from 0 to 1024");
   op.require(op.spec(o.weight).shape.size() >= 3, "the weight must have three dimensions");
   for (const char* field : {"batch_size", "input_length", "in_channels", "out_channels", "kernel_size"})
-    op.require(a.integer(field) > 0 && a.integer(field) < kLimit, field);
+    if (a.integer(field) <= 0 || a.integer(field) >= kLimit)
+      op.invalid(std::string(field) + " is out of range");
   const int64_t length = a.integer("input_length") + padding[0] + padding[1];
-  op.require(stride < kLimit && dilation < kLimit, "attributes are out of range");
+  op.require(stride < kLimit && dilation < kLimit, "stride or dilation is out of range");
   require_size(op, o,
                {a.integer("batch_size"), windows(length, a.integer("kernel_size"), stride, dilation),
                 a.integer("out_channels")});
@@ -236,9 +244,10 @@ static void conv3d(OpBuilder& op) {
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
-  op.require(p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5,
-             "attributes are out of range");
-  for (int64_t value : p) op.require(value >= 0 && value <= kMaxPadding, "padding");
+  op.require(
+      p.size() == 3 && groups > 0 && op.spec(o.input).shape.size() == 5,
+      "padding must have three values, groups must be positive, and the input must have five dimensions");
+  for (int64_t value : p) op.require(value >= 0 && value <= kMaxPadding, "padding must be from 0 to 1024");
   const Ints sides{p[2], p[2], p[1], p[1], p[0], p[0]};
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
   const int64_t depth = channels / groups;
@@ -251,7 +260,7 @@ static void conv3d(OpBuilder& op) {
   require_size(op, o, size);
   op.require_scratch(checked_volume(padded), {o.input, o.out});
   op.compute(o.out, [=](Frame& f) {
-    // The prepared weight is (KD*KH*KW*C, O), channels padded up to a multiple of the alignment.
+    // The prepared weight is (KD*KH*KW*C, O), with C padded to a multiple of the alignment.
     const Tensor matrix = f[o.weight].to(o.type);
     const Tensor taps = matrix.reshape({kernel[0], kernel[1], kernel[2], -1, outs}).narrow(3, 0, depth);
     Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
@@ -266,7 +275,8 @@ static void conv_transpose2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   const Operands o = read_operands(op, transposed_weight_form(c));
   const Ints extra = op.attributes().integers("output_padding");
-  op.require(extra.size() == 2 && c.edges.empty(), "output_padding");
+  op.require(extra.size() == 2 && c.edges.empty(),
+             "output_padding must have two values, and padding must be symmetric");
   Ints size{c.batch, c.out_channels};
   for (size_t i = 0; i < 2; ++i)
     size.push_back(((i == 0 ? c.height : c.width) - 1) * c.shape.stride[i] - 2 * c.shape.padding[i] +

@@ -1,4 +1,4 @@
-// Attributes that the convolutions and their weight preparations share.
+// The attributes that convolutions share with the ops that prepare their weights.
 #pragma once
 
 #include "kernels/kernels.h"
@@ -8,22 +8,22 @@ namespace tt::runtime::kernels {
 
 struct Convolution {
   onednn::ConvShape shape;
-  std::vector<int64_t> kernel, edges;  // edges: padding [left, right, top, bottom] if it is not symmetric
+  std::vector<int64_t> kernel, edges;  // edges: padding [left, right, top, bottom], empty if it is symmetric
   int64_t batch = 1, height = 1, width = 1, channels = 1, out_channels = 1;
-  std::vector<int64_t> out_size() const;           // Ho, Wo
+  std::vector<int64_t> out_size() const;           // height and width of the result
   std::vector<int64_t> weight() const;             // O, C / groups, KH, KW
   std::vector<int64_t> transposed_weight() const;  // C, O / groups, KH, KW
 };
 
-// Reads and validates; throws BinaryFormat errors.
+// Reads and checks the attributes. Throws BinaryFormat errors.
 Convolution read_convolution(OpBuilder& op);
 
-// (1, 1, N*H*W, C) as N, C, H, W without a copy.
 // Forms of prepared operands (OpBuilder::opaque).
 std::string weight_form(const Convolution& c);
 std::string transposed_weight_form(const Convolution& c);
 std::string bias_form(int64_t channels);
 
+// A (1, 1, N*H*W, C) tensor as (N, C, H, W), without a copy.
 at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width);
 
 inline at::Tensor as_flat(const at::Tensor& image, const std::vector<int64_t>& shape) {

@@ -1,5 +1,5 @@
-// Preparation of convolution weights. The result's described shape is the device library's; here it holds
-// what our own convolutions want: oneDNN's packed form, or the plain weight.
+// Prepares the weights of convolutions. The described shape of the result is that of the device library. The
+// value here has the form that our own convolutions need: packed by oneDNN, or the plain weight.
 #include "kernels/convolution.h"
 
 namespace tt::runtime::kernels {
@@ -8,7 +8,7 @@ namespace {
 
 using Tensor = at::Tensor;
 
-// Rounded to the type the weights have on the device, computed in the type of the activation.
+// The weight, rounded to the type that it has on the device, in the type in which the convolution computes.
 Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) {
   return to_value(weight, weights).to(type);
 }
@@ -27,19 +27,19 @@ static void prepare_conv2d_weights(OpBuilder& op) {
   const Slot source = op.in("weight_tensor"), out = op.out();
   const std::vector<int64_t> shape = c.weight();
   op.require(checked_volume(op.spec(source).shape) == checked_volume(shape),
-             "the weight is not O x C x KH x KW");
+             "the weight does not have O x C x KH x KW elements");
   op.opaque(out, weight_form(c), [=, dtype = op.spec(out).dtype](Frame& f) {
     return onednn::pack_convolution(rounded(f[source], dtype, type).reshape(shape), c.shape);
   });
 }
 
-// The device library runs a transposed convolution as a plain one over a mirrored kernel, and mirrors it here
-// unless the weight comes mirrored already. Ours takes it as it was.
+// The device library computes a transposed convolution as a plain one with a mirrored kernel. This op mirrors
+// the kernel, unless the weight is mirrored already. Our convolution needs the kernel as it was before.
 static void prepare_conv_transpose2d_weights(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   const at::ScalarType type = activation_type(op);
   const Slot source = op.in("weight_tensor"), out = op.out();
-  op.require(op.spec(source).shape == c.transposed_weight(), "the weight is not I x O x KH x KW");
+  op.require(op.spec(source).shape == c.transposed_weight(), "the weight's shape is not I x O x KH x KW");
   const bool mirrored = !op.attributes().flag("mirror_kernel");
   op.opaque(out, transposed_weight_form(c), [=, dtype = op.spec(out).dtype](Frame& f) {
     const Tensor weight = rounded(f[source], dtype, type);
@@ -59,10 +59,12 @@ static void prepare_conv3d_weights(OpBuilder& op) {
   const Slot source = op.in("weight_tensor"), out = op.out();
   const int64_t alignment = std::max<int64_t>(op.attributes().integer("alignment"), 1);
   const int64_t block = op.attributes().integer("c_in_block");
-  op.require(op.spec(source).shape.size() == 5 && alignment < 4096, "the weight must have five dimensions");
+  op.require(op.spec(source).shape.size() == 5 && alignment < 4096,
+             "the weight must have five dimensions, and the alignment must be less than 4096");
   const int64_t channels = op.spec(source).shape[1];
   const int64_t padded = (channels + alignment - 1) / alignment * alignment;
-  if (block > 0 && block < padded) throw Error(ErrorKind::UnsupportedBinary, "channel blocks have no kernel");
+  if (block > 0 && block < padded)
+    throw Error(ErrorKind::UnsupportedBinary, "weights in blocks of channels (c_in_block) have no kernel");
   op.compute(out, [=](Frame& f) {
     const Tensor weight = at::constant_pad_nd(f[source], {0, 0, 0, 0, 0, 0, 0, padded - channels});
     return weight.permute({2, 3, 4, 1, 0}).reshape({-1, weight.size(0)});

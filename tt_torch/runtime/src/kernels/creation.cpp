@@ -1,4 +1,4 @@
-// Tensors from nothing: fills, sequences, inline constants, random numbers.
+// Ops that create tensors: fills, sequences, constants of the binary, random numbers.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "kernels/kernels.h"
@@ -59,8 +59,9 @@ static void constant(OpBuilder& op) {
   const auto& shape = op.spec(out).shape;
   const auto volume = static_cast<size_t>(checked_volume(shape));
   op.require(element_size(dtype) && bytes.size() == volume * element_size(dtype),
-             "its bytes do not fill its shape");
-  // The bytes belong to the binary, which outlives the plan; they may be less aligned than the type.
+             "the size of the constant's bytes is not that of its shape and type");
+  // The bytes belong to the binary, which outlives the plan. They are copied, because they may not be
+  // aligned.
   const HostBuffer source{const_cast<uint8_t*>(bytes.data()), shape, {}, dtype};
   op.write(out, [=](Frame& f) {
     at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
@@ -76,7 +77,7 @@ static void random(OpBuilder& op) {
   const int64_t seed = op.attributes().integer("seed");
   const Slot out = op.out();
   op.compute(out, [=, shape = op.spec(out).shape](Frame&) {
-    // Seed zero asks for other numbers at each run: those of PyTorch's own generator.
+    // A seed of zero means other numbers in each run. They come from PyTorch's default generator.
     const std::optional<at::Generator> generator = seed ? std::optional(seeded(seed)) : std::nullopt;
     return at::empty(shape, at::kFloat).uniform_(low, high, generator);
   });
@@ -86,7 +87,7 @@ static void dropout(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const double keep = 1.0 - op.attributes().real("prob"), scale = op.attributes().real("scale");
   const int64_t seed = op.attributes().integer("seed");
-  op.require(keep >= 0.0 && keep <= 1.0, "prob must lie between 0 and 1");
+  op.require(keep >= 0.0 && keep <= 1.0, "prob must be between 0 and 1");
   op.compute(out, [=](Frame& f) {
     return f[source] * at::empty(f[source].sizes(), at::kFloat).bernoulli_(keep, seeded(seed)) * scale;
   });

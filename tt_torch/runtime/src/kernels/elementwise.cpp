@@ -1,4 +1,4 @@
-// Element-wise ops of two and three operands.
+// Element-wise ops with two or three operands.
 #include <ATen/ExpandUtils.h>
 
 #include "kernels/kernels.h"
@@ -11,10 +11,10 @@ using Tensor = at::Tensor;
 using Write = Tensor& (*)(Tensor& out, const Tensor& a, const Tensor& b);
 using Compute = Tensor (*)(const Tensor& a, const Tensor& b);
 
-// A step over `count` float32 elements that lie in order.
+// Makes a step over `count` contiguous float32 elements. `otherwise` is used if an operand is not contiguous.
 using SmallLoop = StepFn (*)(Slot a, Slot b, Slot out, int64_t count, Write otherwise);
 
-// `write` is used when the result type can hold what the operands promote to, else `compute`.
+// `write` is used if the result's type can hold the type that the operands promote to, otherwise `compute`.
 struct BinaryRow {
   Write write;
   Compute compute;
@@ -34,7 +34,8 @@ Tensor divide(const Tensor& a, const Tensor& b) {
   return integers ? at::div(a, b, "trunc") : at::div(a, b);
 }
 
-constexpr int64_t kSmall = 1 << 14;  // elements below which a plain loop beats a dispatched kernel
+constexpr int64_t kSmall =
+    1 << 14;  // up to this many elements, a plain loop is faster than a dispatched kernel
 
 template <typename Function>
 StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise) {
@@ -56,8 +57,8 @@ StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise) {
 #define ROW(name) \
   .write = WRITE(name), .compute = [](const Tensor& a, const Tensor& b) { return at::name(a, b); }
 
-// By the names of EltwiseBinaryOpType. Integers divide by truncation, which has no out form of this
-// signature.
+// By the names of EltwiseBinaryOpType. Integers divide by truncation, for which ATen has no `out` function
+// with this signature.
 constexpr wire::Named<BinaryRow> binary_rows[] = {
     {"Add", {ROW(add), .small = small_loop<std::plus<float>>}},
     {"Divide", {.write = WRITE(div), .compute = divide, .floats_only = true}},
@@ -103,7 +104,7 @@ StepFn choose_write(OpBuilder& op, const BinaryRow& row, Slot a, Slot b, Slot ou
   return [=, write = row.write](Frame& f) { write(f[out], f[a], f[b]); };
 }
 
-// Whether `write` can be used.
+// Whether the row's `write` can be used for these types.
 bool fits(const BinaryRow& row, DataType a, DataType b, DataType out) {
   if (!row.write) return false;
   if (row.boolean) return true;
@@ -149,14 +150,14 @@ static void where(OpBuilder& op) {
 namespace {
 
 struct Conversion {
-  bool from_steps, to_steps;  // integers that count steps, or real numbers
+  bool from_steps, to_steps;  // whether input and result are integers that count steps, or real numbers
 };
 
 // By the names of EltwiseQuantizationOpType.
 constexpr wire::Named<Conversion> conversions[] = {
     {"Dequantize", {true, false}}, {"Quantize", {false, true}}, {"Requantize", {true, true}}};
 
-// A scale or zero point: one number, or a tensor along an axis.
+// A scale or zero point: one number, or a tensor with one number per position of an axis.
 struct Parameter {
   double number = 0;
   std::optional<Slot> tensor;
@@ -168,7 +169,7 @@ struct Parameter {
   }
 };
 
-// `size` is that of the axis, 0 for a scalar.
+// `size` is the size of the axis, or 0 for a scalar.
 Parameter read_parameter(OpBuilder& op, const wire::Record& owner, const char* field, int64_t size) {
   const auto member = owner.member(field);
   op.require(member.has_value(), "a quantization parameter is missing");
@@ -191,7 +192,7 @@ static void quantization(OpBuilder& op) {
   const Conversion conversion = op.attributes().choose("type", conversions);
   const Slot source = op.in("in");
   const auto params = op.attributes().member("params");
-  op.require(params.has_value(), "parameters are missing");
+  op.require(params.has_value(), "params are missing");
   const auto rank = static_cast<int64_t>(op.spec(source).shape.size());
   const int64_t axis = op.dim(op.attributes().maybe_integer("axis").value_or(0), rank);
   const int64_t size = rank ? op.spec(source).shape[axis] : 0;

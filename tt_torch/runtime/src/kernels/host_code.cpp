@@ -1,5 +1,5 @@
-// Functions that the reference compiler hoisted to the host: machine code inside the binary. It runs with
-// all rights of this process, so a device runs it only when it was opened with allow_host_code.
+// Functions that tt-mlir's compiler hoisted to the host, as machine code inside the binary. This code has all
+// rights of the process, so a device runs it only if it was opened with allow_host_code.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace tt::runtime::kernels {
 
 namespace {
 
-// Calling convention of the hoisted functions: the wrapped tensors of the reference runtime.
+// The tensors of the calling convention of hoisted functions, as in tt-mlir's runtime.
 struct WrappedTensor {
   void* base;
   void* aligned;
@@ -24,13 +24,14 @@ using Function = WrappedTensor* (*)(WrappedTensor*);
 std::shared_ptr<void> load_library(OpBuilder& op, std::span<const uint8_t> image) {
   const int file = memfd_create("tt_host_code", MFD_CLOEXEC);
   op.require(file >= 0 && write(file, image.data(), image.size()) == static_cast<ssize_t>(image.size()),
-             "its library cannot be unpacked");
+             "the host library cannot be written to memory");
   void* handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     close(file);
-    op.invalid(std::string("its library cannot be loaded: ") + dlerror());
+    op.invalid(std::string("the host library cannot be loaded: ") + dlerror());
   }
-  // The loader knows libraries by path: while this one is loaded, no other may get its descriptor.
+  // The loader identifies libraries by path. So the descriptor stays open while the library is loaded:
+  // another library with the same descriptor would have the same path.
   return {handle, [file](void* library) {
             dlclose(library);
             close(file);
@@ -73,18 +74,18 @@ std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& i
 static void host_function(OpBuilder& op) {
   if (!op.planner().options.host_code)
     throw Error(ErrorKind::UnsupportedBinary,
-                "the binary carries machine code for the host (CpuOp); to run it, open the "
-                "device with allow_host_code");
+                "the binary contains machine code for the host (CpuOp); if you trust the binary, open the "
+                "device with allow_host_code to run it");
   const auto library = load_library(op, op.planner().library(op.attributes().integer("dylib_id")));
   const auto function = reinterpret_cast<Function>(
       dlsym(library.get(), std::string(op.attributes().text("func_name")).c_str()));
-  op.require(function != nullptr, "its library lacks the function");
+  op.require(function != nullptr, "the host library does not have the function");
   const std::vector<Slot> inputs = op.ins("ins");
   std::vector<DataType> types;
   for (Slot slot : inputs) types.push_back(op.spec(slot).dtype);
   std::vector<Result> results;
   for (Slot slot : op.outs("outs")) results.push_back({slot, op.spec(slot).shape, op.spec(slot).dtype});
-  op.require(!results.empty(), "a host function without results");
+  op.require(!results.empty(), "the host function has no results");
   auto values = std::make_shared<std::vector<at::Tensor>>();
   for (size_t i = 0; i < results.size(); ++i) {
     op.compute(results[i].slot, [=](Frame& f) {
@@ -94,7 +95,7 @@ static void host_function(OpBuilder& op) {
           arguments.push_back(f[inputs[k]].to(host_type(types[k])).contiguous());
         *values = call(function, arguments, results);
       }
-      static_cast<void>(library);  // loaded as long as this step exists
+      static_cast<void>(library);  // keeps the library loaded as long as this step exists
       return std::exchange((*values)[i], at::Tensor());
     });
   }

@@ -1,4 +1,4 @@
-// Reading and writing by index.
+// Ops that read and write by index.
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -9,7 +9,7 @@ using Tensor = at::Tensor;
 
 Tensor indices(Frame& f, Slot slot) { return f[slot].to(at::kLong); }
 
-// Their names in PyTorch; null where the new values replace the old ones.
+// The names of reductions in PyTorch; null if the new values replace the old ones.
 constexpr wire::Named<const char*> scatter_reductions[] = {
     {"Sum", "sum"}, {"Max", "amax"}, {"Min", "amin"}, {"Prod", "prod"}, {"Invalid", nullptr}};
 
@@ -40,7 +40,7 @@ static void scatter(OpBuilder& op) {
 
 static void embedding(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), out = op.out();
-  op.require(!op.spec(table).shape.empty(), "the table must have rows");
+  op.require(!op.spec(table).shape.empty(), "the weight must have at least one dimension");
   op.require(checked_volume(op.spec(out).shape) ==
                  checked_volume({checked_volume(op.spec(index).shape), op.spec(table).shape.back()}),
              "the result does not have a row per index");
@@ -52,7 +52,7 @@ static void embedding(OpBuilder& op) {
 
 static void embedding_backward(OpBuilder& op) {
   const Slot index = op.in("input"), table = op.in("weight"), grad = op.in("in_grad"), out = op.out();
-  op.require(op.spec(table).shape.size() >= 2, "the table must have rows");
+  op.require(op.spec(table).shape.size() >= 2, "the weight must have at least two dimensions");
   const int64_t rows = op.spec(table).shape[op.spec(table).shape.size() - 2];
   op.require(!op.spec(grad).shape.empty() &&
                  checked_volume({rows, op.spec(grad).shape.back()}) == checked_volume(op.spec(out).shape),
@@ -79,7 +79,7 @@ static void update_cache(OpBuilder& op) {
   op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
              "caches have four dimensions");
   op.update(cache, [=](Frame& f) {
-    // [1, H, users, D] -> one row of the cache per user
+    // (1, H, users, D) becomes (users, H, 1, D): one row of the cache per user.
     const Tensor rows = f[source].permute({2, 1, 0, 3});
     f[cache]
         .narrow(0, row, rows.size(0))

@@ -1,5 +1,6 @@
-// What the files of kernels share. A builder is a function that reads one op's attributes and adds the steps
-// that run it. Each file ends with the table of its ops, so a new kernel is a function and a row in one file.
+// Declarations that the files of kernels share. A builder is a function that reads one op's attributes and
+// adds the steps that run it. Each file ends with the table of its ops, so a new kernel is a function and a
+// row in one file.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -11,7 +12,7 @@
 namespace tt::runtime::kernels {
 
 struct Row {
-  std::string_view op;  // of the wire format
+  std::string_view op;  // the op's name in the wire format
   Kernel build;
 };
 using Table = std::span<const Row>;

@@ -1,5 +1,6 @@
-// Placement, page layout and type changes. Values are held by logical shape, so moving them is free; the
-// memory simulation still charges the device for every result.
+// Changes of placement, page layout and type. The host holds values in their logical shape, so a change of
+// placement or layout costs nothing there. The memory simulation still counts every result as an allocation
+// on the device.
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -8,7 +9,7 @@ namespace {
 
 Slot checked_out(OpBuilder& op, Slot source, const char* field = "out") {
   const Slot out = op.out(field);
-  op.require(op.spec(out).shape == op.spec(source).shape, "operand and result differ in shape");
+  op.require(op.spec(out).shape == op.spec(source).shape, "operand and result have different shapes");
   return out;
 }
 
@@ -31,11 +32,12 @@ static void typecast(OpBuilder& op) {
   op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
 }
 
-// Through the host representation, whose bits are the device's.
+// Reinterprets the bits of the host type, which are those on the device.
 static void bitcast(OpBuilder& op) {
   const Slot source = op.in("in"), out = checked_out(op, source);
   const DataType from = op.spec(source).dtype, to = op.spec(out).dtype;
-  op.require(c10::elementSize(host_type(from)) == c10::elementSize(host_type(to)), "element widths differ");
+  op.require(c10::elementSize(host_type(from)) == c10::elementSize(host_type(to)),
+             "the elements of operand and result differ in width");
   op.compute(out, [=](Frame& f) {
     return f[source].to(host_type(from)).contiguous().view(host_type(to)).to(storage_type(to));
   });
@@ -48,7 +50,7 @@ static void assign(OpBuilder& op) {
 
 static void copy_into(OpBuilder& op, const char* from, const char* to) {
   const Slot source = op.in(from), target = op.in(to);
-  op.require(op.spec(source).shape == op.spec(target).shape, "the operands differ in shape");
+  op.require(op.spec(source).shape == op.spec(target).shape, "the operands have different shapes");
   op.update(target, [source, target](Frame& f) { f[target].copy_(f[source]); });
 }
 

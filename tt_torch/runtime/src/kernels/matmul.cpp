@@ -1,4 +1,4 @@
-// Matrix products. A constant second operand is packed once for oneDNN, in exchange for its plain form.
+// Matrix products. A constant second operand is packed once for oneDNN, and its plain form is dropped.
 #include <ATen/ExpandUtils.h>
 
 #include "kernels/kernels.h"
@@ -16,11 +16,11 @@ struct Product {
   std::optional<Slot> bias, added;  // `added` is the other operand of an absorbed add
   bool transpose_a = false, transpose_b = false;
   Activation activation;
-  at::ScalarType type = at::kFloat;  // that the product is computed in
+  at::ScalarType type = at::kFloat;  // the type in which the product is computed
   std::vector<int64_t> shape;
 };
 
-// The weight as (N, K), which oneDNN packs.
+// The weight as (N, K), the form that oneDNN packs.
 Tensor rows_of(const Tensor& b, bool transpose_b) {
   const Tensor matrix = b.reshape({b.size(-2), b.size(-1)});
   return transpose_b ? matrix : matrix.t();
@@ -69,7 +69,7 @@ Tensor plain_product(const Product& p, Frame& f) {
   return p.activation.apply ? p.activation.apply(result) : result;
 }
 
-// Bias along the last dimension only, so that it can be part of the product.
+// Whether the bias varies only along the last dimension, so that oneDNN can add it in the product.
 bool is_row_bias(OpBuilder& op, const Product& p) {
   const auto& bias = op.spec(*p.bias).shape;
   return !p.shape.empty() && !bias.empty() && bias.back() == p.shape.back() &&
@@ -85,19 +85,20 @@ bool packs(OpBuilder& op, const Product& p) {
   return is_float(op.spec(p.b).dtype) && storage_type(result) == p.type && (!p.bias || is_row_bias(op, p));
 }
 
-// Checked before anything runs: a product of absurd shapes would be made before its result is looked at.
+// Checks the shapes before anything runs, so that a damaged binary does not make a huge product.
 void check_shapes(OpBuilder& op, const Product& p) {
   std::vector<int64_t> a = op.spec(p.a).shape, b = op.spec(p.b).shape;
   if (a.size() < 2 || b.size() < 2) return;
   if (p.transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
   if (p.transpose_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
-  op.require(a.back() == b[b.size() - 2], "the inner dimensions differ");
+  op.require(a.back() == b[b.size() - 2], "the inner dimensions of the operands differ");
   std::vector<int64_t> shape =
       at::infer_size(at::IntArrayRef(a).slice(0, a.size() - 2), at::IntArrayRef(b).slice(0, b.size() - 2));
   shape.insert(shape.end(), {a[a.size() - 2], b.back()});
   op.require(checked_volume(shape) == checked_volume(p.shape),
-             "the result has another size than the product");
-  op.require(shape.back() == (p.shape.empty() ? 1 : p.shape.back()), "the result has another width");
+             "the result has another number of elements than the product");
+  op.require(shape.back() == (p.shape.empty() ? 1 : p.shape.back()),
+             "the result has another width than the product");
 }
 
 void absorb_tail(OpBuilder& op, Product& p) {
@@ -135,7 +136,7 @@ static void matmul(OpBuilder& op) {
   check_shapes(op, p);
   if (p.bias)
     op.require(at::infer_size(p.shape, op.spec(*p.bias).shape) == p.shape,
-               "the bias does not fit the result");
+               "the bias cannot be broadcast to the result");
   if (!packs(op, p)) return op.compute(p.out, [p](Frame& f) { return plain_product(p, f); });
   op.prefer(p.b, packing_of(p, op.spec(p.b).shape));
   absorb_tail(op, p);

@@ -1,4 +1,4 @@
-// Data movement: the same values in another order or shape.
+// Data movement: the results have the same values in another order or shape.
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -12,20 +12,23 @@ int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slo
 static void reshape(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints shape = op.spec(out).shape;
-  op.require(checked_volume(shape) == checked_volume(op.spec(source).shape), "the shapes differ in volume");
+  op.require(checked_volume(shape) == checked_volume(op.spec(source).shape),
+             "operand and result have different numbers of elements");
   op.view(out, source, [shape](const at::Tensor& t) { return t.reshape(shape); });
 }
 
 static void reorder(OpBuilder& op, Slot source, Slot out, Ints order) {
   const Ints& from = op.spec(source).shape;
-  op.require(order.size() == from.size() && op.spec(out).shape.size() == from.size(), "the ranks differ");
+  op.require(order.size() == from.size() && op.spec(out).shape.size() == from.size(),
+             "the ranks of operand, result and permutation differ");
   std::vector<bool> seen(order.size());
-  bool moves = false;  // dimensions of size one do not move data
+  bool moves = false;  // moving dimensions of size one does not move data
   int64_t previous = -1;
   for (size_t i = 0; i < order.size(); ++i) {
     order[i] = op.dim(order[i], static_cast<int64_t>(from.size()));
     op.require(!seen[order[i]], "the permutation repeats a dimension");
-    op.require(op.spec(out).shape[i] == from[order[i]], "the result's shape is not the permuted one");
+    op.require(op.spec(out).shape[i] == from[order[i]],
+               "the result's shape is not that of the permuted operand");
     seen[order[i]] = true;
     if (from[order[i]] == 1) continue;
     moves |= order[i] < previous;
@@ -55,16 +58,18 @@ static void transpose(OpBuilder& op) {
 static void concat(OpBuilder& op) {
   const std::vector<Slot> sources = op.ins("inputs");
   const Slot out = op.out();
-  op.require(!sources.empty(), "nothing to concatenate");
+  op.require(!sources.empty(), "there are no operands to concatenate");
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, out));
   Ints shape = op.spec(sources[0]).shape;
-  op.require(!shape.empty() && rank(op, out) == static_cast<int64_t>(shape.size()), "the ranks differ");
+  op.require(!shape.empty() && rank(op, out) == static_cast<int64_t>(shape.size()),
+             "the operands are scalars, or the result has another rank");
   shape[dim] = 0;
   for (Slot slot : sources) {
     const Ints& part = op.spec(slot).shape;
-    op.require(part.size() == shape.size(), "the ranks differ");
+    op.require(part.size() == shape.size(), "the ranks of the operands differ");
     for (size_t d = 0; d < shape.size(); ++d)
-      if (static_cast<int64_t>(d) != dim) op.require(part[d] == shape[d], "the operands do not line up");
+      if (static_cast<int64_t>(d) != dim)
+        op.require(part[d] == shape[d], "the operands differ in a dimension that is not joined");
     shape[dim] += part[dim];
   }
   op.require(shape == op.spec(out).shape, "the result's shape is not that of the joined operands");
@@ -77,7 +82,7 @@ static void concat(OpBuilder& op) {
 
 namespace {
 
-// Bounds beyond the source mean its edges, as in Python.
+// As in Python, bounds outside of the source mean its edges.
 at::Tensor cut(const at::Tensor& source, Ints begins, Ints ends, const Ints& steps) {
   at::Tensor result = source;
   for (size_t d = 0; d < begins.size(); ++d) {
@@ -113,22 +118,23 @@ static void slice(OpBuilder& op) {
   op.require(params.has_value(), "params are missing");
   Ints steps = op.attributes().integers("step");
   if (steps.empty()) steps.assign(dims, 1);
-  op.require(steps.size() == dims, "step");
+  op.require(steps.size() == dims, "step must have one number per dimension");
   for (int64_t step : steps)
     op.require(step != 0 && step < (1 << 30) && step > -(1 << 30), "a step is out of range");
   if (dynamic) {
     const auto from = params->record("begins"), to = params->record("ends");
-    op.require(from && to, "bounds are missing");
+    op.require(from && to, "begins or ends are missing");
     const Slot begins = op.operand(*from), ends = op.operand(*to), out = op.out();
     op.require(checked_volume(op.spec(begins).shape) == static_cast<int64_t>(dims) &&
                    checked_volume(op.spec(ends).shape) == static_cast<int64_t>(dims),
-               "bounds");
+               "begins and ends must have one number per dimension");
     return op.compute(out, [=](Frame& f) {
       return cut(f[source], as_ints(f[begins]), as_ints(f[ends]), steps).contiguous();
     });
   }
   const Ints begins = params->integers("begins"), ends = params->integers("ends");
-  op.require(begins.size() == dims && ends.size() == dims, "bounds");
+  op.require(begins.size() == dims && ends.size() == dims,
+             "begins and ends must have one number per dimension");
   const Slot out = op.out();
   op.write(out, [=](Frame& f) { f[out].copy_(cut(f[source], begins, ends, steps)); });
 }
@@ -137,13 +143,13 @@ static void pad(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints given = op.attributes().integers("padding");
   const double value = op.attributes().real("value");
-  op.require(given.size() == 2 * op.spec(source).shape.size(), "padding");
+  op.require(given.size() == 2 * op.spec(source).shape.size(), "padding must have two numbers per dimension");
   Ints widths;  // ATen counts from the last dimension
   for (size_t d = given.size() / 2; d-- > 0;) {
-    op.require(given[2 * d] <= 1 << 30 && given[2 * d + 1] <= 1 << 30, "padding");
+    op.require(given[2 * d] <= 1 << 30 && given[2 * d + 1] <= 1 << 30, "padding is out of range");
     op.require(op.spec(out).shape.size() > d &&
                    op.spec(out).shape[d] == op.spec(source).shape[d] + given[2 * d] + given[2 * d + 1],
-               "the result's shape is not the padded one");
+               "the result's shape is not that of the padded operand");
     widths.insert(widths.end(), {given[2 * d], given[2 * d + 1]});
   }
   op.compute(out, [=](Frame& f) { return at::constant_pad_nd(f[source], widths, value); });
@@ -153,11 +159,12 @@ static void repeat(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Ints counts = op.attributes().integers("repeat_dims");
   const Ints& from = op.spec(source).shape;
-  op.require(counts.size() == from.size() && op.spec(out).shape.size() == from.size(), "repeat_dims");
+  op.require(counts.size() == from.size() && op.spec(out).shape.size() == from.size(),
+             "the ranks of operand, result and repeat_dims differ");
   bool broadcasts = true;  // repeating dimensions of size one is an expansion
   for (size_t d = 0; d < counts.size(); ++d) {
     op.require(counts[d] >= 0 && counts[d] <= 1 << 30 && from[d] * counts[d] == op.spec(out).shape[d],
-               "repeat_dims");
+               "repeat_dims is out of range, or the result's shape is not that of the repeated operand");
     broadcasts &= counts[d] == 1 || from[d] == 1;
   }
   if (broadcasts) return op.write(out, [=](Frame& f) { f[out].copy_(f[source]); });
@@ -170,7 +177,7 @@ static void repeat_interleave(OpBuilder& op) {
   const int64_t count = op.attributes().integer("repeats");
   op.require(rank(op, source) > 0 && rank(op, out) == rank(op, source) && count <= 1 << 20 &&
                  op.spec(out).shape[dim] == op.spec(source).shape[dim] * count,
-             "repeats");
+             "repeats is out of range, or the result's shape is not that of the repeated operand");
   op.compute(out, [=](Frame& f) { return at::repeat_interleave(f[source], count, dim); });
 }
 

@@ -1,4 +1,4 @@
-// Softmax and the norms.
+// Softmax and normalizations.
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -20,13 +20,14 @@ Tensor rms(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps
   return y;
 }
 
-// A batch norm's statistics and weights have a value for each channel, the second dimension.
+// Checks that the statistics and weights of a batch norm have one value per channel, which is the second
+// dimension.
 void require_channels(OpBuilder& op, Slot source, std::initializer_list<std::optional<Slot>> vectors) {
   const auto& shape = op.spec(source).shape;
-  op.require(shape.size() >= 2, "the input has at least two dimensions");
+  op.require(shape.size() >= 2, "the input must have at least two dimensions");
   for (const auto& slot : vectors)
     op.require(!slot || checked_volume(op.spec(*slot).shape) == shape[1],
-               "a statistic or weight does not have a value per channel");
+               "a statistic or weight does not have one value per channel");
 }
 
 }  // namespace

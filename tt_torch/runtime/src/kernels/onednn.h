@@ -1,4 +1,4 @@
-// PyTorch's fused oneDNN ops, reached through the dispatcher.
+// PyTorch's fused oneDNN ops, which are called through the dispatcher.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -53,7 +53,7 @@ inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c)
   static const auto op =
       find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
                       at::OptionalIntArrayRef)>("mkldnn::_reorder_convolution_weight", "");
-  // Two convolutions may prepare one weight: the second one finds what the first one packed.
+  // If two convolutions prepare the same weight, the second one gets the weight that the first one packed.
   const at::Tensor plain = weight.is_mkldnn() ? weight.to_dense() : weight;
   return op.call(plain.contiguous(), c.padding, c.stride, c.dilation, c.groups, c.input);
 }

@@ -1,4 +1,4 @@
-// Pooling on flattened NHWC activations, and resampling.
+// Pooling of flattened NHWC activations, and resampling of images.
 #include "kernels/convolution.h"
 
 namespace tt::runtime::kernels {
@@ -8,7 +8,7 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLimit = 1 << 20;  // of any size
+constexpr int64_t kLimit = 1 << 20;  // above all sizes
 
 struct Pool {
   Ints kernel, stride, dilation, padding;  // padding: [left, right, top, bottom]
@@ -22,18 +22,18 @@ Pool read_pool(OpBuilder& op, Slot source) {
          a.integer("batch_size"),   a.integer("input_height"), a.integer("input_width"), a.flag("ceil_mode")};
   if (p.dilation.empty()) p.dilation = {1, 1};
   for (const Ints* values : {&p.kernel, &p.stride, &p.dilation}) {
-    op.require(values->size() == 2, "kernel_size, stride and dilation have two values");
+    op.require(values->size() == 2, "kernel_size, stride and dilation must have two values each");
     for (int64_t value : *values)
-      op.require(value > 0 && value < 1 << 20, "a pooling attribute is out of range");
+      op.require(value > 0 && value < 1 << 20, "kernel_size, stride or dilation is out of range");
   }
   const Ints given = a.integers("padding");  // top, left, bottom, right
-  op.require(given.size() == 2 || given.size() == 4, "padding");
-  for (int64_t value : given) op.require(value >= 0 && value < 1 << 20, "padding");
+  op.require(given.size() == 2 || given.size() == 4, "padding must have two or four values");
+  for (int64_t value : given) op.require(value >= 0 && value < 1 << 20, "padding is out of range");
   p.padding = given.size() == 2 ? Ints{given[1], given[1], given[0], given[0]}
                                 : Ints{given[1], given[3], given[0], given[2]};
   op.require(p.batch > 0 && p.height > 0 && p.width > 0 && p.batch < kLimit && p.height < kLimit &&
                  p.width < kLimit && !op.spec(source).shape.empty(),
-             "a size is out of range");
+             "batch_size, input_height or input_width is out of range");
   return p;
 }
 
@@ -42,7 +42,7 @@ bool symmetric(const Pool& p) {
          p.padding[2] * 2 <= p.kernel[0];
 }
 
-// Padded first and pooled then, an absurd padding would take absurd memory: the result's size tells.
+// Checks the result's size before anything runs, so that a damaged binary does not make a huge padded input.
 void check_size(OpBuilder& op, const Pool& p, Slot source, Slot out) {
   op.require(!op.spec(out).shape.empty(), "the result is a scalar");
   int64_t volume = p.batch * op.spec(out).shape.back();
@@ -53,13 +53,14 @@ void check_size(OpBuilder& op, const Pool& p, Slot source, Slot out) {
     const int64_t room = size - p.dilation[i] * (p.kernel[i] - 1) - 1;
     op.require(room >= 0, "the kernel is larger than the padded input");
     int64_t count = (room + (p.ceil ? p.stride[i] - 1 : 0)) / p.stride[i] + 1;
-    // A last window that would start in the padding behind the input does not count; padding that is laid
-    // out beforehand is input.
+    // With ceil_mode, a last window that would start in the padding after the input does not count. Uneven
+    // padding is added to the input beforehand and counts as input.
     const int64_t end = symmetric(p) ? size - p.padding[3 - 2 * i] : size;
     if (p.ceil && (count - 1) * p.stride[i] >= end) --count;
     volume *= count;
   }
-  op.require(volume == checked_volume(op.spec(out).shape), "the result has another size");
+  op.require(volume == checked_volume(op.spec(out).shape),
+             "the result has another number of elements than the pooling computes");
 }
 
 Ints torch_padding(const Pool& p) { return symmetric(p) ? Ints{p.padding[2], p.padding[0]} : Ints{0, 0}; }
@@ -69,7 +70,7 @@ Tensor max_pool(const Pool& p, Tensor x) {
   return at::max_pool2d(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
 }
 
-// Uneven padding: the window sums are divided by the number of elements that count.
+// With uneven padding, the sum of each window is divided by the number of elements that count.
 Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
   if (symmetric(p)) return at::avg_pool2d(x, p.kernel, p.stride, torch_padding(p), p.ceil, count_pad);
   const auto mean = [&](const Tensor& t, double fill) {
@@ -98,7 +99,7 @@ static void pool2d(OpBuilder& op) {
 static void max_pool2d_with_indices(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out("result"), positions = op.out("result_indices");
   const Pool p = read_pool(op, source);
-  op.require(symmetric(p), "uneven padding with indices");
+  op.require(symmetric(p), "max pooling with indices needs symmetric padding");
   check_size(op, p, source, out);
   auto kept = std::make_shared<Tensor>();
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
@@ -124,14 +125,16 @@ static void upsample(OpBuilder& op) {
   const bool nearest = op.attributes().choose("mode", repeats);
   const Slot source = op.in("in"), out = op.out();
   const auto factor = op.attributes().member("scale_factor");
-  op.require(factor && op.spec(source).shape.size() == 4, "the input must be N x H x W x C");
+  op.require(factor && op.spec(source).shape.size() == 4,
+             "the input must be N x H x W x C, and scale_factor must be given");
   Ints scale = factor->integers("scale");
   if (!factor->integers("scale").size()) scale = {factor->integer("scale"), factor->integer("scale")};
   op.require(scale.size() == 2 && scale[0] > 0 && scale[1] > 0 && scale[0] < 4096 && scale[1] < 4096,
-             "scale_factor");
+             "scale_factor must be one or two numbers from 1 to 4095");
   const auto& shape = op.spec(source).shape;
   const Ints size{shape[1] * scale[0], shape[2] * scale[1]};
-  op.require(op.spec(out).shape == Ints{shape[0], size[0], size[1], shape[3]}, "the result has another size");
+  op.require(op.spec(out).shape == Ints{shape[0], size[0], size[1], shape[3]},
+             "the result's shape is not that of the scaled input");
   op.compute(out, [=](Frame& f) {
     const Tensor x = f[source].permute({0, 3, 1, 2});
     const Tensor y = nearest ? at::upsample_nearest2d(x, size) : at::upsample_bilinear2d(x, size, false);

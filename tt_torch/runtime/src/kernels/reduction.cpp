@@ -10,7 +10,7 @@ using Ints = std::vector<int64_t>;
 
 int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
 
-// The listed dimensions, all of them if there is no list.
+// The dimensions in `dim_arg`, or all dimensions if it is empty.
 Ints reduced_dims(OpBuilder& op, Slot source) {
   Ints dims = op.attributes().integers("dim_arg");
   if (dims.empty())
@@ -75,10 +75,10 @@ static void cumulative_product(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return at::cumprod(f[source], dim); });
 }
 
-// Two results from one call: the second step only takes its part.
+// Adds two steps for the two results of one call. The first step makes the call, the second takes its result.
 static void two_results(OpBuilder& op, const std::vector<Slot>& outs,
                         std::function<std::tuple<Tensor, Tensor>(Frame&)> call) {
-  op.require(outs.size() == 2, "two results are needed");
+  op.require(outs.size() == 2, "the op must have two results");
   auto indices = std::make_shared<Tensor>();
   op.compute(outs[0], [=](Frame& f) {
     auto [values, positions] = call(f);

@@ -1,4 +1,4 @@
-// Program structure: devices, lifetimes, calls, markers.
+// Ops that only structure a program: devices, deallocation, calls, markers.
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -6,7 +6,9 @@ namespace tt::runtime::kernels {
 static void get_device(OpBuilder& op) {
   const auto mesh = op.attributes().record("mesh");
   if (!mesh || mesh->integer("x") * mesh->integer("y") == 1) return;
-  throw Error(ErrorKind::UnsupportedBinary, "the program asks for a mesh of several chips");
+  throw Error(
+      ErrorKind::UnsupportedBinary,
+      "the program needs a mesh of several chips; the emulated device runs only programs for one chip");
 }
 
 static void deallocate(OpBuilder& op) {

@@ -1,4 +1,4 @@
-// All kernels, by the op of the wire format. An op that is in no table is unsupported.
+// All kernels, by the op of the wire format. An op that is in no table is not supported.
 #include <map>
 
 #include "kernels/kernels.h"

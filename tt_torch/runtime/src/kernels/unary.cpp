@@ -1,4 +1,4 @@
-// Element-wise ops of one operand.
+// Element-wise ops with one operand.
 #include "kernels/activations.h"
 #include "kernels/kernels.h"
 
@@ -84,7 +84,7 @@ void clamp_scalar(OpBuilder& op, Slot source, Slot out) {
   std::optional<at::Scalar> minimum, maximum;
   if (low) minimum = number(*low);
   if (high) maximum = number(*high);
-  op.require(low || high, "clamp without bounds");
+  op.require(low || high, "both bounds of the clamp are missing");
   op.compute(out, [=](Frame& f) { return at::clamp(f[source], minimum, maximum); });
 }
 
@@ -92,7 +92,7 @@ void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
   const auto params = op.attributes().member("params");
   const auto low = params ? params->record("min") : std::nullopt,
              high = params ? params->record("max") : std::nullopt;
-  op.require(low && high, "clamp without bounds");
+  op.require(low && high, "a bound of the clamp is missing");
   const Slot minimum = op.operand(*low), maximum = op.operand(*high);
   op.require_broadcast({source, minimum, maximum}, out);
   op.compute(out, [=](Frame& f) { return at::minimum(at::maximum(f[source], f[minimum]), f[maximum]); });
@@ -107,7 +107,7 @@ constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_row
 static void unary(OpBuilder& op) {
   const UnaryRow& row = op.attributes().choose("type", rows);
   const Slot source = op.in("in"), out = op.out();
-  op.require(op.spec(source).shape == op.spec(out).shape, "operand and result differ in shape");
+  op.require(op.spec(source).shape == op.spec(out).shape, "operand and result have different shapes");
   if (!row.write) return leaky_relu(op, source, out);
   const Write write = row.write;
   if (row.boolean || op.spec(source).dtype == op.spec(out).dtype)

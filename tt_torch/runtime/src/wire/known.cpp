@@ -1,4 +1,4 @@
-// Which wire tables this process has.
+// The schemas that this process knows.
 #include <mutex>
 
 #include "wire/schema.h"

@@ -12,7 +12,7 @@ namespace fb = flatbuffers;
 
 namespace {
 
-constexpr size_t kShown = 64;  // characters of a text in an error
+constexpr size_t kShown = 64;  // characters of a text that an error shows
 
 template <typename Result>
 Result read(Base base, const uint8_t* at) {
@@ -72,7 +72,7 @@ const uint8_t* Record::locate(const Field* field) const {
   return offset ? at_ + offset : nullptr;
 }
 
-// Position of what an offset field of type `base` points at, or null when absent.
+// The position that an offset field of type `base` points to; null if the field is absent or of another type.
 const uint8_t* Record::follow(std::string_view name, Base base, const Field** found) const {
   *found = find(name);
   const uint8_t* at = *found && (*found)->base == base ? locate(*found) : nullptr;

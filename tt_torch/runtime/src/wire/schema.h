@@ -1,5 +1,5 @@
-// The wire tables as constant data: which fields a table has, at which slot, of which type, and what the
-// numbers of enums mean. One Schema per schema hash; the arrays are generated from
+// The wire tables as constant data: the fields of each table with their slots and types, and the names of the
+// enums' numbers. There is one Schema per schema hash. The arrays are generated from
 // tt_torch/wire/schemas/*.json.
 #pragma once
 
@@ -33,13 +33,13 @@ enum class Base : uint8_t {
 
 struct Field {
   const char* name;
-  uint16_t position;  // field id in a table, byte offset in a struct
+  uint16_t position;  // the field's id in a table, its byte offset in a struct
   Base base;
-  Base element;   // of a vector
-  int16_t type;   // index of the table, struct, union or enum this field or its elements are of, or -1
-  double value;   // default of a scalar
+  Base element;   // the base type of a vector's elements
+  int16_t type;   // the index of the table, struct, union or enum of the field or its elements, or -1
+  double value;   // the default of a scalar
   bool optional;  // a scalar whose absence means "not given"
-  // A number, or numbers, whose meaning is the schema's to say.
+  // Whether the field has numbers of an enum, whose names are in the schema.
   bool is_enum() const { return type >= 0 && (base == Base::Vector ? element : base) < Base::String; }
 };
 
@@ -48,7 +48,7 @@ struct Type {
   const Field* fields;
   uint16_t count;
   bool is_struct;
-  uint16_t size, align;  // of a struct
+  uint16_t size, align;  // only of a struct
   std::span<const Field> all() const { return {fields, count}; }
 };
 
@@ -78,7 +78,7 @@ struct Enum {
   const char* name;
   std::span<const Enumerator> members;
   bool is_bit_set;  // any number is legal
-  // Null when no member has this value.
+  // The name of the member with this value; null if there is none.
   const char* name_of(int64_t value) const {
     for (const Enumerator& member : members)
       if (member.value == value) return member.name;
@@ -98,11 +98,10 @@ struct Schema {
 // The tables that were generated when the library was built.
 std::span<const Schema> embedded_schemas();
 
-// All tables that files may be read with: the embedded ones, then those that were added.
+// All schemas with which files can be read: the embedded ones, then those that were added.
 std::vector<const Schema*> known_schemas();
 
-// Adds tables that embed_schemas.py generated for another library. They must outlive the process's last
-// binary.
+// Adds schemas that embed_schemas.py generated for another library. They must outlive all binaries.
 TT_RUNTIME_API void add_schemas(std::span<const Schema> schemas);
 
 constexpr size_t size_of(Base base) {
@@ -123,7 +122,7 @@ constexpr size_t size_of(Base base) {
   }
 }
 
-// "EltwiseUnaryOp" of "tt.target.ttnn.EltwiseUnaryOp".
+// The last part of a name: "EltwiseUnaryOp" for "tt.target.ttnn.EltwiseUnaryOp".
 constexpr std::string_view short_name(std::string_view full) { return full.substr(full.rfind('.') + 1); }
 
 }  // namespace tt::runtime::wire

@@ -1,6 +1,6 @@
-// Verification of a whole file against a Schema, on the primitives of flatbuffers::Verifier.
-// Alignment counts from byte 0 of the file, size prefix included, as the format's writer lays it out.
-// Only what flatbuffers 1.12 has, which is Ubuntu 22.04's.
+// Verifies a whole file by a Schema, with the primitives of flatbuffers::Verifier. Alignment counts from byte
+// 0 of the file, including the size prefix, as in the files that flatbuffers writes. This uses only functions
+// of flatbuffers 1.12, the version of Ubuntu 22.04.
 #include <flatbuffers/flatbuffers.h>
 
 #include <map>
@@ -20,11 +20,11 @@ constexpr size_t kPrefix = sizeof(fb::uoffset_t);
 // Ids of TTNNBinary's version, schema_hash and ttmlir_git_hash in every known schema.
 constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
-constexpr size_t kTableSize = 16;  // bytes that a table counts as, besides what it refers to
+constexpr size_t kTableSize = 16;  // bytes that a table counts as, without the objects that it refers to
 constexpr fb::uoffset_t kMaxTables = 4'000'000;
-// What a file describes, with what many refer to counted each time, is at most this many times its size, so
-// that work and memory of whoever walks its tables are bounded by its size. What compilers write stays
-// below 2.
+// The limit for the bytes that a file describes, relative to its size. An object that several others refer to
+// counts for each of them. So the size of the file limits the work and the memory of a walk through its
+// tables. Files that compilers write describe less than twice their size.
 constexpr size_t kMostExpansion = 64, kAllowance = 1 << 20;
 
 [[noreturn]] void damaged(const std::string& what) {
@@ -49,7 +49,7 @@ class Checker {
     return target(file_.data() + kPrefix, "root");
   }
 
-  // Checks the table start and returns the position of field `id`, or null when absent.
+  // The position of field `id` in a table whose start was checked; null if the field is absent.
   const uint8_t* field(const uint8_t* table, uint16_t id, const char* name, size_t size, size_t align) {
     const auto slot = static_cast<fb::voffset_t>(4 + 2 * id);
     const auto offset = reinterpret_cast<const fb::Table*>(table)->GetOptionalFieldOffset(slot);
@@ -89,7 +89,7 @@ class Checker {
   void structure(const uint8_t* at, const Type& type);
   void spend(size_t bytes) {
     if ((spent_ += bytes) > most_)
-      damaged("its parts refer so often to the same ones that they describe more than " +
+      damaged("its objects refer to the same objects so often that they describe more than " +
               std::to_string(kMostExpansion) + " times its size");
   }
 
@@ -97,12 +97,13 @@ class Checker {
   fb::Verifier verifier_;
   const Schema* schema_;
   size_t tables_ = 0;
-  size_t most_, spent_ = 0;  // bytes that the file describes: what many parents share counts for each of them
-  // What many parents share is checked once: tables per type, and vectors with what their elements are. Each
-  // is known with the bytes that it describes.
+  size_t most_,
+      spent_ = 0;  // bytes that the file describes; a shared object counts once for each of its parents
+  // An object that several others refer to is checked once: a table once per type, a vector once per element
+  // type. The value is the number of bytes that the object describes.
   std::vector<std::unordered_map<const uint8_t*, size_t>> seen_;
   std::map<std::tuple<const uint8_t*, Base, int16_t>, size_t> walked_;
-  size_t walked_bytes_ = 0;  // of vectors that were walked: honest ones do not overlap
+  size_t walked_bytes_ = 0;  // bytes of all walked vectors; the vectors of an honest file do not overlap
 };
 
 void Checker::type(const uint8_t* at, const Type& type, int depth) {
@@ -128,14 +129,14 @@ void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int
   if (f.base == Base::String) return string(pointed, f.name);
   if (f.base == Base::Vector) return vector(pointed, owner, f, depth);
   if (f.base == Base::Object) return type(pointed, schema_->types[f.type], depth + 1);
-  // A union: the tag is the field before. An unknown or missing tag leaves the value unreadable.
+  // A union: its tag is the field before it. Without a known tag, the value could not be read.
   const uint8_t* tag = field(table, static_cast<uint16_t>(f.position - 1), f.name, 1, 1);
   const Member* member = schema_->unions[f.type].find(tag ? *tag : 0);
   if (!member) damaged(std::string("unknown member of union ") + owner.name + "." + f.name);
   type(pointed, schema_->types[member->type], depth + 1);
 }
 
-// An enum's number must be one that the schema has a name for.
+// The schema must have a name for the number of an enum.
 void Checker::number(const uint8_t* at, Base base, const Type& owner, const Field& f) {
   if (!f.is_enum()) return;
   const Enum& type = schema_->enums[f.type];
@@ -158,8 +159,8 @@ void Checker::vector(const uint8_t* at, const Type& owner, const Field& f, int d
   const size_t align = structs ? schema_->types[f.type].align : size;
   const auto start = static_cast<size_t>(at - file_.data());
   if (!verifier_.VerifyVectorOrString(at, size)) damaged(std::string("bad vector ") + f.name);
-  // One-byte constants are only 4-byte aligned; everything else starts after the 4-byte length, aligned.
-  // flatbuffers' C++ builder, and so tt-mlir, does not align a vector that has no elements.
+  // The elements follow the length, which takes 4 bytes, and are aligned to their own size. The C++ builder
+  // of flatbuffers, which tt-mlir uses, does not align a vector without elements.
   const auto count = fb::ReadScalar<fb::uoffset_t>(at);
   if (count && (start + 4) % align) damaged(std::string("bad vector ") + f.name);
   if (f.element < Base::String && !f.is_enum()) return spend(count * size);
@@ -174,7 +175,8 @@ void Checker::vector(const uint8_t* at, const Type& owner, const Field& f, int d
 }
 
 void Checker::element(const uint8_t* at, const Type& owner, const Field& f, int depth) {
-  // Vectors of unions occur only in user kernels, which have no kernel here; their tags are not followed.
+  // Vectors of unions occur only in ops with user-written kernels. The runtime does not run these ops, so the
+  // unions are never read.
   if (f.element == Base::Union) return;
   if (f.element < Base::String) return number(at, f.element, owner, f);
   if (f.element == Base::Object && schema_->types[f.type].is_struct)
@@ -184,7 +186,8 @@ void Checker::element(const uint8_t* at, const Type& owner, const Field& f, int 
   if (f.element == Base::Object) type(pointed, schema_->types[f.type], depth + 1);
 }
 
-// Which tt-mlir wrote a file whose schema is unknown, as far as its root can be read without it.
+// The version of tt-mlir that wrote a file with an unknown schema, as far as the root table can be read
+// without a schema.
 std::string writer(Checker& checker, const uint8_t* root) {
   std::string text = "tt-mlir";
   if (const uint8_t* at = checker.field(root, kVersionField, "version", 8, 4))
@@ -208,7 +211,7 @@ const Schema& identify(std::span<const uint8_t> file) {
   if (identifier != embedded_schemas().front().identifier) damaged("its identifier is not TTNN");
   checker.table_start(root, "root");
   const uint8_t* at = checker.field(root, kHashField, "schema_hash", 4, 4);
-  if (!at) damaged("it carries no schema hash");
+  if (!at) damaged("it has no schema hash");
   const uint8_t* text = checker.target(at, "schema_hash");
   checker.string(text, "schema_hash");
   const std::string hash = reinterpret_cast<const fb::String*>(text)->str();

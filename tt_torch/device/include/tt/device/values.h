@@ -1,5 +1,5 @@
-// Between tensors on the device and the CPU tensors over the same memory that kernels compute on: what a
-// kernel of one's own is made with.
+// Converts between tensors on the device and CPU tensors over the same memory, on which kernels compute.
+// These functions are for kernels outside of this library too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,17 +11,18 @@ namespace tt::device {
 // A CPU tensor over the memory of a device tensor, with its sizes and strides. Nothing is copied.
 TT_DEVICE_API at::Tensor host_view(const at::Tensor& tensor);
 
-// The device tensor of a kernel's new result: takes over its memory, and counts it.
+// A device tensor that takes over the memory of a kernel's new result, and counts it as device memory.
 TT_DEVICE_API at::Tensor adopt(const at::Tensor& result, c10::DeviceIndex device);
 
-// A device tensor with the memory of `owner` and the sizes and strides of `view`, a CPU tensor over it.
+// A device tensor with the memory of `owner` and the sizes and strides of `view`, a CPU tensor over that
+// memory.
 TT_DEVICE_API at::Tensor share(const at::Tensor& view, const at::Tensor& owner);
 
-// Gives a device tensor the sizes and the memory that its view has after a kernel wrote to it: kernels
-// resize `out=` arguments.
+// Gives a device tensor the sizes and the memory of its view after a kernel has written to the view, because
+// kernels resize `out=` arguments.
 TT_DEVICE_API void follow(const at::Tensor& tensor, const at::Tensor& view);
 
-// For the time of one op: device tensors go in as views, results come out on the device.
+// The operands and results of one op: device tensors enter as CPU views, and results leave as device tensors.
 class TT_DEVICE_API Crossing {
  public:
   Crossing();
@@ -31,7 +32,7 @@ class TT_DEVICE_API Crossing {
 
   at::Tensor enter(const at::Tensor& tensor);
   at::Tensor leave(const at::Tensor& result);
-  void finish() const;  // all that were entered follow their views
+  void finish() const;  // calls follow() for all tensors that were entered
   c10::DeviceIndex device() const;
 
  private:
@@ -39,7 +40,7 @@ class TT_DEVICE_API Crossing {
     at::Tensor tensor, view;
   };
   c10::SmallVector<Pair, 4> pairs_;
-  int64_t begin_;  // for the profiler
+  int64_t begin_;  // the start time for the profiler
 };
 
 }  // namespace tt::device

@@ -1,4 +1,4 @@
-// A loaded TTNN binary: verified, immutable, cheap to copy.
+// A loaded TTNN binary. It is verified and immutable, and copies share its contents.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ struct ProgramInfo {
 
 class TT_RUNTIME_API Binary {
  public:
-  // Verifies before anything is read. Throws BinaryFormat or Schema errors.
+  // Verifies the bytes before anything is read. Throws a BinaryFormat or a Schema error.
   static Binary load(std::span<const std::byte> bytes);
   static Binary load_file(const std::string& path);
 
   const std::vector<ProgramInfo>& programs() const;
   const std::string& schema_hash() const;
-  const std::string& version() const;  // of the compiler that wrote it, "major.minor.patch"
+  const std::string& version() const;  // the version of the compiler that wrote it: "major.minor.patch"
 
   struct Impl;
   const std::shared_ptr<const Impl>& impl() const { return impl_; }

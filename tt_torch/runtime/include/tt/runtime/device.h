@@ -16,11 +16,11 @@ struct DeviceOptions {
   std::vector<int64_t> mesh_shape = {1, 1};
   std::vector<int64_t> device_ids;  // empty: 0, 1, ...
   int64_t num_hw_cqs = 1;
-  int64_t l1_small_size = 0;   // bytes per core kept out of the general L1 allocator
-  int64_t dram_bank_size = 0;  // bytes per DRAM channel and L1 bytes per core; 0: the architecture's
-  int64_t l1_bank_size = 0;
-  int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all that is installed
-  bool allow_host_code = false;  // run machine code that a binary carries for the host
+  int64_t l1_small_size = 0;     // bytes per core that the general L1 allocator does not use
+  int64_t dram_bank_size = 0;    // bytes per DRAM channel; 0: the size of the architecture
+  int64_t l1_bank_size = 0;      // bytes of L1 per core; 0: the size of the architecture
+  int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all installed memory
+  bool allow_host_code = false;  // run the machine code that a binary has for the host
 };
 
 struct BufferStats {
@@ -28,7 +28,7 @@ struct BufferStats {
   int64_t bytes = 0;
 };
 
-// Of one memory space of one chip, summed over its banks.
+// The use of one memory space of one chip in bytes, summed over its banks. `largest_free` is per bank.
 struct MemoryStats {
   int64_t total = 0, allocated = 0, peak = 0, largest_free = 0, banks = 0;
   std::vector<BufferStats> live;  // largest first
@@ -37,7 +37,8 @@ struct MemoryStats {
 class TT_RUNTIME_API Device {
  public:
   static Device open(const DeviceOptions& options = {});
-  // The one device of this chip that the whole process shares: opened at first use, and anew after a close.
+  // The device of this chip that the whole process shares. It is opened at first use, and again after a
+  // close.
   static Device shared(Arch arch, int64_t chip = 0);
 
   const DeviceOptions& options() const;
@@ -54,8 +55,8 @@ class TT_RUNTIME_API Device {
   std::shared_ptr<Impl> impl_;
 };
 
-// Bytes in a device's DRAM, spread over all its banks; free again when it dies. An allocation that does not
-// fit throws a DeviceMemory error that lists what is live.
+// Owns bytes in a device's DRAM, spread over all of its banks. The destructor frees them. An allocation that
+// does not fit throws a DeviceMemory error, which lists the live buffers.
 class TT_RUNTIME_API DramBlock {
  public:
   DramBlock(const Device& device, int64_t bytes, const std::string& name);

@@ -1,4 +1,4 @@
-// The one exception type of the runtime. Its kind names the class of tt_torch.errors it becomes in Python.
+// The only exception type of the runtime. Its kind names the class of tt_torch.errors that Python raises.
 #pragma once
 
 #include <stdexcept>
@@ -9,14 +9,14 @@
 namespace tt::runtime {
 
 enum class ErrorKind {
-  BinaryFormat,       // truncated, damaged or foreign bytes
-  Schema,             // a schema hash without a wire table
-  UnsupportedBinary,  // ops or types without a kernel
+  BinaryFormat,       // the bytes are truncated, damaged or of another format
+  Schema,             // there is no wire table for the schema hash
+  UnsupportedBinary,  // the binary uses ops or types without a kernel
   InputCount,
   InputShape,
   InputDtype,
-  Device,        // cannot be opened, or used after close
-  DeviceMemory,  // DRAM or L1 exhausted
+  Device,        // a device cannot be opened, or was used after it was closed
+  DeviceMemory,  // DRAM or L1 is exhausted
   Kernel,        // an op failed while running
   Busy,          // an executable was called from inside its own callback
 };

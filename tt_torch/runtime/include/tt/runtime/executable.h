@@ -16,7 +16,7 @@ namespace tt::runtime {
 
 using Input = std::variant<HostBuffer, Tensor>;
 
-// What an op callback sees. The outputs are contiguous and readable only during the call.
+// The argument of an op callback. The outputs are contiguous and may be read only during the callback.
 struct OpEvent {
   std::string op, location, debug_info, program;
   std::vector<HostBuffer> outputs;
@@ -25,22 +25,25 @@ using OpCallback = std::function<void(const OpEvent&)>;
 
 struct ProgramMemory {
   int64_t dram_peak = 0, l1_peak = 0;  // bytes over all banks, resident tensors included
-  int64_t host_arena = 0;              // bytes of host memory that hold the emulated intermediates
+  int64_t host_arena = 0;              // bytes of host memory that hold the values of intermediates
 };
 
 class TT_RUNTIME_API Executable {
  public:
-  // Resolves kernels and plans buffers. Throws UnsupportedBinary naming every op without a kernel.
+  // Resolves kernels and plans buffers. Throws an UnsupportedBinary error that names every op without a
+  // kernel.
   Executable(const Binary& binary, size_t program, const Device& device);
 
-  // Writes results into `outputs`, converting to their data types. Thread-safe: calls take turns. A call from
-  // inside the executable's own callback is a Busy error; another executable may be called there.
+  // Writes the results into `outputs`, converted to the data types of these buffers. Thread-safe: concurrent
+  // calls run one after the other. A call from inside the executable's own callback throws a Busy error;
+  // another executable may be called there.
   void run(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
 
-  // An empty function turns it off. From inside a callback it takes effect with the next run.
+  // Sets the callback; an empty function removes it. If set from inside a callback, it is used from the next
+  // run on.
   void set_callback(OpCallback callback);
   const ProgramInfo& info() const;
-  ProgramMemory memory() const;  // also from inside a callback
+  ProgramMemory memory() const;  // may be called from inside a callback
 
   struct Impl;
 

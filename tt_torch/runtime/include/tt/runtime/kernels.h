@@ -1,5 +1,5 @@
-// Kernels as functions on CPU tensors, for callers that have tensors rather than programs. Needs ATen's
-// headers.
+// Kernels as functions on CPU tensors, for callers that have tensors instead of programs. This header needs
+// ATen's headers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,9 @@
 
 namespace tt::runtime::kernels {
 
-// activation(x @ weight.T + bias) as one kernel where oneDNN has it. x is (..., K), weight (N, K). Names of
-// activations are those on a matmul ("relu", "gelu", ..., "" for none); others throw UnsupportedBinary.
+// activation(x @ weight.T + bias), as one kernel if oneDNN has it. x has the shape (..., K), weight (N, K).
+// `activation` is a name as in MatmulOp ("relu", "gelu", ..., "" for none). Another name throws an
+// UnsupportedBinary error.
 TT_RUNTIME_API at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                                  const std::optional<at::Tensor>& bias, const std::string& activation);
 

@@ -1,4 +1,4 @@
-// Everything a program needs to run TTNN binaries.
+// Includes everything that a C++ program needs to run TTNN binaries.
 #pragma once
 
 #include "tt/runtime/binary.h"

@@ -1,4 +1,4 @@
-// Tensors as the caller sees them: borrowed host memory, and handles that stay on a device.
+// The caller's tensors: borrowed host memory, and handles of tensors that stay on a device.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,13 @@ struct HostBuffer {
   void* data = nullptr;
   std::vector<int64_t> shape, strides;
   DataType dtype = DataType::Float32;
-  bool on_device = false;  // the memory is a device's own, and charged there already
+  bool on_device = false;  // the memory belongs to a device, which has counted it already
 };
 
-// A resident tensor with a process-wide version number. Host specs borrow the caller's memory without a
-// copy and keep `owner` alive, and so do device specs what is on the device in their type; otherwise device
-// specs hold a converted copy and its device allocation. Errors begin with `who`.
+// A tensor that stays between calls, with a version number that is unique in the process. It borrows the
+// caller's memory and keeps `owner` alive if `spec` is on the host, or if the memory is already on the device
+// in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. The
+// messages of errors begin with `who`.
 class TT_RUNTIME_API Tensor {
  public:
   Tensor() = default;

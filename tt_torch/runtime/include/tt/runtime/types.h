@@ -10,7 +10,8 @@
 
 namespace tt::runtime {
 
-// Named as in the wire format (see name() below). From Float64 on, only host buffers have these types.
+// Data types of the wire format; name() below returns their names there. Float64 and the types after it exist
+// only in host buffers.
 enum class DataType : uint8_t {
   Float32,
   Float16,
@@ -38,7 +39,7 @@ enum class BufferType : uint8_t { Dram, L1, Host };
 enum class MemoryLayout : uint8_t { Interleaved, HeightSharded, WidthSharded, BlockSharded, NdSharded };
 
 struct ShardSpec {
-  int64_t height = 0, width = 0;  // of one shard, in elements, tile padding included
+  int64_t height = 0, width = 0;  // the size of one shard in elements, tile padding included
   int64_t cores = 0;
 };
 
