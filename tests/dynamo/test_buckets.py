@@ -22,6 +22,7 @@ from tt_torch.dynamo.buckets import round_up
 from tt_torch.errors import BucketError
 
 LINEAR = torch.nn.Linear(16, 5)
+aten, f64 = torch.ops.aten, torch.float64
 
 
 def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, list[Executor]]:
@@ -109,6 +110,10 @@ RIGHT |= {
     "counts": lambda x: ((x > 0).count_nonzero(1), x.mean((1, 2), keepdim=True), x.sum(1, keepdim=True)),
     "along others": lambda x: (x.sort(2), x.roll(1, 2), x.unbind(2), x.scatter_add(2, x.argmax(2, True), x[..., :1])),
     "counted places": lambda x: torch.zeros(20, 16).index_put((torch.arange(x.shape[1]),), x[0], accumulate=True),
+    "a slice that leaves nothing out": lambda x: aten.slice(x.flatten(0, 1), 0) * 2,
+    "causal attention of a few rows": lambda x: F.scaled_dot_product_attention(
+        torch.ones(2, 2, 3, 8, dtype=f64), heads(x.to(f64)), heads(x.to(f64)), is_causal=True
+    ),
     "times a fixed size": lambda x: x * x.shape[0],
     "one that is left out": lambda x: (x[:, :, :1].squeeze(2), x[:1].squeeze(), x[:1].squeeze(1)),
 }

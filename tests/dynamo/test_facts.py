@@ -327,6 +327,25 @@ def test_overloads_have_facts_of_their_own() -> None:
     assert Fact.KEEPS not in facts.of(aten.repeat_interleave.Tensor)
 
 
+@pytest.mark.parametrize(
+    ("op", "names"),
+    [
+        (aten.clone.default, ["self"]),
+        (aten.gather.default, ["self"]),
+        (aten.embedding.default, ["weight"]),
+        (aten.cat.default, ["tensors"]),
+        (aten.where.self, ["self", "other"]),
+        (aten.masked_fill.Tensor, ["self", "value"]),
+        (aten.scatter.src, ["self", "src"]),
+        (aten.index_copy.default, ["self", "source"]),
+        (aten.index_put.default, ["self", "values"]),
+        (prims.convert_element_type.default, ["a"]),
+    ],
+)
+def test_the_arguments_whose_elements_an_op_gives(op: Any, names: list[str]) -> None:
+    assert facts.value_arguments(op) == names
+
+
 def test_a_target_that_is_no_op_has_no_facts() -> None:
     for target in (operator.getitem, torch.relu, "relu", None, torch.ops.higher_order.cond):
         assert facts.of(target) == Fact(0)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from interval_table import ROWS
 from torch._functorch.aot_autograd import aot_function
 from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
@@ -178,3 +179,13 @@ def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
     values = torch.randint(int(within.low), int(within.high) + 1, shape)
     values[0, 0], values[-1, -1] = within
     return values
+
+
+def test_an_op_may_leave_out_some_results() -> None:
+    """A frozen layer norm has no gradients of its weight and bias."""
+    x, one = torch.randn(3, 6), torch.ones(3, 1)
+    backward = torch.ops.aten.native_layer_norm_backward.default
+    gm = make_fx(lambda g, x, m, w: backward(g, x, [6], m, m, w, w, [True, False, False])[0], tracing_mode="fake")(
+        x, x, one, x[0]
+    )
+    assert integer_cone(gm) == []

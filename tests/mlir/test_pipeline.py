@@ -84,6 +84,14 @@ def test_steps_are_timed():
     assert list(timings.steps) == ["fuse", "verify"]
 
 
+def test_times_of_a_step_add_up(monkeypatch):
+    clock = iter([10.0, 12.0, 20.0, 23.0])
+    monkeypatch.setattr(pipeline.time, "perf_counter", lambda: next(clock))
+    timings = pipeline.Timings()
+    assert [timings.measure("fuse", lambda: 1), timings.measure("fuse", lambda: 2)] == [1, 2]
+    assert timings.steps == {"fuse": 5.0}
+
+
 def singular_values(x):
     return torch.linalg.svdvals(x)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 SILENT_FUNCTIONS = {"__repr__", "__str__"}
 SILENT_CALLS = {"print", "warn", "debug", "info", "warning", "TypeVar", "NewType", "getLogger", "cast"}
 SILENT_DECORATORS = {"cache", "lru_cache", "cached_property", "dataclass", "wraps", "property", "staticmethod"}
-SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod"}
+SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod", "emitted_once"}
 SENTENCE = {"the", "is", "of", "it", "its", "to", "incompatible"}  # words of messages, in strings of names
 SILENT_NAMES = {"__all__", "TYPE_CHECKING", "__slots__"}
 SILENT_KEYWORDS = {"strict", "stacklevel"}  # they have an effect only after another error

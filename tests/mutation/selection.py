@@ -117,8 +117,8 @@ class Map:
 
 
 def words_of(place: Place) -> set[str]:
-    """The names in a place, and their parts."""
-    text = f"{place.scope} {place.before}".lower()
+    """The names in a place, that of its file, and their parts."""
+    text = f"{Path(place.path).stem} {place.scope} {place.before}".lower()
     return {w for pattern in (r"[a-z]\w+", r"[a-z0-9]+") for w in re.findall(pattern, text) if len(w) > 2} - COMMON
 
 

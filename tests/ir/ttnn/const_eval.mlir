@@ -11,6 +11,7 @@ func.func @main(%x: tensor<2x3xf32>, %a: tensor<2x3xf32> {ttcore.argument_type =
   // CHECK-NEXT: "ttnn.multiply"({{.*}}, [[E]])
   // CHECK-NEXT: return
   // CHECK: func.func private @main_const_eval_0
+  // CHECK-SAME: ttcore.argument_type = "parameter"{{.*}}ttcore.argument_type = "parameter"
   // CHECK: "ttnn.add"
   // CHECK: func.func private @main_const_eval_1
   // CHECK: "ttnn.exp"

@@ -1,4 +1,6 @@
 // RUN: %opt --step ttir-to-ttnn --step prepare-convolutions %s | %check
+// RUN: %opt --step ttir-to-ttnn --step prepare-convolutions --step prepare-convolutions %s | %check
+// The second run finds nothing left to prepare.
 
 // Parameters are prepared as weights.
 // CHECK-LABEL: @main(
