@@ -25,7 +25,7 @@ def test_inputs_and_outputs_are_counted():
 
 
 def test_outputs_have_the_shape_of_the_results():
-    with pytest.raises(errors.InputShapeError, match="output 0: got memory of shape 32x31, accepted is 32x32"):
+    with pytest.raises(errors.InputShapeError, match="output 0: got memory of shape 32x31, expected 32x32"):
         plain().run([X, Y], None, [torch.empty(32, 31)])
 
 
@@ -35,7 +35,7 @@ def test_a_resident_tensor_of_another_program(shape, dtype):
     spec = plain(shape, dtype).info.inputs[1]
     resident = _runtime.Tensor(device._impl, spec, source, source.untyped_storage(), "y")
     kept = _runtime.Residents(2, [(1, resident, _runtime.Fingerprint(source, "y"), source)])
-    with pytest.raises(errors.InputShapeError, match=r"input 1: got resident .*, accepted is 32x32 Float32"):
+    with pytest.raises(errors.InputShapeError, match=r"input 1: got resident .*, expected 32x32 Float32"):
         Executable(Binary(chain_of_adds(1)), device=device)._impl.run([X, source], kept, [torch.empty(32, 32)])
 
 
@@ -48,7 +48,7 @@ def test_a_resident_tensor_has_the_described_shape_and_type():
 
 @pytest.mark.parametrize("program", [1, 2**40])
 def test_a_program_that_is_not_there(program):
-    with pytest.raises(errors.BinaryFormatError, match=f"there is no program {program}"):
+    with pytest.raises(errors.BinaryFormatError, match=f"the binary has no program {program}"):
         Executable(Binary(chain_of_adds(1)), program)
 
 
@@ -63,10 +63,10 @@ def test_tiles_of_block_floats():
     with pytest.raises(errors.InputShapeError, match="a tile has 1024 values"):
         _runtime.pack_tile(memoryview(narrow).cast("f"), DataType.BFP_BFloat8)
     for dtype, size in ((DataType.BFP_BFloat8, 576), (DataType.BFP_BFloat4, 1088), (DataType.BFP_BFloat8, 1089)):
-        with pytest.raises(errors.InputShapeError, match="wrong number of bytes"):
+        with pytest.raises(errors.InputShapeError, match=r"a tile of BFP_BFloat\d has \d+ bytes, got "):
             _runtime.unpack_tile(bytes(size), dtype)
     for columns in (0, -32, 33):
-        with pytest.raises(errors.InputShapeError, match="do not fill whole rows"):
+        with pytest.raises(errors.InputShapeError, match="cannot be divided into rows of"):
             _runtime.round_to_blocks(memoryview(tile).cast("f"), columns, DataType.BFP_BFloat8)
 
 
@@ -89,7 +89,7 @@ def test_the_largest_device_options():
     device = Device(l1_bank_size=4096, l1_small_size=4095, mesh_shape=(8, 8), num_hw_cqs=2)
     assert device.device_ids == tuple(range(64))
     assert device._impl.memory(_runtime.BufferType.l1)["total"] == 64
-    with pytest.raises(errors.DeviceError, match="no device statistics"):
+    with pytest.raises(errors.DeviceError, match="only dram and l1 have memory statistics"):
         device._impl.memory(_runtime.BufferType.host)
 
 

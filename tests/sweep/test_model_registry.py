@@ -62,5 +62,5 @@ def test_a_file_without_models(tmp_path):
     with pytest.raises(ModelsFileError, match="no list MODELS"):
         load(str(tmp_path / "empty.py"))
     (tmp_path / "empty.py").write_text("\n1 / 0")
-    with pytest.raises(ModelsFileError, match=r"empty\.py: line 2: ZeroDivisionError"):
+    with pytest.raises(ModelsFileError, match=r"empty\.py cannot be loaded: line 2: ZeroDivisionError"):
         load(str(tmp_path / "empty.py"))
