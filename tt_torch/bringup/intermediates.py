@@ -138,8 +138,9 @@ def report(rows: Sequence[Row], config: CompilerConfig) -> None:
 
 
 def _print(rows: Sequence[Row], required: float) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from tt_torch.records.console import plain_console
 
     table = Table(title="device ops against eager PyTorch", box=None)
     for column in ("", "op", "node", "target", "line", "shape", "PCC", "ATOL", "RTOL", "ULP"):
@@ -149,7 +150,7 @@ def _print(rows: Sequence[Row], required: float) -> None:
         style = "red" if row.departs(required) else "dim" if row.pcc is None else None
         shape = "x".join(map(str, row.shape))
         table.add_row(str(i), row.op, row.node, row.target, Path(row.line).name, shape, *measures, style=style)
-    console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
+    console = plain_console(stderr=True, width=None if sys.stderr.isatty() else 160)
     console.print(table)
     first = next((row for row in rows if row.departs(required)), None)
     compared = sum(row.pcc is not None for row in rows)

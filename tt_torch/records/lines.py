@@ -7,13 +7,18 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from tt_torch.errors import ResultsFileError
+
 Record: TypeAlias = dict[str, Any]  # what is known of an item, in the types of JSON; each kind of item has its fields
+
+_MOST_DEPTH = 32  # of lists and objects inside one another
+_DEEP = "its lists and objects are nested too deeply"
 
 
 class Results:
@@ -32,7 +37,7 @@ class Results:
     def done(self) -> set[str]:
         """The keys of the records that this commit wrote."""
         now = provenance()["commit"]
-        return {record["key"] for record in read(self.path) if record["commit"] == now}
+        return {record["key"] for record in read(self.path) if record.get("commit") == now}
 
 
 def _ends_line(file: BinaryIO) -> bool:
@@ -46,14 +51,37 @@ def read(path: Path) -> list[Record]:
 
 
 def lines(path: Path) -> Iterator[Record]:
-    """All records of a file."""
+    """All records of a file. Raises ResultsFileError for a line of JSON that is no record."""
     if not path.exists():
         return
-    for line in path.read_bytes().splitlines():
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
-            yield json.loads(line)
+            record = parse(line)
         except ValueError:
             continue
+        except RecursionError as error:
+            raise ResultsFileError(str(path), f"line {number}: {error}") from None
+        if not isinstance(record, dict) or not isinstance(record.get("key"), str):
+            raise ResultsFileError(str(path), f"line {number} is no object with a key that is a text")
+        yield record
+
+
+def parse(text: str | bytes) -> Any:
+    """The value of JSON text. Raises ValueError if it is no JSON, and RecursionError if it is nested too deeply."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise RecursionError(_DEEP) from None
+    level = [value]
+    for _ in range(_MOST_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+    if level:
+        raise RecursionError(_DEEP)
+    return value
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 @functools.cache

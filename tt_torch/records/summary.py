@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from tt_torch.records.console import plain_console
 from tt_torch.records.lines import Record
 
 GOOD = ("match", "eager-raises-same")
@@ -18,7 +19,7 @@ _WORST = 10
 
 def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
     """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times."""
-    console = console or Console()
+    console = console or plain_console()
     console.print(_verdicts(records))
     for dtype, (alone, of) in device_only(records).items():
         console.print(
@@ -27,7 +28,7 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
     for title, counts in (("not right", failures(records)), ("on the host", host_reasons(records))):
         if counts:
             console.print(_reasons(title, counts))
-    timed = sorted((r for r in records if "seconds" in r), key=lambda r: -r["seconds"])
+    timed = sorted((r for r in records if r.get("seconds") is not None), key=lambda r: -r["seconds"])
     if timed:
         console.print(f"\ncompile and first run: median {statistics.median(r['seconds'] for r in timed):.2f} s; worst:")
         for record in timed[:_WORST]:

@@ -77,8 +77,9 @@ def compare(
     db: Db = DEFAULT,
 ) -> None:
     """Prints what got better and worse between two commits. The exit status is 1 if something got worse."""
-    from rich.console import Console
+    from rich.text import Text
 
+    from tt_torch.records.console import plain_console
     from tt_torch.reports.compare import compare, only_in_one
     from tt_torch.reports.database import Database
 
@@ -86,11 +87,12 @@ def compare(
         database = Database(db)
         old, new = (database.latest(database.commit(name)) for name in (before, after))
     changes = compare(old, new)
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console(highlight=False, soft_wrap=True)
     for change in changes:
         word, style = ("worse", "red") if change.worse else ("better", "green")
-        console.print(f"[{style}]{word:6}[/] {change.kind} {change.key}: {change.before} -> {change.after}", end="")
-        console.print(f"  {change.message}" if change.message else "", markup=False)
+        message = f"  {change.message}" if change.message else ""
+        text = f" {change.kind} {change.key}: {change.before} -> {change.after}{message}"
+        console.print(Text.assemble((f"{word:6}", style), text))
     worse = sum(change.worse for change in changes)
     gone, fresh = only_in_one(old, new)
     console.print(f"{worse} worse, {len(changes) - worse} better, of {len(new) - fresh}; {gone} gone, {fresh} new")

@@ -55,7 +55,8 @@ class Database:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         elif url.startswith("postgresql://"):
             url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-        self.url = f"duckdb:///{self.file}" if self.file else url
+        # A path is no part of a URL's text, where "?", "#" and "%" would mean something.
+        self.url = sa.URL.create("duckdb", database=str(self.file)) if self.file else url
         try:
             self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))
             sa.create_engine(self.url)

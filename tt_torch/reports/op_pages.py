@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,6 +12,8 @@ from tt_torch.records.markdown import brief, table
 from tt_torch.records.summary import notes
 from tt_torch.reports.compare import state
 from tt_torch.reports.unique_ops import by_form, form_of, models_of
+
+_LONGEST_NAME = 100  # characters of a file's name
 
 
 def op_pages(records: Iterable[Record]) -> dict[str, str]:
@@ -24,11 +28,22 @@ def op_pages(records: Iterable[Record]) -> dict[str, str]:
             forms[_name(record["framework_op_name"])].append(record)
         elif record["kind"] == "op":
             samples[record["key"].split("/")[0]].append(record)
-    names = sorted({*forms, *samples})
-    pages = {f"{name}.md": _page(name, forms[name], samples[name]) for name in names}
-    rows = [(f"[{name}]({name}.md)", _count(forms[name]), _count(samples[name])) for name in names]
+    files = _file_names({*forms, *samples})
+    pages = {file: _page(name, forms[name], samples[name]) for name, file in files.items()}
+    rows = [(f"[{brief(name)}]({file})", _count(forms[name]), _count(samples[name])) for name, file in files.items()]
     head = ("op", "forms in models that are right", "OpInfo samples that are right")
     return {"README.md": "\n".join(["# Ops", "", *table(head, rows), ""]), **pages}
+
+
+def _file_names(ops: Iterable[str]) -> dict[str, str]:
+    """The name of each op's page. A name that could leave the folder, or be no file's, is replaced by a similar one."""
+    files: dict[str, str] = {}
+    for op in sorted(ops):
+        base = re.sub(r"[^\w.+-]", "_", op, flags=re.ASCII).lstrip(".")[:_LONGEST_NAME] or "_"
+        candidates = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(1)))
+        taken = {file.lower() for file in ("README.md", *files.values())}
+        files[op] = next(f"{name}.md" for name in candidates if f"{name}.md".lower() not in taken)
+    return files
 
 
 def _name(op: str) -> str:
@@ -42,7 +57,7 @@ def _count(records: Sequence[Record]) -> str:
 
 
 def _page(name: str, forms: Sequence[Record], samples: Sequence[Record]) -> str:
-    lines = [f"# {name}", ""]
+    lines = [f"# {brief(name)}", ""]
     if forms:
         head = ("op", "inputs", "outputs", "attributes", "models", "status", "reached", "PCC", "ATOL", "why")
         lines += ["## In models", "", *table(head, _forms(forms)), ""]
@@ -57,7 +72,7 @@ def _forms(records: Iterable[Record]) -> Iterator[Sequence[object]]:
     for its in sorted(by_form(records), key=lambda its: form_of(its[0])):
         op = its[0]
         sides = (_tensors(op, side) for side in ("input", "output"))
-        measures = ("" if op[name] is None else f"{op[name]:.6g}" for name in ("pcc", "atol"))
+        measures = ("" if op.get(name) is None else f"{op[name]:.6g}" for name in ("pcc", "atol"))
         why = brief(op.get("message") or op.get("error") or "")
         labels = (op["framework_op_name"], *sides, _attributes(form_of(op)), ", ".join(models_of(its)), op["outcome"])
         yield (*labels, op["compilation_status"], *measures, why)

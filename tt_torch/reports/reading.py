@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tt_torch.errors import ResultsFileError
-from tt_torch.records.lines import Record, lines
+from tt_torch.records.lines import Record, lines, parse
+from tt_torch.reports.form import oddity
 from tt_torch.reports.unique_ops import unique_ops
 
 _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
@@ -17,25 +17,27 @@ _OUTCOMES = {"failure": "wrong", "error": "error", "skipped": "skipped"}
 def read(path: Path) -> list[Record]:
     """All records of a file. Raises ResultsFileError if the file has none of these formats."""
     try:
-        if path.suffix == ".xml":
-            return list(_junit(ElementTree.parse(path).getroot()))
-        if path.suffix == ".json":
-            return _op_by_op(path)
-        records = list(lines(path))
-    except (ElementTree.ParseError, UnicodeDecodeError) as error:
+        records = _read(path)
+    except (ElementTree.ParseError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsFileError(str(path), str(error)) from error
-    if not records and path.stat().st_size:
+    if not records and path.stat().st_size and path.suffix not in (".xml", ".json"):
         raise ResultsFileError(str(path), "no line of it is JSON")
-    missing = {"kind", "key", "verdict"}.difference(*[record.keys() for record in records[:1]])
-    if records and missing:
-        raise ResultsFileError(str(path), f"its records have no {', '.join(sorted(missing))}")
+    for number, record in enumerate(records, 1):
+        if odd := oddity(record):
+            raise ResultsFileError(str(path), f"record {number}: {odd}")
     return records
+
+
+def _read(path: Path) -> list[Record]:
+    if path.suffix == ".xml":
+        return list(_junit(ElementTree.parse(path).getroot()))
+    return _op_by_op(path) if path.suffix == ".json" else list(lines(path))
 
 
 def _op_by_op(path: Path) -> list[Record]:
     try:
-        return list(unique_ops(json.loads(path.read_bytes())))
-    except (ValueError, KeyError, TypeError) as error:
+        return list(unique_ops(parse(path.read_bytes())))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsFileError(str(path), "it does not have the form of an op-by-op run's file") from error
 
 
@@ -49,7 +51,7 @@ def _junit(root: ElementTree.Element) -> Iterator[Record]:
                 "kind": "test",
                 "key": f"{case.get('classname', '')}::{case.get('name', '')}",
                 "verdict": "match" if outcome is None else _OUTCOMES[outcome.tag],
-                "seconds": float(case.get("time", 0)),
+                "seconds": _seconds(case.get("time", "0")),
                 "time": suite.get("timestamp"),
                 "commit": properties.pop("commit", None),
                 "properties": properties,
@@ -64,11 +66,19 @@ def _properties(element: ElementTree.Element) -> Record:
     return {name: _value(text) for name, text in found.items()}
 
 
+def _seconds(text: str) -> float | str:
+    """The number of a duration, which some writers give commas between thousands; other text as it is."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return text
+
+
 def _value(text: str) -> object:
     """The value of a property; text that is a JSON list or object is parsed."""
     if not text.startswith(("{", "[")):
         return text
     try:
-        return json.loads(text)
+        return parse(text)
     except ValueError:
         return text

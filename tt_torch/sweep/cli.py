@@ -245,7 +245,7 @@ def _progress(outcomes: Iterator[tuple[Item, Record]], total: int) -> Iterator[t
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     counts: Counter[str] = Counter()
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
     said = time.monotonic()
     with Progress(*columns) as progress:
         bar = progress.add_task("", total=total)

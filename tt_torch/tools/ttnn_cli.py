@@ -65,10 +65,10 @@ def check(
 
 
 def show(name: str, device: str, report: Report, every_op: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from tt_torch.codegen.source import place
+    from tt_torch.records.console import plain_console
 
     listed = report.verdicts if every_op else report.failures
     if listed:
@@ -76,7 +76,7 @@ def show(name: str, device: str, report: Report, every_op: bool) -> None:
         for v in listed:
             verdict = "refused" if v.refused else "differs" if v.differences else "ok"
             table.add_row(v.op, v.function, place(v.location), verdict, "\n".join(v.differences))
-        Console().print(table)
+        plain_console().print(table)
     for function, peak in report.peaks.items():
         if function == "main" or every_op:
             sizes = f"{peak['DRAM']:,} bytes of DRAM, {peak['L1']:,} of L1, {peak['core']:,} in one core"
