@@ -1,4 +1,4 @@
-"""What eager PyTorch makes of a Python number that meets tensors."""
+"""Converts Python numbers as eager PyTorch does when they meet tensors in an op."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _count(op: ir.Operation) -> int:
 
 
 def _receive(pipe: io.FileIO, child: int) -> tuple[bytes, int]:
-    """What the child wrote, and how it ended. The child has ended when this returns or raises."""
+    """The bytes that the child wrote, and its wait status. The child has ended when this returns or raises."""
     end = time.monotonic() + SECONDS
     parts: list[bytes] = []
     try:

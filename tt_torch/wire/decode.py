@@ -24,8 +24,8 @@ from tt_torch.wire.schema import FORMATS, Field, Schema, load
 
 _IDENTIFIERS = (b"TTNN", b"TTSY")
 _HASH_SLOT, _COMMIT_SLOT = 1, 2  # slots of the root table, the same in both formats and in all their versions so far
-# What a file describes, with what many refer to counted each time, is at most this many times its size: whoever walks
-# a message does work that is bounded by the file's size. The C++ reader has the same rule.
+# The limit for the bytes that a file describes, relative to its size. An object that several others refer to counts for
+# each of them. So the size of the file limits the work of a walk through the message. The C++ reader has the same rule.
 _MOST_EXPANSION, _ALLOWANCE = 64, 1 << 20
 _MAX_TABLES = 1_000_000  # the limit of the FlatBuffers C++ verifier
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
@@ -89,7 +89,7 @@ class Reader:
         self.data = data
         # (position, type) -> the value, and the bytes that it describes
         self._seen: dict[tuple[int, object], tuple[Value, int]] = {}
-        self._spent = 0  # bytes that were described so far
+        self._spent = 0  # the bytes that the objects read so far describe
         # Twice the size, because a writer may let equal vectors of different types share their bytes.
         self._bytes_left = 2 * len(data)
         self._tables_left = _MAX_TABLES
@@ -106,12 +106,12 @@ class Reader:
         self._spent += size
 
     def _again(self, found: tuple[Value, int]) -> Value:
-        """A value that was read before, for one more object that refers to it."""
+        """Counts a value that was read before once more, for another object that refers to it, and returns it."""
         value, size = found
         self._spent += size
         if self._spent > _MOST_EXPANSION * len(self.data) + _ALLOWANCE:
             raise BinaryFormatError(
-                "not a valid TTNN binary: its parts refer so often to the same ones that they describe more than "
+                "not a valid TTNN binary: its objects refer to the same objects so often that they describe more than "
                 f"{_MOST_EXPANSION} times its size"
             )
         return value

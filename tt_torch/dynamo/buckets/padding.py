@@ -156,7 +156,7 @@ class Padding(Interpreter):
 
 
 def _expression(argument: Argument) -> sympy.Expr:
-    """What a node computes from sizes, such as `x.shape[1] / 3`; 0 for an argument that is no such node."""
+    """The value that a node computes from sizes, such as `x.shape[1] / 3`; 0 for an argument that is no such node."""
     value = argument.meta.get("val") if isinstance(argument, Node) else None
     return sympy.sympify(value.node.expr) if isinstance(value, SYMBOLIC) else sympy.Integer(0)
 

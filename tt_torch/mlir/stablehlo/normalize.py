@@ -23,7 +23,7 @@ DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 FLOATS = ("f64", "f32", "f16", "bf16")
 CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
 MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
-# What the arithmetic of StableHLO means for booleans.
+# The logical ops that StableHLO's arithmetic means for booleans.
 LOGIC = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 LOGIC |= {f"broadcast_{name}": f"broadcast_{logic}" for name, logic in LOGIC.items()}
 
