@@ -71,7 +71,8 @@ BOOLEANS = [
     Exact("power", lambda b: (b**True, b**False, b**2, b**2.5), [YES]),
     Exact("filled", lambda b, i: (b.index_fill(0, i, -1), b.index_fill(0, i, 2).float()), [YES, at([1])]),
     Exact("filled from the end", lambda b, i: b.index_fill(0, i, True), [OTHER, at([-1, -3])]),
-    Exact("filled by a mask", lambda b: (b.masked_fill(~b, 2).float(), torch.full_like(b, 3).float()), [YES]),
+    Exact("filled by a mask", lambda b: (b.masked_fill(~b, 2).float(), torch.full_like(b, 300) | b), [YES]),
+    Exact("full of an even number", lambda b: torch.full_like(b, 300) + b, [YES]),
     Exact("clamped", lambda b: (b.clamp(0, 1), b.clamp(max=2), b.clamp(min=0.5)), [YES]),
     Exact("shifted", lambda b: torch.bitwise_left_shift(b, 3), [YES]),
     Exact("shifted beyond", lambda b: torch.bitwise_left_shift(b, 63), [YES], "op on the host"),
@@ -155,6 +156,10 @@ def places(edges: torch.Tensor, values: torch.Tensor) -> list[torch.Tensor]:
     return found + [torch.bucketize(values, edges, right=upper) for upper in (False, True)]
 
 
+def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x.sum(), x.mean(), x.sum(-1), x.mean(-1), x.prod(), x.amax()
+
+
 def each_dimension(x: torch.Tensor) -> list[torch.Tensor]:
     """Reductions over all elements, and over each dimension."""
     over = [f(dim=d, keepdim=keep) for d in range(x.dim()) for keep in (False, True) for f in (x.all, x.any, x.sum)]
@@ -165,6 +170,7 @@ OTHERS = [
     Exact("searchsorted of NaN", places, [EDGE, VALUES]),
     Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
     Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
+    *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),
     *(Exact(f"over nothing {size}", each_dimension, [torch.empty(size)]) for size in ((0,), (0, 3), (2, 0, 3))),
     *(

@@ -15,7 +15,8 @@ from torch.fx.node import map_arg
 
 from tt_torch import user_code
 from tt_torch.dynamo.facts import ByOp
-from tt_torch.dynamo.types import Argument, Arguments, Function
+from tt_torch.dynamo.scalars import number_in
+from tt_torch.dynamo.types import Argument, Arguments, Function, Scalar
 from tt_torch.torch_private.ops import OpOverload, schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
@@ -53,9 +54,10 @@ def call(node: Node, target: Function, *args: Argument, **kwargs: Argument) -> N
     return new
 
 
-def fill(node: Node, shape: Sequence[int], number: float, dtype: torch.dtype) -> Node:
-    """A tensor of one number, on the device of the result of `node`."""
-    return call(node, torch.ops.aten.full.default, list(shape), number, dtype=dtype, device=value(node).device)
+def fill(node: Node, shape: Sequence[int], number: Scalar, dtype: torch.dtype) -> Node:
+    """A tensor of one number, which is converted to `dtype`, on the device of the result of `node`."""
+    given = number_in(number, dtype)
+    return call(node, torch.ops.aten.full.default, list(shape), given, dtype=dtype, device=value(node).device)
 
 
 def composite(node: Node, op: OpOverload, *args: Argument, **kwargs: Argument) -> Node:

@@ -42,9 +42,12 @@ def reduce(op: Op, b: Builder) -> Value | list[Value] | None:
     boolean = body_op(op) in ("and", "or")
     if target is None or (boolean and not isinstance(dtype(x), ir.BF16Type)):
         return None
-    if not neutral(target, initial, dtype(x), boolean):
+    if initial is None or not neutral(target, initial, dtype(x), boolean):
         return None
-    return b(f"ttir.{target}", x, dim_arg=dims) if dims else x
+    if dims:
+        return b(f"ttir.{target}", x, dim_arg=dims)
+    # without dimensions, an element is added to the initial zero: for -0.0 this gives 0.0
+    return b("ttir.add", x, full(b, shape(x), dtype(x), initial)) if target == "sum" else x
 
 
 def neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
