@@ -124,11 +124,11 @@ def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size:
 def _functions(source: bytes) -> list[Graph]:
     from torch_mlir import ir
 
-    from tt_torch.mlir.context import make_context
+    from tt_torch.mlir.context import make_context, parse
 
-    with make_context():
+    with make_context() as context:
         try:
-            module = ir.Module.parse(source if source.startswith(b"ML\xefR") else source.decode())
+            module = parse(source if source.startswith(b"ML\xefR") else source.decode(), context)
         except (ir.MLIRError, UnicodeDecodeError) as error:
             raise ModuleFormatError(str(error).strip().splitlines()[-1]) from error
     return [_function(function) for function in module.body.operations]

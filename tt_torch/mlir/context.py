@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from torch_mlir._mlir_libs import _stablehlo
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
-from tt_torch.errors import UnsupportedOpError
+from tt_torch.errors import ModuleFormatError, UnsupportedOpError
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
 from tt_torch.mlir.types import Op
@@ -42,6 +43,35 @@ def make_context() -> ir.Context:
         # nothing.
         run_native(ir.Module.parse("module {}"), "func.func(convert-torch-to-stablehlo)")
     return context
+
+
+MOST_NESTED = 256  # brackets of a text and regions of a module: MLIR and we recurse into each
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=|[<({\[]|[>)}\]]')
+
+
+def parse(source: str | bytes, context: ir.Context) -> ir.Module:
+    """The module in a text or in bytecode. Raises MLIRError, and ModuleFormatError if it is nested so deeply that the
+    stack of this process would overflow."""
+    if isinstance(source, str) and _is_deep(source):
+        raise ModuleFormatError(f"it has more than {MOST_NESTED} brackets inside one another")
+    module = ir.Module.parse(source, context)
+    level = [module.operation]
+    for _ in range(MOST_NESTED):
+        level = [
+            inner.operation for op in level for region in op.regions for block in region for inner in block.operations
+        ]
+    if level:
+        raise ModuleFormatError(f"it has more than {MOST_NESTED} ops inside one another")
+    return module
+
+
+def _is_deep(text: str) -> bool:
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        depth += (token[0] in "<({[") - (token[0] in ">)}]")
+        if depth > MOST_NESTED:
+            return True
+    return False
 
 
 def run_native(module: ir.Module, *passes: str) -> None:

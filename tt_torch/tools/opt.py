@@ -16,7 +16,7 @@ from torch_mlir import ir
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError, TTTorchError
 from tt_torch.mlir import pipeline
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.context import make_context, parse
 from tt_torch.mlir.verify import verify
 
 app = typer.Typer(add_completion=False)
@@ -38,7 +38,7 @@ def _split(source: str | bytes) -> list[str | bytes]:
 
 
 def _run(source: str | bytes, steps: list[pipeline.Step], config: CompilerConfig, locations: bool) -> str:
-    module = ir.Module.parse(source, make_context())
+    module = parse(source, make_context())
     verify(module)
     for name, step in steps:
         try:

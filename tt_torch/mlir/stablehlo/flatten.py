@@ -6,7 +6,9 @@ elements, complex numbers become two values, and quantized numbers become intege
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 from torch_mlir import ir
@@ -20,6 +22,7 @@ from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.types import Op
 
+MOST_OPS = 100_000  # after inlining; a module that has more itself may have eight times its own number
 BRANCHES = ("stablehlo.case", "stablehlo.if")
 # The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
@@ -35,6 +38,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         with module.context, ir.InsertionPoint(op), op.location:
             callee = {"callee": op.attributes["decomposition"]}
             replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
+    _require_bounded(module)
     if any(op.name == "func.call" for op in _nested(main(module))):
         run_native(module, "inline{default-pipeline=}")
     for function in list(module.body.operations):
@@ -68,13 +72,40 @@ def _name_entry(module: ir.Module) -> None:
     public[0].attributes["sym_name"] = ir.StringAttr.get("main", module.context)
 
 
+def _require_bounded(module: ir.Module) -> None:
+    """Raises UnsupportedOpError for functions that call each other in a circle, or have too many ops when all calls
+    are inlined: 25 functions that call the next one twice make 33 million."""
+    ops = {f.name.value: list(_nested(f)) for f in module.body.operations if f.operation.name == "func.func"}
+    calls = {
+        name: Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in its if op.name == "func.call")
+        for name, its in ops.items()
+    }
+    try:
+        order = list(TopologicalSorter(calls).static_order())
+    except CycleError:
+        raise _unbounded(module, "functions call each other in a circle") from None
+    sizes: Counter[str] = Counter()
+    for name in order:
+        inlined = sum(count * sizes[callee] for callee, count in calls.get(name, {}).items())
+        sizes[name] = len(ops.get(name, ())) + inlined
+    most = max(MOST_OPS, 8 * sum(map(len, ops.values())))
+    if sizes["main"] > most:
+        raise _unbounded(module, f"with all calls inlined it has more than {most:,} ops")
+
+
+def _unbounded(module: ir.Module, detail: str) -> UnsupportedOpError:
+    return UnsupportedOpError("func.call", "stablehlo-to-ttir", describe(module.operation.location), detail)
+
+
 def _nested(op: Op | ir.Module) -> Iterator[ir.Operation]:
     """All ops inside `op`, in regions of regions too."""
-    for region in op.operation.regions:
-        for body in region.blocks:
-            for inner in body.operations:
-                yield inner.operation
-                yield from _nested(inner)
+    rest = [op.operation]
+    while rest:
+        for region in rest.pop().regions:
+            for body in region.blocks:
+                inner = [one.operation for one in body.operations]
+                yield from inner
+                rest += inner
 
 
 def _has_quantized(body: ir.Block) -> bool:
