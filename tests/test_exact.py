@@ -4,6 +4,7 @@ of eager PyTorch, in compiled programs and on the eager device."""
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import exact_table
 import numbers_table
@@ -120,6 +121,21 @@ def test_ahead_of_time_a_second_program_checks_values_that_become_integers() -> 
     with warnings.catch_warnings():
         warnings.simplefilter("error", ExactnessWarning)
         assert model(torch.tensor([3e8, 1.5, -1.0])).tolist() == [600000000, 3, -2]
+
+
+@pytest.mark.parametrize(
+    ("function", "warned"),
+    [
+        (lambda x: x.double(), True),
+        (lambda x: x + (torch.ones(3, dtype=torch.float64) * 2).float(), False),  # computed when it is compiled
+        (lambda x: x * torch.tensor(0.1, dtype=torch.float64), False),  # computes in the dtype of x
+    ],
+)
+def test_only_float64_that_depends_on_inputs_is_warned_of(function: Any, warned: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.compile(function, backend=tt_torch.backend)(torch.ones(3))
+    assert any(w.category is Float64Warning for w in caught) == warned
 
 
 @pytest.mark.parametrize("fallback", ["host", "strict-dtype"])

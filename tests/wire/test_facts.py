@@ -42,6 +42,14 @@ def ref(number, shape=(32, 32), dtype="Float32", buffer="DRAM", tile=32):
     return {"global_id": number, "desc": {"shape": list(shape), "layout": {"memory_desc": memory}}}
 
 
+def test_the_attributes_of_an_op_are_its_numbers_and_names():
+    program, *_ = reference("linear_relu")["programs"]
+    found = {op.name: op.attributes for op in ops(program)}
+    assert found["PermuteOp"] == {"permutation": [1, 0], "pad_value": 0.0}
+    assert found["MatmulOp"] == {"transpose_a": False, "transpose_b": False}
+    assert found["EltwiseUnaryOp"] == {"type": "Relu"}
+
+
 def test_cost_counts_the_ops_of_a_call():
     """In linear_relu, const-eval, load_cached, get_device and deallocate are not counted."""
     message = reference("linear_relu")

@@ -34,3 +34,16 @@ func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argume
   %0 = "ttir.conv2d"(%x, %w) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, in_channels = 3 : i64, out_channels = 5 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x16x3xf32>, tensor<5x3x3x3xf32>) -> tensor<1x1x16x5xf32>
   return %0 : tensor<1x1x16x5xf32>
 }
+
+// -----
+
+// A constant is in the host's memory, row by row, until it is needed on the device in tiles.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // CHECK: "ttnn.constant"() {{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory", "Interleaved"
+  // CHECK: "ttnn.to_device"
+  // CHECK: "ttnn.add"
+  %0 = "ttir.constant"() {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %1 = "ttir.add"(%x, %0) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}

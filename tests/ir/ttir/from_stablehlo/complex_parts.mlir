@@ -35,3 +35,15 @@ func.func @main(%z: tensor<4xcomplex<f32>>, %y: tensor<4xcomplex<f32>>) -> (tens
   %1 = stablehlo.compare EQ, %z, %y : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xi1>
   return %0, %1 : tensor<complex<f32>>, tensor<4xi1>
 }
+
+// -----
+
+// As a real number, a complex one is its real part.
+// CHECK-LABEL: @main(
+// CHECK: [[PART:%[0-9]+]] = "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 3, 1>
+// CHECK: [[REAL:%[0-9]+]] = "ttir.reshape"([[PART]])
+// CHECK: return [[REAL]]
+func.func @main(%z: tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32> {
+  %0 = stablehlo.convert %z : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
