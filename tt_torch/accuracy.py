@@ -177,5 +177,5 @@ def _random_input(
     if not dtype.is_floating_point:
         high = min(integers[1], torch.iinfo(dtype).max)
         return torch.randint(integers[0], high, tuple(shape), dtype=dtype)
-    low, high = floats
-    return torch.empty(tuple(shape), dtype=torch.float32).uniform_(low, high).to(dtype)
+    least, most = floats
+    return torch.empty(tuple(shape), dtype=torch.float32).uniform_(least, most).to(dtype)

@@ -23,7 +23,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
-from tt_torch.dynamo.types import Arguments, Function, Result
+from tt_torch.dynamo.types import Argument, Arguments, Function, Result
 from tt_torch.files import write
 from tt_torch.wire import locations
 
@@ -62,7 +62,7 @@ class Values(Interpreter):
         self.values[n.name] = super().run_node(n)
         return self.values[n.name]
 
-    def call_function(self, target: Function, args: tuple, kwargs: Arguments) -> Result:
+    def call_function(self, target: Function, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
         """Runs views as reshapes: passes remove copies before a view, which only tensors with strides need."""
         return super().call_function(facts.of_any_strides(target), args, kwargs)
 

@@ -29,7 +29,7 @@ class SingleOp:
 
     name: str  # of the FX node
     target: str  # "aten.add.Tensor"
-    args: tuple
+    args: tuple[Argument, ...]
     kwargs: Arguments
     roles: list[str]  # of the inputs: input, parameter or constant
     results: list[int] | None  # which of several results are read; None for an op with one
@@ -59,7 +59,7 @@ class SingleOp:
         """The results that are read, of what the op returned."""
         return [value] if self.results is None else [value[i] for i in self.results]
 
-    def _fill(self, values: Sequence[Argument]) -> tuple[tuple, Arguments]:
+    def _fill(self, values: Sequence[Argument]) -> tuple[tuple[Argument, ...], Arguments]:
         return tree_map_only(Input, lambda i: values[i.position], (self.args, self.kwargs))
 
     def _outputs(self, graph: Graph, node: Node) -> list[Node]:

@@ -15,10 +15,10 @@ from tt_torch.torch_private.ops import register_device_module
 
 
 def _register() -> None:
-    torch.utils.rename_privateuse1_backend("tt")
+    torch.utils.rename_privateuse1_backend("tt")  # type: ignore[attr-defined]
     register_device_module("tt", tt)
     torch.set_autocast_dtype("tt", torch.bfloat16)
-    torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)
+    torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)  # type: ignore[attr-defined]
     set_rules(tt)
 
 

@@ -17,7 +17,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-@torch.library.register_fake("tt::to_bfp8")
+@torch.library.register_fake("tt::to_bfp8")  # type: ignore[untyped-decorator]
 def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
@@ -25,7 +25,7 @@ def _(x: torch.Tensor) -> torch.Tensor:
 torch.library.register_autograd("tt::to_bfp8", lambda ctx, grad: grad)  # the gradient ignores the rounding
 
 
-@torch.library.register_fake("tt::linear_activation")
+@torch.library.register_fake("tt::linear_activation")  # type: ignore[untyped-decorator]
 def _(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, activation: str = "relu"
 ) -> torch.Tensor:
@@ -39,7 +39,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     """Computes the product again, because the forward pass does not keep it."""
-    inputs = [None if value is None else value.detach().requires_grad_() for value in ctx.saved_tensors]
+    inputs: list[Any] = [None if value is None else value.detach().requires_grad_() for value in ctx.saved_tensors]
     wanted = [value for value, needs in zip(inputs, ctx.needs_input_grad, strict=False) if needs]
     with torch.enable_grad():
         result = ACTIVATIONS[ctx.activation](F.linear(*inputs))

@@ -20,7 +20,8 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
 from tt_torch.dynamo import python_kernels
-from tt_torch.dynamo.buckets import BucketedProgram, Layouts, symbols_of
+from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
+from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks, passed
 from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS

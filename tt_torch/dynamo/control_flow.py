@@ -16,7 +16,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
-from tt_torch.dynamo.types import Arguments, Decompositions, Result, Target
+from tt_torch.dynamo.types import Argument, Arguments, Decompositions, Result, Target
 from tt_torch.torch_private.ops import HigherOrderOperator, math_attention
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
 from tt_torch.torch_private.tracing import make_fx
@@ -54,7 +54,7 @@ def _rule(target: Target) -> Callable[..., Results] | None:
 class _WrittenOut(Interpreter):
     """Runs a graph, and applies the rules to its higher-order operators."""
 
-    def call_function(self, target: Target, args: tuple, kwargs: Arguments) -> Result:
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
         rule = _rule(target)
         given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
         results = rule(*given, **kwargs) if rule else NotImplemented

@@ -13,13 +13,13 @@ from torch.fx import Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
-from tt_torch.dynamo.types import Arguments, Result
+from tt_torch.dynamo.types import Argument, Arguments, Result
 from tt_torch.torch_private import dynamo
 from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map
 
 
-def run_node(tracer: object, node: Node, args: tuple, kwargs: Arguments, nnmodule: object) -> Result:
+def run_node(tracer: object, node: Node, args: tuple[Argument, ...], kwargs: Arguments, nnmodule: object) -> Result:
     """The function that Dynamo calls for each op. It returns the result on fake tensors, or raises RuntimeError."""
     strangers, device = _strangers(node)
     if device is None:

@@ -142,7 +142,7 @@ def emitted_once(dialect: type[ext.Dialect]) -> type[ext.Dialect]:
         emit().operation.write_bytecode(buffer)
         return buffer.getvalue()
 
-    dialect._emit_module = staticmethod(lambda: ir.Module.parse(bytecode()))  # type: ignore[method-assign,assignment]
+    dialect._emit_module = staticmethod(lambda: ir.Module.parse(bytecode()))
     return dialect
 
 

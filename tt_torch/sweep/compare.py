@@ -41,7 +41,7 @@ from tt_torch.wire.decode import decode
 from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
 
-Arguments: TypeAlias = tuple[tuple, dict[str, Argument]]
+Arguments: TypeAlias = tuple[tuple[Argument, ...], dict[str, Argument]]
 
 REQUIRED_PCC = 0.99
 # How far a failing program came, by the last form of its graph; FAILED_FE if there was no graph.

@@ -51,7 +51,8 @@ def run_op_by_op(model: str, source: str, folder: str) -> Record:
     path = Path(folder) / f"{config.file_stem}_unique_ops.json"
     path.unlink(missing_ok=True)
     torch.compiler.reset()  # otherwise the models before it count against the limit of recompilations
-    compiled = torch.compile(module, backend=tt_torch.backend, options=BackendOptions(compiler_config=config))
+    options = BackendOptions(compiler_config=config)
+    compiled = torch.compile(module, backend=tt_torch.backend, options=options)  # type: ignore[call-overload]
     with torch.no_grad():
         compiled(**inputs)
     if not path.exists():

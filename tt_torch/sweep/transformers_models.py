@@ -83,7 +83,7 @@ def config_of(kind: str, **overrides: Setting) -> transformers.PreTrainedConfig:
     return config_class(**{name: value for name, value in tiny.items() if name in fields} | overrides)
 
 
-def build(kind: str, inputs: Callable[[], Inputs], head: str, overrides: dict) -> tuple[nn.Module, dict]:
+def build(kind: str, inputs: Callable[[], Inputs], head: str, overrides: Config) -> tuple[nn.Module, Inputs]:
     config = config_of(kind, **overrides)
     head_class = getattr(transformers, head)
     module = head_class.from_config(config) if head.startswith("Auto") else head_class(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from tt_torch.config import BackendOptions, CompilerConfig
 
@@ -30,13 +31,13 @@ and the accepted values.
 """
 
 
-def _default(field: dataclasses.Field) -> str:
+def _default(field: dataclasses.Field[Any]) -> str:
     if field.default is dataclasses.MISSING:
         return "`[None]`" if field.name == "devices" else "`CompilerConfig()`"
     return f"`{field.default.name}`" if isinstance(field.default, Enum) else f"`{field.default!r}`"
 
 
-def _row(field: dataclasses.Field) -> str:
+def _row(field: dataclasses.Field[Any]) -> str:
     about = field.metadata
     variable = f"`{about['env']}`" if about.get("env") else ""
     return f"| `{field.name}` | {_default(field)} | {variable} | {about['doc']} | {about['kind'].accepts} |"

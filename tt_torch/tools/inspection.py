@@ -108,11 +108,11 @@ def _digest(data: bytes) -> Json:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _by_program(field: str) -> Callable[[dict], list[dict[str, Any]]]:
+def _by_program(field: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
     return lambda file: [{program["name"]: program.get(field)} for program in file["programs"]]
 
 
-def _mesh_shapes(file: dict) -> list[dict[str, Any]]:
+def _mesh_shapes(file: dict[str, Any]) -> list[dict[str, Any]]:
     shapes = ((p["name"], p.get("mesh_shape")) for p in file["programs"])
     return [{name: [shape["y"], shape["x"]] if shape else None} for name, shape in shapes]
 
@@ -138,7 +138,7 @@ def _stats(tensor: facts.Tensor) -> dict[str, object]:
     return {"shape": list(tensor.shape), **tensor.memory}
 
 
-_OF_JSON: dict[str, Callable[[dict], object]] = {
+_OF_JSON: dict[str, Callable[[dict[str, Any]], object]] = {
     "all": lambda file: file,
     "version": lambda file: {
         "version": _version(file["version"]),

@@ -21,7 +21,7 @@ def compile_model(
 ) -> Function:
     """The module compiled for `device` (None: the default one), one program per input shape."""
     options = BackendOptions(compiler_config=compiler_config or CompilerConfig(), devices=[device])
-    return torch.compile(mod, backend=backend, dynamic=False, options=options)
+    return torch.compile(mod, backend=backend, dynamic=False, options=options)  # type: ignore[call-overload]
 
 
 def verify_module(

@@ -30,7 +30,7 @@ def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int,
     """The symbols of the named dimensions in a graph's inputs, with their bucket sizes. Warns if there is none."""
     wanted = dict(buckets)
     found: dict[sympy.Symbol, tuple[int, ...]] = {}
-    names = []
+    names: list[str] = []
     for node in gm.graph.nodes:
         x = node.meta.get("val")
         if node.op != "placeholder" or not isinstance(x, torch.Tensor):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -89,7 +89,7 @@ class Padding(Interpreter):
         if not takes_tensor or not expr.is_polynomial():
             raise self.refused(n, "it computes with the size itself")
         symbols = sorted(expr.free_symbols, key=str)
-        return sympy.lambdify(symbols, expr, [])(*(self.lengths[s] for s in symbols))  # type: ignore[index]
+        return sympy.lambdify(symbols, expr, [])(*(self.lengths[s] for s in symbols))
 
     def refused(self, n: Node, reason: str) -> BucketError:
         return BucketError(str(n.target), user_line(n), reason)
@@ -124,7 +124,8 @@ class Padding(Interpreter):
         """Stores the tags of this graph's dimensions for a backward graph."""
         for node, tags in self.tags.items():
             x = node.meta.get("val")
-            for size, symbols in zip(x.shape, tags, strict=True) if isinstance(x, torch.Tensor) else ():
+            dims: Iterable[Any] = zip(x.shape, tags, strict=True) if isinstance(x, torch.Tensor) else ()
+            for size, symbols in dims:
                 if symbols and not isinstance(size.node.expr, sympy.Symbol):
                     expr = size.node.expr.xreplace(self._fixed)
                     self._layouts[expr] = symbols if self._layouts.get(expr, symbols) == symbols else None
@@ -147,9 +148,10 @@ class Padding(Interpreter):
                 x = torch.where(valid, x, torch.full((), neutral, dtype=x.dtype))
         return x
 
-    def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Tensor:
+    def count(self, shape: Sequence[int], tags: Tags, dims: Sequence[int]) -> Tensor | int:
         """The number of real elements in these dimensions together."""
-        fixed, count = math.prod(shape[d] for d in dims), 1
+        fixed = math.prod(shape[d] for d in dims)
+        count: Tensor | int = 1
         for symbol in [s for d in dims for s in tags[d]]:
             fixed, count = fixed // self.sizes[symbol], count * self.lengths[symbol]
         return fixed * count

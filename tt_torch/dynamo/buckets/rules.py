@@ -328,7 +328,7 @@ def gather(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.index, aten._unsafe_index)
 def index(p: Padding, node: Node, a: Arguments) -> Tagged:
-    own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}  # type: ignore
+    own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}
     if any(a["indices"][d].dtype is torch.bool for d in given):
         raise p.refused(node, "it picks by a mask")
     places = list(a["indices"])

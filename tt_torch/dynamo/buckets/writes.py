@@ -33,11 +33,11 @@ def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
 def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
     """An index_put that accumulates. The padding adds zero at the first position."""
     own, given = p.of(node.args[0]), node.args[1]
-    at = [d for d, i in enumerate(given) if i is not None]  # type: ignore[arg-type,union-attr]
+    at = [d for d, i in enumerate(given) if i is not None]
     if any(own) or len(at) != 1 or not a.get("accumulate") or a["indices"][at[0]].dtype is torch.bool:
         raise p.refused(node, "it writes to a padded dimension, or overwrites")
     (dim,) = at
-    tags = p.of(given[dim])  # type: ignore[index]
+    tags = p.of(given[dim])
     places = p.masked(a["indices"][dim], tags, range(len(tags)), 0)
     values = p.masked(a["values"], p.of(node.args[2]), range(a["values"].dim()), 0)
     return run(node, a | {"indices": [None] * dim + [places], "values": values}), own

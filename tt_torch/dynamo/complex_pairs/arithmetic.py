@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tt_torch.dynamo.complex_pairs.pairs import REAL, RULES, Operand, Pair, pair, stacked, unstacked
 from tt_torch.dynamo.types import Argument, Function
+from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 T = TypeVar("T")
@@ -39,7 +40,7 @@ def to_copy(
 ) -> Pair | Tensor | NotImplementedType:
     if isinstance(x, Pair):
         if dtype is None or dtype in REAL:
-            return x.each(lambda part: aten._to_copy(part, dtype=REAL.get(dtype), **options))
+            return x.each(lambda part: aten._to_copy(part, dtype=dtype and REAL[dtype], **options))
         return aten._to_copy(x.re, dtype=dtype, **options)
     if dtype not in REAL:
         return NotImplemented
@@ -63,7 +64,7 @@ def full(
         return NotImplemented
     number = complex(value)
     shape = size.shape if isinstance(size, Tensor) else size
-    real = REAL.get(dtype, torch.get_default_dtype())
+    real = REAL[dtype] if dtype in REAL else torch.get_default_dtype()
     return Pair(torch.full(shape, number.real, dtype=real), torch.full(shape, number.imag, dtype=real))
 
 
@@ -215,10 +216,11 @@ def _matrices(multiply: Callable[[Tensor, Tensor], Tensor]) -> Function:
     return lambda x, y: _both(x, y, lambda x, y: _product(x, y, multiply))
 
 
-for _op, _multiply in [
-    (aten.mm.default, torch.mm),
-    (aten.bmm.default, torch.bmm),
-    (aten.mv.default, torch.mv),
-    (aten.dot.default, torch.dot),
-]:
+_PRODUCTS: dict[OpOverload, Callable[[Tensor, Tensor], Tensor]] = {
+    aten.mm.default: torch.mm,
+    aten.bmm.default: torch.bmm,
+    aten.mv.default: torch.mv,
+    aten.dot.default: torch.dot,
+}
+for _op, _multiply in _PRODUCTS.items():
     RULES(_op)(_matrices(_multiply))

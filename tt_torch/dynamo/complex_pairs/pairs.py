@@ -106,7 +106,7 @@ def to_pairs(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
     return traced
 
 
-def _border(fake: Tensor) -> Tensor:
+def _border(fake: Argument) -> Tensor:
     if not is_complex(fake):
         return fake
     with fake.fake_mode:
@@ -120,7 +120,7 @@ class _Pairs(Interpreter):
         self._parts = PARTS if tree_any(is_complex, n.meta.get("val")) else PARTS[:1]
         return super().run_node(n)
 
-    def call_function(self, target: Function, args: tuple, kwargs: Arguments) -> Result:
+    def call_function(self, target: Function, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
         if rule := RULES.get(target):
             result = rule(*args, **kwargs)
             if result is not NotImplemented:
@@ -132,7 +132,7 @@ class _Pairs(Interpreter):
         result = super().call_function(target, args, kwargs)
         return tree_map(lambda v: split(v) if is_complex(v) else v, result)
 
-    def get_attr(self, target: Target, args: tuple, kwargs: Arguments) -> Tensor | Pair:
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: Arguments) -> Tensor | Pair:
         value = super().get_attr(target, args, kwargs)
         if not is_complex(value):
             return value

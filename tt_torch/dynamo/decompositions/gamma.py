@@ -62,11 +62,11 @@ def _hurwitz(s: Tensor | int, q: Tensor) -> Tensor:
     DLMF 25.11.7 (Euler and Maclaurin)."""
     w = q + 9
     square = w * w
-    rest = _EULER_MACLAURIN[-1]
+    rest: Tensor | float = _EULER_MACLAURIN[-1]
     for j in range(len(_EULER_MACLAURIN) - 1, 0, -1):
         rest = _EULER_MACLAURIN[j - 1] + rest * ((s + 2 * j - 1) * (s + 2 * j)) / square
-    rest = w**-s * (w / (s - 1) + 0.5 + s / w * rest)
-    return torch.cat([series(q, 9) ** -s, rest.unsqueeze(0)])
+    last = w**-s * (w / (s - 1) + 0.5 + s / w * rest)
+    return torch.cat([series(q, 9) ** -s, last.unsqueeze(0)])
 
 
 def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:

@@ -24,7 +24,7 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
     if not x.is_floating_point():
         rest = torch.remainder(x, y)
         return torch.where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
-    rest = torch.remainder(x.abs(), abs(y))
+    rest = torch.remainder(x.abs(), y.abs() if isinstance(y, Tensor) else abs(y))
     return torch.where(rest == x.abs(), x, torch.where(x < 0, -rest, rest))
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.chebyshev import special
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -84,7 +85,7 @@ def _of_degree(family: Family, x: Tensor, n: int) -> Tensor | NotImplementedType
     return p
 
 
-def _evaluate(family: Family, shifted: bool, x: Tensor | float, n: Tensor | float) -> Tensor | NotImplementedType:
+def _evaluate(family: Family, shifted: bool, x: Argument, n: Argument) -> Tensor | NotImplementedType:
     """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0."""
     x = x if isinstance(x, Tensor) else torch.full_like(n, x)
     x = 2 * x - 1 if shifted else x

@@ -176,7 +176,7 @@ def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tu
     if node in given:
         return (given[node],)
     if node.target is operator.getitem and node.args[0] in raw:
-        return (raw[node.args[0]][node.args[1]],)  # type: ignore[index]
+        return (raw[node.args[0]][node.args[1]],)
     own = tuple(of_dtype(v.dtype) if isinstance(v, torch.Tensor) else ANYTHING for v in _results(node))
     rule = RULES.get(node.target)
     if node.op != "call_function" or rule is None:

@@ -17,7 +17,7 @@ class Interval(NamedTuple):
     def within(self, other: Interval) -> bool:
         return other.low <= self.low and self.high <= other.high
 
-    def __or__(self, other: Interval) -> Interval:  # type: ignore[override]
+    def __or__(self, other: Interval) -> Interval:
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def __neg__(self) -> Interval:

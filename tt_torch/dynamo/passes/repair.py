@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.linalg import UNROLLED
-from tt_torch.dynamo.decompositions.matmul import NARROW
+from tt_torch.dynamo.decompositions.registry import NARROW
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.dynamo.types import Arguments

@@ -75,7 +75,7 @@ def copied(gm: GraphModule) -> GraphModule:
 
 def as_function(gm: GraphModule) -> Function:
     """The graph as it is now, as a function. It is Python code, so later changes of the graph do not affect it."""
-    return GraphModule(gm, gm.graph).forward  # type: ignore[return-value]
+    return GraphModule(gm, gm.graph).forward
 
 
 def arguments(node: Node) -> Arguments:

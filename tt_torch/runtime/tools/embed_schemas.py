@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]  # a JSON object
 
 # Base types of FlatBuffers, as in the JSON files -> enumerators of wire::Base.
 BASES = {
@@ -22,7 +25,7 @@ def boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def field_row(field: dict, indices: dict[str, int], position: int) -> str:
+def field_row(field: Json, indices: dict[str, int], position: int) -> str:
     base = BASES[field.get("type", "ubyte")]
     element = field.get("element")
     # The tag of a union is a separate field with the base type utype. Here it is a plain number.
@@ -35,14 +38,14 @@ def field_row(field: dict, indices: dict[str, int], position: int) -> str:
     )
 
 
-def rows_of(schema: dict) -> list[tuple[str, bool, int, int, list[dict], str]]:
+def rows_of(schema: Json) -> list[tuple[str, bool, int, int, list[Json], str]]:
     """(name, is_struct, size, align, fields, key of a field's position) of each table, then of each struct."""
     rows = [(n, False, 0, 4, t["fields"], "id") for n, t in schema["tables"].items()]
     rows += [(n, True, s["size"], s["align"], s["fields"], "offset") for n, s in schema["structs"].items()]
     return rows
 
 
-def check_defaults(schema: dict) -> None:
+def check_defaults(schema: Json) -> None:
     """Raises ValueError if the default of an enum field is no member of it. Readers need a name for each value."""
     for table, body in schema["tables"].items():
         for field in body["fields"]:
@@ -57,7 +60,7 @@ def array(kind: str, name: str, rows: list[str]) -> str:
     return f"constexpr {kind} {name}[] = {{\n  " + ",\n  ".join(rows) + "};"
 
 
-def emit(schema: dict, tag: str) -> str:
+def emit(schema: Json, tag: str) -> str:
     """The arrays of one schema. Their names end in `tag`."""
     check_defaults(schema)
     rows = rows_of(schema)
