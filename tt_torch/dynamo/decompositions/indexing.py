@@ -53,8 +53,8 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     dim, size = lengths(x, dim)
     index = torch.where(index < 0, index + size, index)
     hit = (torch.arange(size).unsqueeze(1) == index.reshape(1, -1)).any(1)
-    value = torch.full((), number_in(value, x.dtype), dtype=x.dtype)
-    return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), value, x)
+    filled = torch.full((), number_in(value, x.dtype), dtype=x.dtype)
+    return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), filled, x)
 
 
 @decomposes(aten.put.default)
