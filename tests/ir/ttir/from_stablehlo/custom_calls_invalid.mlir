@@ -47,3 +47,15 @@ func.func @main(%q: tensor<1x2x8x4xf32>, %m: tensor<1x1x8x8xf32>, %s: tensor<2xf
     : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x1x8x8xf32>, tensor<2xf32>) -> tensor<1x2x8x4xf32>
   return %0 : tensor<1x2x8x4xf32>
 }
+
+// -----
+
+// A mask that an attribute names must be there.
+// CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
+// CHECK: expected tt.scaled_dot_product_attention with has_attention_mask, has_attention_sink and the like
+func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
+  %0 = stablehlo.custom_call @tt.scaled_dot_product_attention(%q, %q, %q)
+    {mhlo.frontend_attributes = {is_causal = "False", has_attention_mask = "True"}}
+    : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
+  return %0 : tensor<1x2x8x4xf32>
+}

@@ -253,14 +253,15 @@ def _visible(b: Builder, query: Value, rows: Value, keys: int, window: str | Non
 
 
 def _named(operands: list[Value], a: Attrs, names: str) -> list[Any]:
-    """One operand per name. An operand with a question mark is None unless the attribute `has_<name>` is true."""
-    given, found = iter(operands), []
-    for name in names.split():
-        there = name[-1] != "?" or _is_true(a, f"has_{name[:-1]}")
-        found.append(next(given, None) if there else None)
-    if next(given, None) is not None:
+    """One operand per name. An operand with a question mark is None unless the attribute `has_<name>` is true.
+
+    Raises KeyError if the attributes tell of more or of fewer operands than there are.
+    """
+    present = [name for name in names.split() if name[-1] != "?" or _is_true(a, f"has_{name[:-1]}")]
+    if len(present) != len(operands):
         raise KeyError("has_attention_mask, has_attention_sink and the like for each operand")
-    return found
+    given = dict(zip(present, operands, strict=True))
+    return [given.get(name) for name in names.split()]
 
 
 def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Value:
