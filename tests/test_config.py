@@ -83,6 +83,10 @@ VARIABLES = [
 ]
 
 BAD_VARIABLES = [
+    ("TT_TORCH_REQUIRED_PCC", "2"),
+    ("TT_TORCH_REQUIRED_PCC", "nan"),
+    ("TT_TORCH_REQUIRED_PCC", "inf"),
+    ("TT_TORCH_JOBS", "-1"),
     ("TT_TORCH_COMPILE_DEPTH", "OP_BY_OP"),
     ("TT_TORCH_JOBS", "many"),
     ("TT_TORCH_CONSTEVAL", "maybe"),

@@ -83,12 +83,14 @@ def _enum(members: type[IntEnum]) -> Kind:
     return Kind(", ".join(m.name for m in members), lambda value: members(value), lambda text: members[text.upper()])
 
 
-def _number(kind: type, minimum: float, unit: str) -> Kind:
+def _number(kind: type, minimum: float, unit: str, maximum: float | None = None) -> Kind:
     def check(value: Setting) -> Setting:
         _require(isinstance(value, int | float) and not isinstance(value, bool), value)
-        return _require(value == kind(value) and value >= minimum, kind(value))
+        _require(value == kind(value) and value >= minimum, value)
+        return _require(maximum is None or value <= maximum, kind(value))
 
-    return Kind(f"{unit}, at least {minimum:g}", check, kind)
+    accepts = f"{unit}, at least {minimum:g}"
+    return Kind(accepts if maximum is None else f"{accepts} and at most {maximum:g}", check, kind)
 
 
 def _buckets() -> Kind:
@@ -302,7 +304,7 @@ class CompilerConfig:
         "TT_TORCH_BISECT",
     )
     required_pcc: float = _option(
-        _number(float, -1, "a correlation"), 0.99, "a lower correlation counts as wrong", "TT_TORCH_REQUIRED_PCC"
+        _number(float, -1, "a correlation", 1), 0.99, "a lower correlation counts as wrong", "TT_TORCH_REQUIRED_PCC"
     )
     profile: str = _option(
         _text(), "", "folder for a profile of all calls of this process; if empty, none is made", "TT_TORCH_PROFILE"

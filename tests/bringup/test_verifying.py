@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -138,3 +139,31 @@ def test_verify_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tt_torch.tools.cli", "verify", "program.py", "--", "--own", "x"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "tensor([1.]) ['--own', 'x']\n" and "all agree" in done.stderr
+
+
+NOTHING = "error: nothing was compared"
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "status", "said"),
+    [
+        ("print(1)", [], 1, NOTHING),
+        ("import torch; torch.compile(torch.exp, backend='eager')(torch.ones(2))", [], 1, NOTHING),
+        ("import torch; torch.compile(torch.linalg.eigvalsh, backend='tt')(torch.eye(2)); exit()", [], 1, NOTHING),
+        ("raise SystemExit(3)", [], 3, ""),
+        ("import torch; torch.compile(torch.nn.Linear(99, 9), backend='tt')(torch.randn(5, 99))", ["--pcc", "1"], 1,
+         "error: 1 of 1 compared ops depart"),
+        ("raise SystemExit(3)", ["--pcc", "2"], 2, "--pcc"),
+        ("raise SystemExit(3)", ["--pcc", "nan"], 2, "--pcc"),
+    ],
+)  # fmt: skip
+def test_verify_command_is_green_only_if_all_was_right(
+    tmp_path: Path, program: str, arguments: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "-m", "tt_torch.tools.cli", "verify", *arguments, "program.py"]
+    environment = os.environ | {"TT_TORCH_WEIGHT_DTYPE": "bfp8_b"}  # so that a linear layer departs
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
+    assert (done.returncode, said in done.stderr) == (status, True), done.stderr

@@ -6,12 +6,14 @@ import copy
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.codegen import environment
 from tt_torch.codegen.check import own_peaks
 from tt_torch.codegen.client import Client
 from tt_torch.errors import EnvironmentMissingError, WorkerError
+from tt_torch.tools.cli import app
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
@@ -65,6 +67,11 @@ def test_a_result_that_the_binary_describes_otherwise_is_a_difference(checkers, 
 def test_without_the_package_the_error_says_what_to_run(tmp_path):
     with pytest.raises(EnvironmentMissingError, match="tt-torch check --setup"):
         environment.require(tmp_path)
+
+
+def test_the_command_needs_files_or_setup():
+    result = CliRunner().invoke(app, ["check"])
+    assert result.exit_code == 2 and "give binaries to check, or --setup" in result.output
 
 
 def test_an_interrupted_setup_starts_again(tmp_path, monkeypatch):

@@ -97,6 +97,19 @@ def test_import_xlsx_and_html_commands(tmp_path):
     assert "t::x" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.parametrize("command", [["xlsx", "r"], ["html", "r"], ["pages", "r"], ["compare", "c1", "c2"]], ids=str)
+def test_a_report_needs_a_database_and_its_commit(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["report", *command, "--db", "absent/r.duckdb"])
+    assert result.exit_code == 1 and not list(tmp_path.iterdir())
+    assert result.stderr.startswith("error: ") and "no such file" in result.stderr and result.stderr.count("\n") == 1
+    Database("r.duckdb").add([model("a", commit="c1")])
+    named = [] if command[0] == "compare" else ["--commit", "c2"]
+    result = CliRunner().invoke(app, ["report", *command, *named, "--db", "r.duckdb"])
+    assert result.exit_code == 1 and "has no records of commit c2" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["r.duckdb"]
+
+
 def test_pages_of_ops_and_models():
     ops, models = ([r for r in RECORDS if r["kind"] == kind] for kind in ("op", "model"))
     assert "| float32 | 2 | 2 | 2 | 1 (50.0%) |" in ops_page(ops)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tt_torch.errors import ModelsFileError
 from tt_torch.sweep.catalogue import load
+from tt_torch.sweep.models import run_model
 from tt_torch.sweep.registry import randomize
 from tt_torch.tools.cli import app
 
@@ -57,9 +58,44 @@ def test_a_file_of_models(tmp_path):
     assert wrong["verdict"] == "wrong" and wrong["pcc"] < 0.99
 
 
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("Linear(2, 2)", "returns Linear, not a module and a dict"),
+        ("(Linear(2, 2), (ones(1, 2),))", "returns Linear and tuple, not a module and a dict"),
+        ("(Linear(2, 2).forward, {'input': ones(1, 2)})", "returns method and dict, not"),
+        ("(Linear(2, 2), {0: ones(1, 2)})", "returns Linear and dict, not"),
+        ("None", "returns NoneType, not"),
+    ],
+)
+def test_a_model_of_the_wrong_form(tmp_path, made, said):
+    source = tmp_path / "models.py"
+    head = "from torch import ones\nfrom torch.nn import Linear\nfrom tt_torch.sweep.registry import Model\n"
+    source.write_text(f"{head}MODELS = [Model('m', lambda: {made})]")
+    with pytest.raises(ModelsFileError, match=said):
+        run_model("m", str(source))
+
+
+def test_a_model_that_eager_cannot_run_is_an_error(tmp_path):
+    source, output = tmp_path / "models.py", tmp_path / "models.jsonl"
+    source.write_text(
+        "from torch import ones\nfrom torch.nn import Linear\nfrom tt_torch.sweep.registry import Model\n"
+        "MODELS = [Model('m', lambda: (Linear(2, 2), {'x': ones(1, 2)}))]"
+    )
+    result = CliRunner().invoke(app, ["sweep", str(source), "-o", str(output)])
+    assert result.exit_code == 1
+    record = json.loads(output.read_text())
+    assert record["verdict"] == "error" and record["message"].startswith("eager PyTorch raises TypeError: ")
+
+
 def test_a_file_without_models(tmp_path):
     (tmp_path / "empty.py").write_text("")
     with pytest.raises(ModelsFileError, match="no list MODELS"):
+        load(str(tmp_path / "empty.py"))
+    (tmp_path / "empty.py").write_text("MODELS = [1]")
+    with pytest.raises(
+        ModelsFileError, match=r"MODELS has an entry of type int, not a tt_torch\.sweep\.registry\.Model"
+    ):
         load(str(tmp_path / "empty.py"))
     (tmp_path / "empty.py").write_text("\n1 / 0")
     with pytest.raises(ModelsFileError, match=r"empty\.py cannot be loaded: line 2: ZeroDivisionError"):

@@ -21,13 +21,41 @@ def verify(
     ] = False,
     pcc: Annotated[float, typer.Option(help="a result with a lower correlation counts as wrong")] = 0.99,
 ) -> None:
-    """Runs a program and compares each device op with eager PyTorch, in the first call of each graph."""
+    """Runs a program and compares each device op with eager PyTorch, in the first call of each graph.
+
+    The exit status is 1 if a result is wrong, or if nothing was compared.
+    """
+    from tt_torch.config import CompilerConfig
+    from tt_torch.errors import ConfigError
+
+    try:
+        CompilerConfig(required_pcc=pcc)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="--pcc") from None
     os.environ |= {
         "TT_TORCH_VERIFY_INTERMEDIATES": "1",
         "TT_TORCH_BISECT": str(int(bisect)),
         "TT_TORCH_REQUIRED_PCC": str(pcc),
     }
-    run_program(program, arguments or [])
+    try:
+        run_program(program, arguments or [])
+    except SystemExit as end:
+        if end.code:
+            raise
+    _judge()
+
+
+def _judge() -> None:
+    """Ends the command with status 1 if the program's graphs had a wrong result, or no result that was compared."""
+    from tt_torch.bringup.intermediates import totals
+
+    if not totals["compared"]:
+        print("error: nothing was compared: the program ran no op on the device with tt_torch.backend", file=sys.stderr)
+    elif totals["departed"]:
+        print(f"error: {totals['departed']} of {totals['compared']} compared ops depart", file=sys.stderr)
+    else:
+        return
+    raise typer.Exit(1)
 
 
 def run_program(program: Path, arguments: list[str]) -> None:

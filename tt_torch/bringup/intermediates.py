@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate
@@ -120,14 +121,15 @@ def _comparable(output: torch.Tensor, golden: Result) -> bool:
     return strides[0] <= strides[1] or strides[1] <= strides[0]
 
 
-_reports = 0
+totals: Counter[str] = Counter()  # of this process: reports, ops whose value was compared, ops that departed
 
 
 def report(rows: Sequence[Row], config: CompilerConfig) -> None:
-    """Prints the table to stderr, and writes it as a CSV file into `config.results_path`."""
-    global _reports
-    path = Path(config.results_path) / f"{config.file_stem}_{_reports}_intermediates.csv"
-    _reports += 1
+    """Prints the table to stderr, writes it as a CSV file into `config.results_path`, and adds it to `totals`."""
+    path = Path(config.results_path) / f"{config.file_stem}_{totals['reports']}_intermediates.csv"
+    compared = [row for row in rows if row.pcc is not None]
+    departed = [row for row in compared if row.departs(config.required_pcc)]
+    totals.update(reports=1, compared=len(compared), departed=len(departed))
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(field.name for field in fields(Row))

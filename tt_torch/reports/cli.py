@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tt_torch.cli_errors import one_line_errors
+
+if TYPE_CHECKING:
+    from tt_torch.records.lines import Record
+    from tt_torch.reports.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports from it.")
 
@@ -41,7 +45,7 @@ def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     from tt_torch.reports.spreadsheet import write_workbook
 
     with one_line_errors():
-        write_workbook(Database(db).latest(commit), output)
+        write_workbook(_latest(Database(db, create=False), commit), output)
 
 
 @app.command()
@@ -52,8 +56,8 @@ def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     from tt_torch.reports.page import render
 
     with one_line_errors():
-        database = Database(db)
-        write(output, render(database.latest(commit), database.records()).encode())
+        database = Database(db, create=False)
+        write(output, render(_latest(database, commit), database.records()).encode())
 
 
 @app.command()
@@ -64,7 +68,7 @@ def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     from tt_torch.reports.op_pages import op_pages
 
     with one_line_errors():
-        written = op_pages(Database(db).latest(commit))
+        written = op_pages(_latest(Database(db, create=False), commit))
         for name, text in written.items():
             write(folder / name, text.encode())
     print(f"{folder}: {len(written)} pages")
@@ -84,7 +88,7 @@ def compare(
     from tt_torch.reports.database import Database
 
     with one_line_errors():
-        database = Database(db)
+        database = Database(db, create=False)
         old, new = (database.latest(database.commit(name)) for name in (before, after))
     changes = compare(old, new)
     console = plain_console(highlight=False, soft_wrap=True)
@@ -97,3 +101,8 @@ def compare(
     gone, fresh = only_in_one(old, new)
     console.print(f"{worse} worse, {len(changes) - worse} better, of {len(new) - fresh}; {gone} gone, {fresh} new")
     raise typer.Exit(1 if worse else 0)
+
+
+def _latest(database: Database, commit: str | None) -> list[Record]:
+    """The last record of each key. Raises DatabaseError if a commit is named that has no records."""
+    return database.latest(None if commit is None else database.commit(commit))

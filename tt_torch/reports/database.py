@@ -47,10 +47,15 @@ _COPIED = ("kind", "key", "commit", "time", "verdict", "error", "message", "pcc"
 
 
 class Database:
-    """Records in a database that SQLAlchemy reaches by its URL, or in the DuckDB file at a path."""
+    """Records in a database that SQLAlchemy reaches by its URL, or in the DuckDB file at a path.
 
-    def __init__(self, url: str = DEFAULT) -> None:
+    A file that does not exist is made if `create` is set; otherwise DatabaseError is raised.
+    """
+
+    def __init__(self, url: str = DEFAULT, create: bool = True) -> None:
         self.file = None if "://" in url else Path(url)
+        if self.file and not create and not self.file.is_file():
+            raise DatabaseError(url, "there is no such file; `tt-torch report import` makes one")
         if self.file:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         elif url.startswith("postgresql://"):

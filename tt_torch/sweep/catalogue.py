@@ -34,4 +34,9 @@ def _from_file(path: Path) -> Sequence[Model]:
         raise ModelsFileError(str(path), f"line {line}: {type(error).__name__}: {error}") from error
     if not hasattr(module, "MODELS"):
         raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
+    for row in module.MODELS:
+        if not isinstance(row, Model):
+            raise ModelsFileError(
+                str(path), f"MODELS has an entry of type {type(row).__name__}, not a tt_torch.sweep.registry.Model"
+            )
     return module.MODELS

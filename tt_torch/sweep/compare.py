@@ -89,7 +89,8 @@ def check_model(module: torch.nn.Module, arguments: Arguments) -> Record:
     """Like `check_sample`, for a whole model. Its results agree if their correlation is at least REQUIRED_PCC.
 
     The record also has the lowest correlation and the largest difference of all results, the ATen ops of its graphs,
-    the device ops of its binaries, and the seconds of each stage of compiling.
+    the device ops of its binaries, and the seconds of each stage of compiling. A model that eager PyTorch cannot run
+    is an error, because nothing is compared.
     """
     figures: dict[str, float] = {}
     programs = _Compiled()
@@ -97,6 +98,9 @@ def check_model(module: torch.nn.Module, arguments: Arguments) -> Record:
         eager = _Run(module, arguments, seed=0)
         compiled, report, _ = _compile(module, arguments, programs)
         verdict = _verdict(lambda: figures.update(_correlate(eager, compiled)), eager, compiled)
+    if eager.error is not None:
+        message = f"eager PyTorch raises {type(eager.error).__name__}: {_first_line(eager.error)}"
+        verdict = {"verdict": "error", "error": type(eager.error).__name__, "message": message[:_MESSAGE_CHARACTERS]}
     if figures and not figures["pcc"] >= REQUIRED_PCC:
         message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
         verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}

@@ -12,6 +12,7 @@ import torch
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.errors import ModelsFileError
 from tt_torch.records.lines import Record
 from tt_torch.reports.unique_ops import unique_ops
 from tt_torch.sweep.catalogue import load
@@ -71,7 +72,19 @@ def _made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
     """The module and the inputs of a row, and the fields that all its records have."""
     (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)
-    module, inputs = row.make()
+    module, inputs = _checked(row.make(), name, source)
     randomize(module)
     parameters = sum(p.numel() for p in module.parameters())
     return module, inputs, {"group": row.group, "config": row.config, "parameters": parameters}
+
+
+def _checked(made: object, name: str, source: str) -> tuple[torch.nn.Module, Inputs]:
+    """What a row's `make` returned. Raises ModelsFileError if it is not a module and a dictionary of inputs."""
+    match made:
+        case (torch.nn.Module() as module, dict() as inputs) if all(isinstance(key, str) for key in inputs):
+            return module, inputs
+    parts = made if isinstance(made, tuple) else (made,)
+    returned = " and ".join(type(part).__name__ for part in parts)
+    raise ModelsFileError(
+        source, f"`make` of {name} returns {returned or 'nothing'}, not a module and a dict of its keyword arguments"
+    )

@@ -47,6 +47,8 @@ def check(
     from tt_torch.codegen.check import Checker, own_peaks
     from tt_torch.errors import ConfigError
 
+    if not files and not setup:
+        raise typer.BadParameter("give binaries to check, or --setup", param_hint="FILES")
     failed = False
     with one_line_errors():
         if device not in environment.DEVICES:
