@@ -121,6 +121,23 @@ def test_a_command_without_a_graph(tmp_path: Path) -> None:
     assert subprocess.run([*profile, "--", "sh", "-c", "exit 3"], check=False).returncode == 3
 
 
+FAILS = """
+import torch
+torch.compile(torch.exp, backend="tt")(torch.ones(3))
+raise SystemExit(3)
+"""
+
+
+def test_a_command_that_fails_keeps_the_last_profile(folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder.parent / "fails.py").write_text(FAILS)
+    for command, status in ((["fails.py"], 3), (["-c", "print(1)"], 1)):
+        profile = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "--", sys.executable, *command]
+        done = subprocess.run([sys.executable, *profile], cwd=folder.parent, check=False, timeout=120)
+        assert done.returncode == status
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = CliRunner().invoke(app, ["profile", "-o", str(tmp_path / "file" / "out"), "true"])
