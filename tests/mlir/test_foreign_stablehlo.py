@@ -268,7 +268,7 @@ PROGRAMS += [
     )
 ]
 
-# --- booleans, whose arithmetic is logic, and integers of 64 bits that become floats
+# --- booleans, whose arithmetic is logic; integers of 8 bits, which wrap; integers of 64 bits that become floats
 
 V, B = "tensor<3xf32>", "tensor<3xi1>"
 LOGIC = f"""
@@ -304,6 +304,29 @@ LARGE = f"""
 %1 = stablehlo.multiply %a, %g : {V}"""
 
 
+BYTE, BYTES, INTS = "tensor<i8>", "tensor<4xi8>", "tensor<4xi32>"
+NARROW = f"""
+%x = stablehlo.convert %a : ({INTS}) -> {BYTES}
+%y = stablehlo.convert %b : ({INTS}) -> {BYTES}
+%s = stablehlo.add %x, %y : {BYTES}
+%m = stablehlo.multiply %x, %y : {BYTES}
+%n = stablehlo.negate %x : {BYTES}
+%l = stablehlo.shift_left %x, %y : {BYTES}
+%r = stablehlo.shift_right_logical %x, %y : {BYTES}
+%h = stablehlo.shift_right_arithmetic %x, %y : {BYTES}
+%z = stablehlo.constant dense<0> : {BYTE}
+%t = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : ({BYTES}, {BYTE}) -> {BYTE}
+""" + "".join(f"%{i} = stablehlo.convert %{name} : ({BYTES}) -> {INTS}\n" for i, name in enumerate("smnlrh"))
+NARROW += f"%6 = stablehlo.convert %t : ({BYTE}) -> tensor<i32>"
+
+
+def narrow(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+    """A shift that fills with zeros is one of unsigned numbers."""
+    x, y = a.to(torch.int8), b.to(torch.int8)
+    right = (x.view(torch.uint8) >> y.view(torch.uint8)).view(torch.int8)
+    return [v.int() for v in (x + y, x * y, -x, x << y, right, x >> y, x.sum(dtype=torch.int8))]
+
+
 def logic(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
     x, y = x > 0, y > 0
     written = torch.stack([x[0] | y[0] | y[1], x[1], x[2] | y[2]])
@@ -313,6 +336,13 @@ def logic(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
 SIGNS = (torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0, 1.0, -1.0]))
 PROGRAMS += [
     Program("booleans", LOGIC, f"%0, %1, %2, %3, %4, %5 : {', '.join([V] * 5)}, tensor<f32>", SIGNS, logic),
+    Program(
+        "int8",
+        NARROW,
+        f"%0, %1, %2, %3, %4, %5, %6 : {', '.join([INTS] * 6)}, tensor<i32>",
+        (i32(100, -128, -1, 77), i32(100, 3, 1, 9)),
+        narrow,
+    ),
     Program(
         "large integers",
         LARGE,

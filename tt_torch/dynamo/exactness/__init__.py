@@ -2,8 +2,8 @@
 
 A program is exact on the device while its integer inputs are within limits, which interval analysis finds
 (`analysis.py`). A call with other inputs runs in eager PyTorch. For example, `x * 3` is exact for x between -715827882
-and 715827882. An op that no limit makes exact gets `meta["inexact"]` and runs on the host. int8 and int16 are computed
-as int32, and then wrapped to their size.
+and 715827882. An op that no limit makes exact gets `meta["inexact"]` and runs on the host. int8 and int16 are
+computed as int32; `mlir/stablehlo/normalize.py` wraps the results.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch.fx import Graph, GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.exactness.analysis import NARROW, Analysis, Limit, Raw
-from tt_torch.dynamo.exactness.interval import Interval, of_dtype, of_values
+from tt_torch.dynamo.exactness.analysis import Analysis, Limit, Raw
+from tt_torch.dynamo.exactness.interval import Interval, of_values
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
 from tt_torch.dynamo.types import Arguments, Function
@@ -56,9 +56,9 @@ class Float64Warning(UserWarning):
 def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
     """Changes a functional graph so that its integers are exact under the conditions of the plan, which is returned.
 
-    Nodes that the device cannot compute exactly are marked; with `strict`, also those of float64 and float16. Narrow
-    integers are wrapped. Some values are known only on the device: floats that become integers, and indices. If they
-    may be out of range, an extra output tells it with `flag`; without, an extra graph does.
+    Nodes that the device cannot compute exactly are marked; with `strict`, also those of float64 and float16. Some
+    values are known only on the device: floats that become integers, and indices. If they may be out of range, an extra
+    output tells it with `flag`; without, an extra graph does.
     """
     doubles = _varying(gm.graph, torch.float64)
     for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
@@ -72,8 +72,6 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
     raw = analysis.raw(limits)
     for node, reason in analysis.inexact(raw).items():
         node.meta["inexact"] = reason
-    for node in analysis.nodes:
-        _wrap(node, raw[node])
     flagged = _add_flag(gm, analysis, raw)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     plan = Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
@@ -118,29 +116,6 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
         return any(has(n) and value(n).dim() for n in node.all_input_nodes)
 
     return [n for n in found if n.op == "call_function" and (has(n) or reads(n))]
-
-
-def _wrap(node: Node, raw: Sequence[Interval]) -> None:
-    """Wraps int8 and int16 as PyTorch does: only the lowest bits are kept."""
-    bits = NARROW.get(value(node).dtype) if isinstance(value(node), torch.Tensor) else None
-    if node.op != "call_function" or bits is None or len(raw) > 1 or raw[0].within(of_dtype(value(node).dtype)):
-        return
-    users, half = list(node.users), 1 << (bits - 1)
-    with node.graph.inserting_after(node):
-        first = call(node, prims.convert_element_type.default, node, torch.int32)
-    steps = [
-        (aten.add.Scalar, half),
-        (aten.bitwise_and.Scalar, 2 * half - 1),
-        (aten.sub.Scalar, half),
-        (prims.convert_element_type.default, value(node).dtype),
-    ]
-    last = first
-    for target, argument in steps:
-        with node.graph.inserting_after(last):
-            last = call(last, target, last, argument)
-            last.meta["stack_trace"] = node.meta.get("stack_trace")
-    for user in users:
-        user.replace_input_with(node, last)
 
 
 OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"

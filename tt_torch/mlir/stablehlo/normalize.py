@@ -3,6 +3,8 @@
 i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8 and i16 -> i32. The runtime converts the
 caller's tensors at upload and download, so that users keep PyTorch's dtypes.
 
+int8 and int16 wrap around at their own size: int8 100 + 100 is -56.
+
 Two things are read from the old types first. Arithmetic of booleans is logic: in StableHLO, true + true is true. And a
 64-bit number that becomes a float, such as the 10**10 of `x / 10**10`, stays this number.
 """
@@ -26,6 +28,13 @@ MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
 # The logical ops that StableHLO's arithmetic means for booleans.
 LOGIC = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 LOGIC |= {f"broadcast_{name}": f"broadcast_{logic}" for name, logic in LOGIC.items()}
+# Integers of few bits, and the ops whose results have no more bits than their operands.
+WIDTHS = {"i8": 8, "i16": 16}
+_KEEPING = (
+    "and broadcast_in_dim clamp concatenate dynamic_slice gather maximum minimum not or pad remainder reshape reverse "
+    "select sign slice transpose xor"
+)
+WITHIN = {*CONSTANTS, *(f"stablehlo.{name}" for name in _KEEPING.split())}
 
 
 def normal_type(kind: TensorType | ir.Type) -> TensorType | ir.Type:
@@ -42,9 +51,12 @@ def normalize(module: ir.Module) -> None:
                 _use_logic(block)
                 _keep_large_numbers(block)
                 _retype(block.arguments)
-                for op in block.operations:
-                    _mark(op.operation)
-                    _retype(op.operation.results)
+                for op in [o.operation for o in block.operations]:
+                    _mark(op)
+                    narrow = [(r, WIDTHS[name]) for r in op.results if (name := element_name(r)) in WIDTHS]
+                    _retype(op.results)
+                    for result, bits in narrow if op.name not in WITHIN else ():
+                        _wrap(op, result, bits)
             retype_function(function)
 
 
@@ -84,6 +96,26 @@ def _as_float(value: Value) -> Value | None:
         new.operands[0] = moved
     new.results[0].set_type(ir.RankedTensorType.get(value.type.shape, ir.F32Type.get()))
     return new.results[0]
+
+
+def _wrap(op: ir.Operation, result: Value, bits: int) -> None:
+    """Keeps the lowest bits of a result that was an integer of 8 or 16 bits. A shift that fills with zeros reads its
+    operand without a sign."""
+    low, half = (1 << bits) - 1, 1 << (bits - 1)
+    if op.name == "stablehlo.shift_right_logical":
+        with ir.InsertionPoint(op), op.location:
+            op.operands[0] = _with_number("and", op.operands[0], low)
+    with ir.InsertionPoint.after(op), op.location:
+        moved = _with_number("add", result, half)
+        wrapped = _with_number("subtract", _with_number("and", moved, low), half)
+    result.replace_all_uses_except(wrapped, moved.owner.operation)
+
+
+def _with_number(name: str, value: Value, number: int) -> Value:
+    """A binary op of an int32 tensor and a number."""
+    splat = ir.DenseElementsAttr.get_splat(value.type, ir.IntegerAttr.get(value.type.element_type, number))
+    constant = ir.Operation.create("stablehlo.constant", [value.type], attributes={"value": splat})
+    return ir.Operation.create(f"stablehlo.{name}", [value.type], [value, constant.result]).result
 
 
 def element_name(value: Value) -> str:
