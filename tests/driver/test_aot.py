@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import tt_torch
+from tt_torch.errors import CompileError
 
 MANY = 12  # Dynamo gives up after eight compilations of one function
 
@@ -85,3 +87,9 @@ def test_messages_use_the_names_of_the_models_arguments(recwarn: pytest.Warnings
     program = tt_torch.compile_model(lambda how_many: how_many * 2, (count,))
     assert program(torch.tensor([2**40])) == 2**41
     assert "how_many" in str(recwarn[-1].message)
+
+
+@pytest.mark.parametrize("model", [lambda x: x[x[0].long()], lambda x: x * 2 if x.sum() > 0 else x])
+def test_a_model_that_is_no_graph_is_a_compile_error(model: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    with pytest.raises(CompileError, match="cannot be captured as one graph"):
+        tt_torch.compile_model(model, (torch.ones(3),))

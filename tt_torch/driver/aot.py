@@ -19,7 +19,7 @@ from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, TTTorchError
 from tt_torch.files import write
-from tt_torch.torch_private.dynamo import BackendCompilerFailed, Unsupported
+from tt_torch.torch_private.dynamo import BackendCompilerFailed, Unsupported, UserError
 
 # Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
 _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
@@ -117,7 +117,7 @@ def compile_model(
         if isinstance(failure.inner_exception, TTTorchError):
             raise failure.inner_exception from None
         raise
-    except Unsupported as failure:
+    except (Unsupported, UserError) as failure:
         advice = "torch.compile with tt_torch.backend accepts models of several graphs"
         raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
     if not executors:

@@ -11,6 +11,7 @@ import typer
 from tt_torch.bringup.cli import verify
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.explore.cli import explore
+from tt_torch.fuzz.cli import fuzz
 from tt_torch.profiling.cli import profile
 from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
@@ -24,6 +25,7 @@ app.command()(verify)
 app.command()(doctor)
 app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command()(explore)
+app.command()(fuzz)
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]

@@ -17,6 +17,9 @@ from torch._subclasses.fake_tensor import (
     unset_fake_temporarily,  # 2.13.0: without it constants could not be computed while a model is captured
 )
 from torch.utils._python_dispatch import (
+    TorchDispatchMode,  # 2.13.0: without it the fuzzer cannot tell rounding from error
+)
+from torch.utils._python_dispatch import (
     _disable_current_modes as without_modes,  # 2.13.0: without it polynomials cannot be fitted during a capture
 )
 
@@ -24,6 +27,7 @@ __all__ = [
     "DataDependentOutputException",
     "DynamicOutputShapeException",
     "FakeTensorMode",
+    "TorchDispatchMode",
     "detect_fake_mode",
     "is_non_overlapping_and_dense_or_false",
     "suggest_memory_format",

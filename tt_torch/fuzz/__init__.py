@@ -1,0 +1,1 @@
+"""Random programs, compared with eager PyTorch: `tt-torch fuzz`."""

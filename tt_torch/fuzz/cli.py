@@ -1,0 +1,69 @@
+"""`tt-torch fuzz`."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tt_torch.workers.engine import Item
+
+WAYS = ("compile", "bf16", "aot", "tt")
+
+
+def fuzz(
+    seed: Annotated[int, typer.Option(min=0, help="seed of the first program; the next ones follow")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="number of programs; 0: as many as there is time for")] = 0,
+    minutes: Annotated[float, typer.Option(min=0, help="time to run; 0: until COUNT programs are done")] = 0.0,
+    way: Annotated[str, typer.Option(help=f"how programs run: {', '.join(WAYS)}")] = "compile",
+    length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
+    timeout: Annotated[float, typer.Option(min=1, help="time limit per program, shrinking included, in seconds")] = 300,
+    output: Annotated[Path, typer.Option("-o", "--output", help="folder for programs that are wrong")] = Path(
+        "fuzz_findings"
+    ),
+) -> None:
+    """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
+    from tt_torch.files import write
+    from tt_torch.workers.engine import Limits, run
+
+    if way not in WAYS:
+        raise typer.BadParameter(f"{way} is none of {', '.join(WAYS)}", param_hint="--way")
+    if not count and not minutes:
+        raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
+    verdicts: Counter[str] = Counter()
+    start = time.monotonic()
+    for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):
+        for item, record in run(items, jobs, Limits(seconds=timeout)):
+            verdicts[record["verdict"]] += 1
+            if record["verdict"] in ("match", "refused"):
+                continue
+            file = output / f"{way}_{item.arguments['seed']}.py"
+            write(file, record.get("source", "").encode())
+            print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", flush=True)
+        print(f"{verdicts.total()} programs, {time.monotonic() - start:.0f} s: {_counts(verdicts)}", flush=True)
+    if set(verdicts) - {"match", "refused"}:
+        raise typer.Exit(1)
+
+
+def _counts(verdicts: Counter[str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+
+
+def _batches(seed: int, count: int, end: float, way: str, length: int, jobs: int) -> Iterator[list[Item]]:
+    """Programs in groups, each of which is told about when it ends. Nothing begins after `end`."""
+    from tt_torch.workers.engine import Item
+
+    seeds = itertools.islice(itertools.count(seed), count or None)
+    while (chosen := list(itertools.islice(seeds, 20 * jobs))) and time.monotonic() < end:
+        yield [
+            Item(f"{way}/{each}", "tt_torch.fuzz.check:run_seed", {"seed": each, "way": way, "length": length})
+            for each in chosen
+        ]
