@@ -1,6 +1,9 @@
 """What the C++ classes refuse themselves: C++ programs have no Python in front of them that checks first."""
 
+import resource
+
 import pytest
+import test_reference
 import torch
 from programs import Maker, chain_of_adds
 
@@ -114,3 +117,26 @@ def test_an_absurd_padding_is_refused_before_it_is_made(position):
     maker.op("PadOp", **{"in": maker.input((1, 1))}, padding=padding, value=0.0, out=y)
     with pytest.raises(errors.BinaryFormatError, match=r"PadOp at model\.py:1: padding"):
         Executable(Binary(maker.binary(y)))
+
+
+@pytest.mark.parametrize("given", ["scale", "zero_point", None])
+def test_quantization_needs_both_parameters(given):
+    maker = Maker()
+    values = {"scale": {"PerTensorScale": {"scale": 0.5}}, "zero_point": {"PerTensorZeroPoint": {"zero_point": 3}}}
+    params = {"QuantizeDequantizeOpParams": {name: value for name, value in values.items() if name == given}}
+    y = maker.tensor((4, 8), "Int32")
+    maker.op("EltwiseQuantizationOp", **{"in": maker.input((4, 8))}, type="Quantize", params=params, out=y)
+    with pytest.raises(errors.BinaryFormatError, match="a quantization parameter is missing"):
+        Executable(Binary(maker.binary(y)))
+
+
+def test_host_code_that_does_not_fit_into_memory():
+    """The system writes less of the library than there is."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(errors.BinaryFormatError, match="the host library cannot be written to memory"):
+            test_reference.load("gather")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert test_reference.load("gather")

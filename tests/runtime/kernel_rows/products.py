@@ -52,10 +52,17 @@ def sides(padding):
     return left, right, top, bottom
 
 
-def conv2d(kernel=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, bias=True, activation=None):
-    x, w = randn(1, 1, 84, 8), randn(6, 8 // groups, *kernel) / 4
+FUSED = {name.capitalize(): function for name, function in ACTIVATIONS.items()}
+FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y, None: lambda y: y}
+SCALES = {"Relu6": 9, "Exp": 0.25}  # sums above six, and sums whose rounding an exponential does not enlarge
+
+
+def conv2d(
+    kernel=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, bias=True, activation=None, scale=1
+):
+    x, w = randn(1, 1, 84, 8) * scale, randn(6, 8 // groups, *kernel) / 4
     operands = {"input": x, "weight": w} | ({"bias": randn(1, 1, 1, 6)} if bias else {})
-    function = {"LeakyRelu": F.leaky_relu, "Relu": F.relu, "Gelu": F.gelu, None: lambda y: y}[activation]
+    function = FUSED[activation]
 
     def expected(x, w, b=None):
         x = F.pad(image(x, 7, 6), sides(padding))
@@ -113,7 +120,8 @@ CONVOLUTIONS = [
     conv2d(), conv2d(bias=False), conv2d(stride=(2, 1), padding=(2, 0)), conv2d(dilation=(1, 2), padding=(0, 2)),
     conv2d(groups=2), conv2d(padding=(1, 1, 2, 2)), conv2d(padding=(0, 1, 2, 3), stride=(2, 3)),
     conv2d(kernel=(1, 2), padding=(0, 0)), conv2d(kernel=(7, 6), padding=(0, 0)),
-    *(conv2d(activation=name, padding=p) for name in ("Relu", "Gelu", "LeakyRelu") for p in ((1, 1), (0, 1, 1, 0))),
+    *(conv2d(activation=name, scale=SCALES.get(name, 1)) for name in FUSED),
+    *(conv2d(activation=name, padding=(0, 1, 1, 0)) for name in ("Relu", "Gelu", "LeakyRelu")),
     conv1d(), conv1d(stride=2, padding=(1, 0)), conv1d(dilation=3, padding=(2, 1), groups=2), conv1d(bias=False),
     conv3d(), conv3d((2, 1, 2), (1, 0, 1)), conv3d(padding=(0, 2, 1), mode="replicate"),
     conv3d(groups=2, aligned=8), prepared3d(1, 3), prepared3d(8, 8), prepared3d(0, 3), prepared3d(2, 4),
