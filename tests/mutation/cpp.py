@@ -66,9 +66,7 @@ class Builder(Worker):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.build = folder.with_name(f"{folder.name}.build")
-        # A cache of the compiler's results serves all copies, wherever they lie.
-        self.variables = os.environ | {"CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
-        self.variables["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
+        self.variables = os.environ | {"CCACHE_DISABLE": "1"}  # what is compiled is what the copy holds now
         setup = ["cmake", "-S", str(folder), "-B", str(self.build), *OPTIONS]
         setup += [f"-Dpybind11_DIR={pybind11.get_cmake_dir()}", f"-DTORCH_DIRECTORY={Path(torch.__file__).parent}"]
         subprocess.run(setup, check=True, capture_output=True, env=self.variables)

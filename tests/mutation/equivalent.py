@@ -33,6 +33,13 @@ EQUIVALENT = (
         "(x <= 0)",
         "`ceil` and `floor` of a zero are that zero, with its sign.",
     ),
+    Equivalent(
+        "runtime/src/builder.cpp",
+        "Planner::tail",
+        "1",
+        "2",
+        "The number is that of -1, which says that there is no other operand: all readers ask whether it is negative.",
+    ),
 )
 
 
