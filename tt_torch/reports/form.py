@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
+from tt_torch.records.lines import Record
 from tt_torch.reports.compare import STATES
 
 _LARGEST = 3e38  # what a column of the database takes: DuckDB has 32 bits for a FLOAT
@@ -33,7 +33,7 @@ _REQUIRED = {
 _OF_A_FORM = ("compilation_status", "input_tensors", "output_tensors", "input_shapes", "output_shapes")
 
 
-def oddity(record: Any) -> str:
+def oddity(record: object) -> str:
     """What is odd about a record, as part of a sentence; "" if nothing is."""
     if not isinstance(record, dict):
         return f"a record is an object, not {_shown(record)}"
@@ -46,7 +46,7 @@ def oddity(record: Any) -> str:
     return next(_odd(record), "")
 
 
-def _odd(record: dict[str, Any]) -> Iterator[str]:
+def _odd(record: Record) -> Iterator[str]:
     if record["verdict"] not in STATES:
         yield f"verdict is {_shown(record['verdict'])}, not one of {', '.join(STATES)}"
     for names, is_right, what in _RULES:
@@ -60,30 +60,30 @@ def _odd(record: dict[str, Any]) -> Iterator[str]:
             yield f"{name} is {_shown(record[name])}, not a list of objects with {', '.join(fields)}"
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Whether a database can store the value as text."""
     return isinstance(value, str) and "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) > _LARGEST
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _are_counts(value: Any) -> bool:
+def _are_counts(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
 
 
-def _are_records(value: Any, fields: dict[str, type]) -> bool:
+def _are_records(value: object, fields: dict[str, type]) -> bool:
     return isinstance(value, list) and all(
         isinstance(one, dict) and all(isinstance(one.get(name), kind) for name, kind in fields.items()) for one in value
     )
 
 
-_RULES: tuple[tuple[Any, Callable[[Any], bool], str], ...] = (
+_RULES: tuple[tuple[Sequence[str], Callable[[object], bool], str], ...] = (
     (_TEXTS, _is_text, "a text"),
     (_NUMBERS, _is_number, "a number"),
     (_FLAGS, lambda value: isinstance(value, bool), "true or false"),
@@ -92,6 +92,6 @@ _RULES: tuple[tuple[Any, Callable[[Any], bool], str], ...] = (
 )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

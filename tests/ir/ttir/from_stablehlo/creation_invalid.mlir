@@ -11,7 +11,7 @@ func.func @main() -> tensor<4xui32> {
 // -----
 
 // CHECK: error: stablehlo.constant is not supported in stage stablehlo-to-ttir
-// CHECK: accepted is integers of 32 bits, and larger bounds
+// CHECK: expected integers of 32 bits, and larger bounds
 func.func @main(%x: tensor<2xi64>) -> tensor<2xi64> {
   %large = stablehlo.constant dense<[1, 4294967296]> : tensor<2xi64>
   %0 = stablehlo.add %x, %large : tensor<2xi64>
