@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import nn
 
@@ -80,6 +82,23 @@ def test_weights_lie_beside_the_program(binary, tmp_path):
     assert set(arrays) == {key.value for key in weights.keys}
     assert np.array_equal(arrays[program.main.inputs[position].name], given)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.py", "model.safetensors"]
+
+
+def test_weights_that_cannot_be_written_leave_nothing(binary, tmp_path):
+    given = np.empty([8, 3, 3, 3], object)
+    (position,) = (i for i, t in enumerate(from_message(decode(binary)).main.inputs) if t.shape == [8, 3, 3, 3])
+    with pytest.raises(SafetensorError):
+        write_program(binary, tmp_path / "model.py", {position: given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_threads_that_write_one_program_do_not_disturb_each_other(binary, tmp_path):
+    with ThreadPoolExecutor(4) as threads:
+        for written in [threads.submit(write_program, binary, tmp_path / "model.py") for _ in range(32)]:
+            assert load_file(written.result())
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["model.py", "model.safetensors"]
+    assert files[0].stat().st_mode == files[1].stat().st_mode
 
 
 def test_page_of_workarounds_is_current():

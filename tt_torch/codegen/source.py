@@ -95,7 +95,7 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
 
     `weights` maps positions of the binary's inputs to arrays. Random values stand in for missing weights.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     path = Path(path)
     program = from_message(decode(binary))
@@ -106,10 +106,7 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
             given = (weights or {}).get(position)
             arrays[tensor.name] = _random(random, tensor) if given is None else np.ascontiguousarray(given)
     beside = path.with_suffix(".safetensors")
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    temporary = beside.with_name(f".{beside.name}.tmp")
-    save_file(arrays, temporary)
-    temporary.replace(beside)
+    write(beside, save(arrays))
     write(path, to_source(program, path.stem).encode())
     return beside
 
