@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import socket
 import subprocess
@@ -92,6 +93,31 @@ def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
         product, softmax = (next(n.id for n in graph.nodes if n.label == op) for op in ops)
         assert graph.data["host [ns]"] == {product: 70}
         assert graph.data["PCC"] == {product: 0.5, softmax: 0.25}
+
+
+def test_a_profile_of_several_graphs(files: Path, tmp_path: Path) -> None:
+    """All programs are named main. The file's graph is the second one, which the last call is not of."""
+    (graph,) = read_graphs(files / "m.ttnn")
+    ops = [(node.label, node.attributes["location"]) for node in graph.nodes if node.label.endswith("Op")]
+    calls = [(0, 0, [*ops, ("AddOp", "loc(unknown)")]), (1, 0, ops), (0, 1, ops[:-1]), (1, 1, ops), (0, 2, ops[:-1])]
+
+    def write(calls: list[tuple[int, int, list[tuple[str, str]]]]) -> Path:
+        with (tmp_path / "profile.csv").open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["OP CODE", "LOC", "HOST DURATION [ns]", "PROGRAM_METADATA"])
+            for number, call, rows in calls:
+                where = json.dumps({"graph": number, "program": "main", "call": call})
+                table.writerows([*row, 10 * number + call, where] for row in rows)
+        return tmp_path / "profile.csv"
+
+    add_profile([graph], write(calls))
+    assert set(graph.data["host [ns]"]) == {node.id for node in graph.nodes if node.label.endswith("Op")}
+    assert set(graph.data["host [ns]"].values()) == {11}
+    with pytest.warns(UserWarning, match="the graphs 4, 7 in .* the times of graph 4 are shown"):
+        add_profile([graph], write([(4, 0, ops), (7, 3, ops)]))
+    assert set(graph.data["host [ns]"].values()) == {40}
+    add_profile([graph], write([]))
+    assert graph.data["host [ns]"] == {}
 
 
 @pytest.fixture(scope="module")

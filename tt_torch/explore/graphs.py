@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -165,20 +166,44 @@ def _value(value: ir.Value) -> Tensor:
     return _described(shape, layout.dtype, layout.tiled, layout.buffer, layout.bytes(shape))
 
 
-def add_profile(graphs: Iterable[Graph], path: Path) -> None:
-    """Adds the host times of the last call, from the CSV of `tt-torch profile`."""
-    rows: dict[str, list[tuple[int, Row]]] = {}
-    for row in _rows(path):
-        where = json.loads(row["PROGRAM_METADATA"])
-        rows.setdefault(where["program"], []).append((where["call"], row))
-    for graph in graphs:
-        calls = rows.get(graph.name, [])
-        last = [row for call, row in calls if call == max(call for call, _ in calls)]
-        pairs = _matched(graph, last, lambda row: (row["OP CODE"], row["LOC"]), lambda row: node_of(row["LOC"]))
+def add_profile(graphs: list[Graph], path: Path) -> None:
+    """Adds the host times of the last call, from the CSV of `tt-torch profile`.
+
+    A profile may have several graphs. The times are those of the graph that has the most ops in common with `graphs`
+    and the fewest other ops. A warning names graphs that fit equally well; the first of them is taken.
+    """
+    profiled = _last_calls(path)
+    pairs = {number: [list(_timed(graph, rows)) for graph in graphs] for number, rows in profiled.items()}
+    fits = {number: (sum(map(len, pairs[number])), -len(rows)) for number, rows in profiled.items()}
+    best = [number for number in fits if fits[number] == max(fits.values())]
+    if len(best) > 1 and fits[best[0]][0]:
+        warnings.warn(
+            f"the graphs {', '.join(map(str, best))} in {path} fit the file equally well: the times of graph {best[0]}"
+            " are shown. To see those of another graph, remove the rows of the others from the CSV",
+            stacklevel=2,
+        )
+    for i, graph in enumerate(graphs):
         times: Counter[str] = Counter()
-        for node, row in pairs:
+        for node, row in pairs[best[0]][i] if best else ():
             times[node.id] += int(row["HOST DURATION [ns]"])
         graph.data["host [ns]"] = dict(times)
+
+
+def _last_calls(path: Path) -> dict[int, list[Row]]:
+    """The rows of a profile by the number of their graph: for each program of the graph, those of its last call."""
+    rows = [(json.loads(row["PROGRAM_METADATA"]), row) for row in _rows(path)]
+    last = {(where["graph"], where["program"]): where["call"] for where, _ in rows}
+    found: dict[int, list[Row]] = {}
+    for where, row in rows:
+        if where["call"] == last[where["graph"], where["program"]]:
+            found.setdefault(where["graph"], []).append(row)
+    return found
+
+
+def _timed(graph: Graph, rows: list[Row]) -> Iterator[tuple[Node, Row]]:
+    """Pairs the nodes of a graph with the rows of the program of the same name."""
+    own = [row for row in rows if json.loads(row["PROGRAM_METADATA"])["program"] == graph.name]
+    return _matched(graph, own, lambda row: (row["OP CODE"], row["LOC"]), lambda row: node_of(row["LOC"]))
 
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
