@@ -78,3 +78,28 @@ func.func private @all(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
   %0 = stablehlo.negate %x : tensor<2x8xf32>
   return %0 : tensor<2x8xf32>
 }
+
+// -----
+
+// A composite with the name, operands and attributes of a TTIR op becomes that op. With another attribute, or another
+// number of operands, it becomes its decomposition.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  // CHECK: "ttir.cumsum"(%arg0) {dim = 1 : i64}
+  %0 = stablehlo.composite "tenstorrent.cumsum" %x {composite_attributes = {dim = 1 : i64}, decomposition = @one} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  // CHECK-NEXT: "ttir.neg"
+  %1 = stablehlo.composite "tenstorrent.cumsum" %0 {composite_attributes = {dim = 1 : i64, reverse = true}, decomposition = @one} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  // CHECK-NEXT: "ttir.neg"
+  %2 = stablehlo.composite "tenstorrent.cumsum" %1 {decomposition = @one} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  // CHECK-NEXT: "ttir.maximum"
+  %3 = stablehlo.composite "tenstorrent.cumsum" %2, %x {composite_attributes = {dim = 1 : i64}, decomposition = @two} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %3 : tensor<2x8xf32>
+}
+func.func private @one(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %0 = stablehlo.negate %x : tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+func.func private @two(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %0 = stablehlo.maximum %x, %y : tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
