@@ -93,3 +93,9 @@ def test_messages_use_the_names_of_the_models_arguments(recwarn: pytest.Warnings
 def test_a_model_that_is_no_graph_is_a_compile_error(model: Callable[[torch.Tensor], torch.Tensor]) -> None:
     with pytest.raises(CompileError, match="cannot be captured as one graph"):
         tt_torch.compile_model(model, (torch.ones(3),))
+
+
+def test_recurrent_layers_are_unrolled() -> None:
+    model, x = torch.nn.LSTM(4, 5), torch.randn(2, 3, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x), rtol=1e-4, atol=1e-4)

@@ -6,11 +6,13 @@ import json
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutation import cpp_places, drawing, judge
 from tests.mutation.places import Place, places_in
+from tests.mutation.worker import Worker
 
 SOURCE = b'''
 NAMES = {"a": 1, "b": 2}
@@ -129,3 +131,22 @@ def test_the_verdict_of_a_run_of_tests(body: str | None, outcome: str, tmp_path:
     file.write_text(f"def test_it():\n    {body}\n" if body else "")
     answer = judge.ask([f"{file}::test_it"], limit=20 if body != "while True: pass" else 2, log=str(tmp_path / "log"))
     assert answer["outcome"] == outcome, (tmp_path / "log").read_text()
+
+
+class Scripted(Worker):
+    """A worker in whose copy the test "bad" fails always, and the test "good" only with a break."""
+
+    def __init__(self) -> None:
+        self.sound = {}
+
+    def broken(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any]:
+        return {"outcome": "noticed", "by": tests[0]}
+
+    def run(self, tests: list[str], seconds: float) -> dict[str, Any]:
+        return {"outcome": "survives" if tests == ["good"] else "noticed", "by": tests[0]}
+
+
+def test_a_test_that_fails_without_the_break_says_nothing():
+    place = places_in("x.py", SOURCE)[0]
+    assert Scripted().judge(place, ["bad", "good"], 1.0) == {"outcome": "noticed", "by": "good"}
+    assert Scripted().judge(place, ["bad"], 1.0)["outcome"] == "unjudged"

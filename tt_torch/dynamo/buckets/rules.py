@@ -298,7 +298,7 @@ def _attention_mask(p: Padding, a: Arguments, key: Tags) -> torch.Tensor:
         mask = torch.where(mask, torch.zeros((), dtype=dtype), torch.full((), -math.inf, dtype=dtype))
     if a["is_causal"]:
         hidden = torch.arange(keys).unsqueeze(0) > torch.arange(length).unsqueeze(1)
-        mask, a["is_causal"] = torch.where(hidden, torch.full((), -math.inf, dtype=dtype), mask), False
+        mask, a["is_causal"] = torch.where(hidden, -math.inf, mask), False
     return p.masked(
         mask.expand(*mask.shape[:-1], keys), ({},) * (mask.dim() - 1) + (key[2],), [mask.dim() - 1], -math.inf
     )

@@ -47,3 +47,15 @@ func.func @main(%z: tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32> {
   %0 = stablehlo.convert %z : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
+
+// -----
+
+// Both parts of a complex number are converted, here to the type that they have on the device already.
+// CHECK-LABEL: @main(
+// CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 0>
+// CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 1>
+// CHECK: "ttir.concat"
+func.func @main(%z: tensor<2x3xcomplex<f32>>) -> tensor<2x3xcomplex<f64>> {
+  %0 = stablehlo.convert %z : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xcomplex<f64>>
+  return %0 : tensor<2x3xcomplex<f64>>
+}
