@@ -111,6 +111,37 @@ def test_attention_with_a_mask_of_another_shape(mask):
     refused(maker, maker.op("ScaledDotProductAttentionOp", **fields, out=maker.tensor((1, 2, 32, 16))), match="mask")
 
 
+EXCLUSIVE = {
+    "mask": ({"is_causal": True}, "exclude each other"),
+    "window": ({"sliding_window_size": 3}, "without is_causal"),
+    "no position": ({"is_causal": True, "sliding_window_size": 3}, "needs cur_pos_tensor"),
+}
+
+
+@pytest.mark.parametrize("case", ["mask", "decode mask", "window", "decode window", "decode no position"])
+def test_attention_with_two_masks_or_without_a_position(case):
+    attributes, message = EXCLUSIVE[case.removeprefix("decode ")]
+    decode = case.startswith("decode")
+    maker = Maker()
+    q = maker.input((1, 1, 2, 16) if decode else (1, 2, 32, 16))
+    fields = {"query": q, "key": maker.input((1, 2, 32, 16)), "value": maker.input((1, 2, 32, 16)), **attributes}
+    if case.endswith("mask"):
+        fields["attention_mask"] = maker.input((1, 1, 2, 32) if decode else (1, 1, 32, 32))
+    op = f"ScaledDotProductAttention{'Decode' if decode else ''}Op"
+    refused(maker, maker.op(op, **fields, out=maker.tensor(q["desc"]["shape"])), match=message)
+
+
+def test_a_convolution_of_more_elements_than_can_be_counted():
+    maker, size = Maker(), 1 << 19
+    fields = dict.fromkeys(("batch_size", "input_height", "input_width", "out_channels"), size)
+    fields = CONVOLUTION | fields | {"padding": [0, 1, 0, 0]}
+    del fields["input_dtype"]
+    x, w = maker.input((1, 1, 16, 8)), maker.input((8, 8, 3, 3))
+    refused(
+        maker, maker.op("Conv2dOp", input=x, weight=w, **fields, out=maker.tensor((1, 1, 16, 8))), match="larger than"
+    )
+
+
 WRITES = {
     "WriteTensorOp": ("host_tensor", "device_tensor", {}),
     "CopyOp": ("src", "dst", {}),

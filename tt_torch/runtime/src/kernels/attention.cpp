@@ -18,12 +18,11 @@ struct Attention {
   std::optional<int64_t> window;
 };
 
-// A mask with 0 for the keys that each query sees, and -inf for the others. If `causal`, a query sees no key
-// after its own position. With a window, it sees no key that is `window` or more positions before it.
-Tensor visible(int64_t queries, int64_t keys, bool causal, std::optional<int64_t> window) {
+// A causal mask: 0 for the keys that each query sees, and -inf for the others. A query sees no key after its
+// own position. With a window, it sees no key that is `window` or more positions before it.
+Tensor causal_mask(int64_t queries, int64_t keys, std::optional<int64_t> window) {
   const Tensor distance = at::arange(queries).unsqueeze(1) + (keys - queries) - at::arange(keys);
-  Tensor allowed = at::ones({queries, keys}, at::kBool);
-  if (causal) allowed = allowed.logical_and(distance >= 0);
+  Tensor allowed = distance >= 0;
   if (window) allowed = allowed.logical_and(distance < *window);
   return at::zeros({queries, keys})
       .masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
@@ -45,8 +44,8 @@ Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tens
   const int64_t groups = q.size(1) / key.size(1);
   const Tensor k = groups > 1 ? at::repeat_interleave(key, groups, 1) : key;
   const Tensor v = groups > 1 ? at::repeat_interleave(value, groups, 1) : value;
-  const bool own_mask = a.window || (a.causal && (sink.defined() || q.size(2) != k.size(2)));
-  if (own_mask) mask = visible(q.size(2), k.size(2), a.causal, a.window);
+  const bool own_mask = a.causal && (a.window || sink.defined() || q.size(2) != k.size(2));
+  if (own_mask) mask = causal_mask(q.size(2), k.size(2), a.window);
   if (sink.defined()) return with_sink(q, k, v, mask, sink, a.scale.value_or(1.0 / std::sqrt(q.size(-1))));
   if (mask.defined()) mask = mask.to(q.scalar_type());
   const std::optional<Tensor> given = mask.defined() ? std::optional(mask) : std::nullopt;
@@ -54,14 +53,17 @@ Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tens
 }
 
 Attention read_attention(OpBuilder& op) {
-  return {op.in("query"),
-          op.in("key"),
-          op.in("value"),
-          op.maybe("attention_mask"),
-          op.maybe("attention_sink"),
-          op.attributes().flag("is_causal"),
-          op.attributes().maybe_real("scale"),
-          op.attributes().maybe_integer("sliding_window_size")};
+  const Attention a{op.in("query"),
+                    op.in("key"),
+                    op.in("value"),
+                    op.maybe("attention_mask"),
+                    op.maybe("attention_sink"),
+                    op.attributes().flag("is_causal"),
+                    op.attributes().maybe_real("scale"),
+                    op.attributes().maybe_integer("sliding_window_size")};
+  op.require(!a.causal || !a.mask, "an attention mask and is_causal exclude each other");
+  op.require(a.causal || !a.window, "a sliding window without is_causal has no kernel");
+  return a;
 }
 
 // `query` is the shape of the query as (batch, heads, length, depth), the order in which attention is
@@ -112,6 +114,7 @@ static void attention_decode(OpBuilder& op) {
   const Ints query = shape_of(op, a.query, {1, 2, 0, 3});
   require_shapes(op, a, query, shape_of(op, a.mask, {0, 2, 1, 3}));
   const auto position = op.maybe("cur_pos_tensor");
+  op.require(position || !a.window, "a sliding window needs cur_pos_tensor");
   if (position) {
     const int64_t users = checked_volume(op.spec(*position).shape);
     op.require(users == 1 || users == query[0], "there must be one position per user");

@@ -189,8 +189,7 @@ static void conv2d(OpBuilder& op) {
              "the input does not have batch x height x width x channels elements");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
-  op.require(checked_volume(o.result) == c.batch * size[0] * size[1] * c.out_channels,
-             "the result has another number of elements than the convolution computes");
+  require_size(op, o, {c.batch, size[0], size[1], c.out_channels});
   const bool raw = !op.is_prepared(o.weight) && op.spec(o.weight).shape == c.weight();
   if (raw) {
     std::string key = std::string("conv") + toString(o.type);
