@@ -1,5 +1,6 @@
 """What the C++ classes refuse themselves: C++ programs have no Python in front of them that checks first."""
 
+import os
 import resource
 
 import pytest
@@ -75,7 +76,7 @@ def test_tiles_of_block_floats():
 
 REFUSED = [
     {"l1_bank_size": 4096, "l1_small_size": 4096},  # nothing would be left
-    *({name: -1} for name in ("dram_bank_size", "l1_bank_size", "host_memory_size")),
+    *({name: -1} for name in ("dram_bank_size", "l1_bank_size", "l1_small_size", "host_memory_size")),
     *({"num_hw_cqs": number} for number in (0, 3)),
     *({"mesh_shape": shape} for shape in [(), (1,), (1, 1, 1), (0, 1), (5, 13), (65, 1)]),
     {"mesh_shape": (2, 2), "device_ids": (0, 1, 2)},
@@ -97,7 +98,7 @@ def test_the_largest_device_options():
 
 
 @pytest.mark.parametrize("shape, offset", [((1,), (0, 0)), ((1, 1), (0,)), ((0, 1), (0, 0)), ((1, 1), (-1, 0)),
-                                           ((2, 1), (1, 0)), ((1, 4), (0, 0))])  # fmt: skip
+                                           ((2, 1), (1, 0)), ((1, 4), (0, 0)), ((2**63 - 1, 1), (1, 0))])  # fmt: skip
 def test_a_submesh_lies_in_its_mesh(shape, offset):
     mesh = Device(mesh_shape=(2, 3), device_ids=(10, 11, 12, 20, 21, 22))
     with pytest.raises(errors.DeviceError):
@@ -130,8 +131,15 @@ def test_quantization_needs_both_parameters(given):
         Executable(Binary(maker.binary(y)))
 
 
+def libraries():
+    """The open files of host code."""
+    paths = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    return sum("tt_host_code" in os.readlink(path) for path in paths if os.path.islink(path))
+
+
 def test_host_code_that_does_not_fit_into_memory():
     """The system writes less of the library than there is."""
+    opened = libraries()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
@@ -139,4 +147,8 @@ def test_host_code_that_does_not_fit_into_memory():
             test_reference.load("gather")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert test_reference.load("gather")
+    assert libraries() == opened
+    loaded = test_reference.load("gather")
+    assert loaded and libraries() == opened + 1
+    del loaded
+    assert libraries() == opened

@@ -7,6 +7,7 @@ import torch
 from programs import Maker, chain_of_adds
 from torch.profiler import ProfilerActivity, profile
 
+from tt_torch.errors import BinaryFormatError
 from tt_torch.runtime import Binary, Device, Executable
 
 TILE_BYTES = 4096  # of float32
@@ -41,6 +42,11 @@ def sharded(shape, layout, shard, cores, tile=True, dtype="Float32", buffer="L1"
 )
 def test_each_core_has_a_shard_of_whole_tiles(layout, shard, cores, tiles):
     assert sharded((64, 96), layout, shard, cores) == tiles * TILE_BYTES
+
+
+def test_a_shard_has_no_negative_extents():
+    with pytest.raises(BinaryFormatError, match="the size of a shard is invalid"):
+        sharded((64, 96), "NDSharded", (-4, -8, 96), ((0, 0), (1, 0)))
 
 
 def test_rows_of_a_shard_are_aligned():

@@ -29,7 +29,7 @@ ShardSpec decode_shard(const wire::Record& record) {
   if (shape.size() < 2) damaged("a shard has fewer than two dimensions");
   shard.height = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i)
-    if (__builtin_mul_overflow(shard.height, shape[i], &shard.height))
+    if (shape[i] < 1 || __builtin_mul_overflow(shard.height, shape[i], &shard.height))
       damaged("the size of a shard is invalid");
   shard.width = shape.back();
   const auto ranges = required(record, "core_range_set").records("core_ranges");

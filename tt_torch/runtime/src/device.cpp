@@ -59,8 +59,8 @@ Device Device::open(const DeviceOptions& options) {
     throw Error(ErrorKind::Device, "mesh_shape has " + std::to_string(chips) +
                                        " chips, but the number of device_ids is " +
                                        std::to_string(filled.device_ids.size()));
-  if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.host_memory_size < 0 ||
-      options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
+  if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.l1_small_size < 0 ||
+      options.host_memory_size < 0 || options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
     throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
   return Device(make_device(filled));
 }
@@ -86,7 +86,7 @@ Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) 
   if (shape.size() != 2 || offset.size() != 2)
     throw Error(ErrorKind::Device, "shape and offset of a submesh must be [rows, columns]");
   for (size_t i = 0; i < 2; ++i)
-    if (shape[i] < 1 || offset[i] < 0 || shape[i] + offset[i] > mesh[i])
+    if (shape[i] < 1 || offset[i] < 0 || shape[i] > mesh[i] - offset[i])
       throw Error(ErrorKind::Device, "submesh " + describe(shape) + " at offset " + describe(offset) +
                                          " is not inside mesh " + describe(mesh));
   part.mesh_shape = shape;
