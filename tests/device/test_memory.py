@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -66,6 +69,22 @@ def test_out_of_memory_names_what_is_live():
     assert "DRAM of the device is exhausted" in text
     assert f"eager tensor of up to {kept.nbytes} bytes" in text
     assert torch.ones(3, device="tt").sum().item() == 3  # the device can still be used
+
+
+RESIZE = """
+import torch, tt_torch
+storage = torch.ones(3, device="tt:1").untyped_storage()
+try:
+    storage.resize_(13 * 2**30)
+except torch.OutOfMemoryError:
+    print(torch.tt.current_device(), torch.empty(1, device="tt").device, storage.nbytes())
+"""
+
+
+def test_a_failing_resize_does_not_change_the_current_chip():
+    environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
+    done = subprocess.run([sys.executable, "-c", RESIZE], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "0 tt:0 12\n", done.stderr
 
 
 def test_cache_makes_room():

@@ -1,6 +1,7 @@
 // The hooks that PyTorch calls on an accelerator: availability, generators, pinned memory.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <cstring>
 #include <map>
@@ -113,9 +114,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   at::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::instance(); }
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
-    const c10::DeviceIndex before = exchange_chip(storage.device().index());
+    const c10::DeviceGuard guard(storage.device());
     c10::DataPtr grown = Allocator::instance().allocate(bytes);
-    exchange_chip(before);
     if (const size_t kept = std::min(bytes, storage.nbytes())) std::memcpy(grown.get(), storage.data(), kept);
     storage.set_data_ptr_noswap(std::move(grown));
     storage.set_nbytes(bytes);
