@@ -64,7 +64,7 @@ def run_seed(seed: int, way: str, length: int) -> Record:
 
 def wrong(program: Program, way: str) -> str:
     """How the program departs from eager; empty if it does not, REFUSED if it cannot be compiled."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     function = program.function()
     inputs = list(program.inputs.values())
     # The options of eager on "tt" and of an ahead-of-time compilation do not change dtypes.
@@ -86,7 +86,7 @@ def _is_refusal(error: Exception, function: Function, inputs: Tensors) -> bool:
     """Whether one binary cannot have the program, or PyTorch cannot trace it for any backend."""
     if isinstance(error, CompileError):
         return True
-    torch._dynamo.reset()
+    torch.compiler.reset()
     try:
         torch.compile(function, backend="aot_eager", dynamic=False)(*[x.clone() for x in inputs])
     except Exception:

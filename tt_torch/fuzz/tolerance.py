@@ -15,7 +15,7 @@ import torch
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
-from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import TorchDispatchMode
 from tt_torch.torch_private.trees import tree_map_only
 
@@ -38,7 +38,7 @@ class OtherRoundings(TorchDispatchMode):
         self, op: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = op(*args, **(kwargs or {}))
-        if facts.of(op) & _EXACT or any(returned.alias_info for returned in op._schema.returns):
+        if facts.of(op) & _EXACT or any(returned.alias_info for returned in schema(op).returns):
             return result
         return tree_map_only(torch.Tensor, self._moved, result)
 
