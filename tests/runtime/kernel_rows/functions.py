@@ -4,6 +4,10 @@ import torch
 import torch.nn.functional as F
 from kernel_rows.row import Row, randn
 
+from tt_torch.mlir import ods
+from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttnn.dialect import camel
+
 WIDE = torch.linspace(-4.1, 8.3, 40).reshape(5, 8)  # negative, above six, and no multiple of a half
 SMALL = torch.linspace(0.07, 0.93, 40).reshape(5, 8)  # in the domain of every function
 COUNTS = torch.arange(-20, 20, dtype=torch.int32).reshape(5, 8)
@@ -15,17 +19,9 @@ def truth(function):
     return lambda *operands: function(*operands).float()
 
 
-ON_ALL_NUMBERS = {
-    "Abs": torch.abs, "Asinh": torch.asinh, "Atan": torch.atan, "Ceil": torch.ceil, "Cos": torch.cos,
-    "Erf": torch.erf, "Erfc": torch.erfc, "Exp": torch.exp, "Expm1": torch.expm1, "Floor": torch.floor,
-    "Gelu": F.gelu, "Hardsigmoid": F.hardsigmoid, "LeakyRelu": F.leaky_relu, "Mish": F.mish, "Neg": torch.neg,
-    "Relu": F.relu, "Relu6": F.relu6, "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Silu": F.silu, "Sin": torch.sin,
-    "Tanh": torch.tanh,
-}  # fmt: skip
-ON_SOME = {
-    "Acos": torch.acos, "Asin": torch.asin, "Log": torch.log, "Reciprocal": torch.reciprocal, "Rsqrt": torch.rsqrt,
-    "Sqrt": torch.sqrt, "Tan": torch.tan,
-}  # fmt: skip
+# The functions that the compiler uses, by their names in TTIR; some are defined for few numbers only.
+NAMES = [name for name in ttir.UNARY if name not in ("cbrt", "log1p", "bitwise_not")]
+ON_SOME = ("acos", "asin", "log", "reciprocal", "rsqrt", "sqrt")
 TRUTHS = torch.tensor([0.0, -0.0, 1.0, -2.0, torch.inf, -torch.inf, torch.nan, 1e-30])
 
 
@@ -35,8 +31,8 @@ def unary(function, x, expected, result="Float32", **attributes):
 
 
 UNARY = [
-    *(unary(name, WIDE, function) for name, function in ON_ALL_NUMBERS.items()),
-    *(unary(name, SMALL, function) for name, function in ON_SOME.items()),
+    *(unary(camel(n), SMALL if n in ON_SOME else WIDE, getattr(torch, n, None) or getattr(F, n)) for n in NAMES),
+    unary("LeakyRelu", WIDE, F.leaky_relu),
     unary("LeakyRelu", WIDE, lambda x: F.leaky_relu(x, 0.3), params={"EltwiseOpWithFloatParams": {"parameter": 0.3}}),
     unary("IsFinite", TRUTHS, truth(torch.isfinite)),
     unary("IsFinite", TRUTHS, lambda x: torch.isfinite(x).int(), "Int32"),
@@ -149,6 +145,9 @@ OTHERS = [
 ]  # fmt: skip
 
 
+SCANS = [name.removeprefix("ttir.") for name, op in ods.OPS.items() if "scan_of" in op.facts]
+
+
 def scan(op, expected, dim):
     return Row(op, {"in": SMALL}, {"out": (5, 8)}, lambda x: expected(x, dim), {"dim": dim}, str(dim))
 
@@ -169,7 +168,7 @@ def argmax(dim, keep, shape):
 
 
 OTHERS += [
-    *(scan(op, f, dim) for op, f in (("CumSumOp", torch.cumsum), ("CumProdOp", torch.cumprod)) for dim in (0, -1)),
+    *(scan(ods.OPS[f"ttnn.{name}"].facts["table"], getattr(torch, name), dim) for name in SCANS for dim in (0, -1)),
     product(None, False, ()), product(None, True, (1, 1)), product(-1, True, (5, 1)), product(0, False, (8,)),
     argmax(None, False, ()), argmax(None, True, (1, 1)), argmax(-1, True, (5, 1)), argmax(0, False, (8,)),
 ]  # fmt: skip
