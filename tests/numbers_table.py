@@ -102,6 +102,8 @@ SHIFTS = [
     *(Exact(f"{d} by a large number", lambda x: (x << 256, x << 2**16, x << 2**31 + 1), [of(d, 3, 1)]) for d in WIDTHS),
     *(Exact(f"{dtype} by a number", shifts(w), [of(dtype, 3, 1, 100, 0)]) for dtype, w in WIDTHS.items()),
     *(Exact(f"{d} below zero", shifts(w), [of(d, -3, -1, -100)]) for d, w in WIDTHS.items() if d is not u8),
+    *(Exact(f"a scalar of int64 and {d}", by_tensor, [at(3), of(d, 1, 0, 2)]) for d in WIDTHS),
+    *(Exact(f"{d} and a scalar of int64", by_tensor, [of(d, 3, 100), at(2)]) for d in WIDTHS),
     *(Exact(f"{d} by a tensor", by_tensor, [of(d, 3, 1, 100), of(d, w - 1, w, w + 1)]) for d, w in WIDTHS.items()),
 ]
 

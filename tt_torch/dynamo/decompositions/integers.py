@@ -97,8 +97,15 @@ for scalar, op in [
 
 
 def _of_one_shape(op: OpOverload) -> Callable[[Tensor, Tensor], Tensor | NotImplementedType]:
-    """Broadcasts the operands: torch-mlir aborts if one of them has more dimensions."""
-    return lambda x, y: NotImplemented if x.dim() == y.dim() else op(*torch.broadcast_tensors(x, y))
+    """Broadcasts the operands: torch-mlir aborts if they have different shapes.
+
+    A scalar tensor has less to say in type promotion than others, so the operands are promoted before.
+    """
+
+    def compute(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
+        return NotImplemented if x.shape == y.shape else op(*torch.broadcast_tensors(*_promoted(x, y)))
+
+    return compute
 
 
 for op in (aten.bitwise_left_shift.Tensor, aten.bitwise_right_shift.Tensor):
