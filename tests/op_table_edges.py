@@ -24,6 +24,7 @@ EDGES = [
     Row("softmax of infinity", lambda x: x.softmax(0), [tensor(INF)]),
     Row("log_softmax of a scalar", lambda x: x.log_softmax(0), [()]),
     Row("log_softmax of infinity", lambda x: x.log_softmax(0), [tensor(INF)]),
+    Row("scatter of nothing", lambda x, i: x.scatter(0, i, INF), [(3,), tensor([], i64)], NUMBERS),
     Row("index_put of nothing", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([False] * 3, b1), (0,)], NUMBERS),
     Row("masked_scatter of nothing", lambda x, m, v: x.masked_scatter(m, v), [(3,), tensor([False] * 3, b1), (0,)]),
     *(
