@@ -20,7 +20,8 @@ from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference
 from tt_torch.records.lines import Record
 
 Tensors = list[torch.Tensor]
-REFUSED = "refused"
+REFUSED, AS_TRACED = "refused", "as-traced"
+NO_FINDING = ("", REFUSED, AS_TRACED)
 
 
 def _compiled(function: Function, inputs: Tensors, **options: str) -> Tensors:
@@ -49,21 +50,22 @@ WAYS = {
 
 
 def run_seed(seed: int, way: str, length: int) -> Record:
-    """The record of a program: the verdict "match", "refused" if we or PyTorch say that it cannot be compiled, or
-    "mismatch" with the difference and the source of the smallest program that has it."""
+    """The record of a program: the verdict "match", "refused" if we or PyTorch say that it cannot be compiled,
+    "as-traced" if PyTorch's own tracing departs from eager in the same way, or "mismatch" with the difference and the
+    source of the smallest program that has it."""
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = generate(seed, length)
         found = wrong(program, way)
-        if found in ("", REFUSED):
+        if found in NO_FINDING:
             return {"verdict": found or "match"}
         smallest = shrunk(program, way)
         return {"verdict": "mismatch", "message": wrong(smallest, way) or found, "source": source(smallest)}
 
 
 def wrong(program: Program, way: str) -> str:
-    """How the program departs from eager; empty if it does not, REFUSED if it cannot be compiled."""
+    """How the program departs from eager: one of NO_FINDING, or a line of text."""
     torch.compiler.reset()
     function = program.function()
     inputs = list(program.inputs.values())
@@ -75,6 +77,13 @@ def wrong(program: Program, way: str) -> str:
         got = WAYS[way](function, [x.clone() for x in inputs])
     except Exception as error:
         return REFUSED if _is_refusal(error, function, inputs) else f"{type(error).__name__}: {str(error)[:300]}"
+    if not (found := _departure(program, got, expected, others)):
+        return ""
+    traced = _traced(function, inputs) if way != "tt" else None
+    return AS_TRACED if traced and not _departure(program, got, traced, others) else found
+
+
+def _departure(program: Program, got: Tensors, expected: Tensors, others: list[Tensors]) -> str:
     names = [*program.outputs, *(f"input {name}" for name in program.inputs)]
     for name, a, b, *moved in zip(names, got, expected, *others, strict=True):
         if found := difference(a, b, moved):
@@ -84,14 +93,17 @@ def wrong(program: Program, way: str) -> str:
 
 def _is_refusal(error: Exception, function: Function, inputs: Tensors) -> bool:
     """Whether one binary cannot have the program, or PyTorch cannot trace it for any backend."""
-    if isinstance(error, CompileError):
-        return True
+    return isinstance(error, CompileError) or _traced(function, inputs) is None
+
+
+def _traced(function: Function, inputs: Tensors) -> Tensors | None:
+    """The results of PyTorch's own tracing without a compiler behind it; None if it cannot trace the program."""
     torch.compiler.reset()
+    own = [x.clone() for x in inputs]
     try:
-        torch.compile(function, backend="aot_eager", dynamic=False)(*[x.clone() for x in inputs])
+        return [*torch.compile(function, backend="aot_eager", dynamic=False)(*own), *own]
     except Exception:
-        return True
-    return False
+        return None
 
 
 def _eager(function: Function, inputs: Tensors, roundings: OtherRoundings | None = None) -> Tensors:
@@ -104,7 +116,7 @@ def shrunk(program: Program, way: str) -> Program:
     """The smallest program found that departs from eager, too: one output, and the values of statements as inputs."""
     while True:
         for smaller in _smaller(program):
-            if wrong(smaller, way) not in ("", REFUSED):
+            if wrong(smaller, way) not in NO_FINDING:
                 program = smaller
                 break
         else:

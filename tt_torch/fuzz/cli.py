@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tt_torch.workers.engine import Item
 
 WAYS = ("compile", "bf16", "aot", "tt")
+GOOD = {"match", "refused", "as-traced"}
 
 
 def fuzz(
@@ -43,13 +44,13 @@ def fuzz(
     for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):
         for item, record in run(items, jobs, Limits(seconds=timeout)):
             verdicts[record["verdict"]] += 1
-            if record["verdict"] in ("match", "refused"):
+            if record["verdict"] in GOOD:
                 continue
             file = output / f"{way}_{item.arguments['seed']}.py"
             write(file, record.get("source", "").encode())
             print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", flush=True)
         print(f"{verdicts.total()} programs, {time.monotonic() - start:.0f} s: {_counts(verdicts)}", flush=True)
-    if set(verdicts) - {"match", "refused"}:
+    if verdicts.keys() - GOOD:
         raise typer.Exit(1)
 
 
