@@ -68,6 +68,12 @@ POOLING = [
         [(2, 4, 33, 33), uniform(0, 1, 2, 4, 2)],
         FLOATS,
     ),
+    Row(  # a number of elements that bfloat16 does not have
+        "fractional_max_pool2d of a large image",
+        lambda x, s: F.fractional_max_pool2d(x, 1, output_size=(40, 1), return_indices=True, _random_samples=s),
+        [(1, 1, 600, 1), uniform(0, 1, 1, 1, 2)],
+        FLOATS,
+    ),
     Row("fractional_max_pool3d", _fractional(F.fractional_max_pool3d, 2), [VOLUME, uniform(0, 1, 2, 3, 3)], (f32,)),
     Row("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, 4, **POSITIONS), [SIGNAL], (f32,)),
     Row("adaptive_max_pool2d indices", lambda x: F.adaptive_max_pool2d(x, (4, 3), **POSITIONS), [IMAGE], (f32,)),

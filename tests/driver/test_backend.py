@@ -13,7 +13,8 @@ from torch import nn
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-from tt_torch.errors import UnsupportedOpError
+from tt_torch.driver.backend import _numbers
+from tt_torch.errors import DeviceError, UnsupportedOpError
 
 
 def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -135,3 +136,21 @@ def test_recurrent_layers_are_captured(kind: type[nn.RNNBase]) -> None:
     compiled = torch.compile(layer, backend=tt_torch.backend, fullgraph=True, options={"compiler_config": STRICT})
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), layer(x))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_float_that_is_read_as_a_number_is_one_although_it_has_other_users(others: int) -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_method("item", (x,)), *[graph.call_function(torch.relu, (x,)) for _ in range(others)]))
+    gm = torch.fx.GraphModule(nn.Module(), graph)
+    assert _numbers(gm, [torch.tensor(1.5)]) == [0]
+    assert _numbers(gm, [torch.tensor([1.5])]) == []
+
+
+def test_ops_of_another_device_cannot_be_watched() -> None:
+    executor = tt_torch.compile_model(function, INPUTS).executor
+    assert executor.watched is executor.executable
+    executor.executable = object()
+    with pytest.raises(DeviceError, match="TT_TORCH_DEVICE"):
+        executor.watched  # noqa: B018

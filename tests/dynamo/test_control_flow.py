@@ -15,6 +15,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import tt_torch
 from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.dynamo.control_flow import _Callable
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 Q = torch.randn(2, 4, 8, 16, generator=torch.Generator().manual_seed(1))
@@ -95,3 +96,14 @@ def test_the_rest_runs_on_the_host_by_name(op: str, function: Callable[..., Any]
     torch.testing.assert_close(got, function(X))
     (warning,) = [w.message for w in caught if isinstance(w.message, HostFallbackWarning)]
     assert [host.op for host in warning.ops] == [op]
+
+
+@pytest.mark.parametrize("ops", [(0,), (0, 1), (1, 0)])
+def test_one_op_with_an_effect_makes_a_branch_impure(ops: tuple[int, ...]) -> None:
+    aten = torch.ops.aten
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    for op in ops:
+        graph.call_function((aten._assert_async.msg, aten.relu.default)[op], (x, "positive")[: 2 - op])
+    graph.output((x,))
+    assert not _Callable(torch.fx.GraphModule(torch.nn.Module(), graph)).is_pure()

@@ -14,14 +14,18 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type =
 
 // Attributes get the form of the wire format.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<2x3xf32>, tensor<8x6xf32>) {
+func.func @main(%x: tensor<4x6xf32>, %g: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<2x3xf32>, tensor<8x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
   // CHECK: "ttnn.clamp_scalar"(%arg0) {params = {ClampScalarOpParams = {max = {FP = {value = 6.0{{.*}} min = {FP =
   %0 = "ttir.clamp_scalar"(%x) {min = 0.0 : f32, max = 6.0 : f32} : (tensor<4x6xf32>) -> tensor<4x6xf32>
   // CHECK: "ttnn.slice_static"(%arg0) {params = {SliceStaticOpParams = {begins = array<i64: 0, 0>, ends = array<i64: 4, 6>}}, step = array<i64: 2, 2>}
   %1 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0>, ends = array<i64: 4, 6>, step = array<i64: 2, 2>} : (tensor<4x6xf32>) -> tensor<2x3xf32>
   // CHECK: "ttnn.repeat"(%arg0) {repeat_dims = array<i64: 2, 1>}
   %2 = "ttir.broadcast"(%x) {broadcast_dimensions = array<i64: 2, 1>} : (tensor<4x6xf32>) -> tensor<8x6xf32>
-  return %0, %1, %2 : tensor<4x6xf32>, tensor<2x3xf32>, tensor<8x6xf32>
+  // CHECK: "ttnn.leaky_relu"(%arg0) {params = {EltwiseOpWithFloatParams = {parameter = 2.5{{.*}} : f64}}}
+  %3 = "ttir.leaky_relu"(%x) {parameter = 0.25 : f32} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  // CHECK: "ttnn.rms_norm"(%arg0, %arg1) {epsilon = 2.5
+  %4 = "ttir.rms_norm"(%x, %g) {epsilon = 0.25 : f32, operandSegmentSizes = array<i32: 1, 1>} : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>
+  return %0, %1, %2, %3, %4 : tensor<4x6xf32>, tensor<2x3xf32>, tensor<8x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>
 }
 
 // -----
