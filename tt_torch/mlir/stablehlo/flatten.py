@@ -57,6 +57,8 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
             split_complex(main(module))
     if _has_quantized(body):
         run_native(module, *(f"func.func({name})" for name in FROM_QUANTIZED))
+        with module.context:
+            _mark_quantized(main(module))
 
 
 def _name_entry(module: ir.Module) -> None:
@@ -112,6 +114,13 @@ def _has_quantized(body: ir.Block) -> bool:
     if any("!quant." in str(argument.type) for argument in body.arguments):
         return True
     return any(op.operation.name.startswith("stablehlo.uniform_") for op in body.operations)
+
+
+def _mark_quantized(function: ir.Operation) -> None:
+    """Notes that floats were clamped before they became integers. Those of uint8 are in i8 now, but do not wrap."""
+    for op in _nested(function):
+        if op.name == "stablehlo.convert" and isinstance(op.operands[0].type.element_type, ir.FloatType):
+            op.attributes["tt.clamped"] = ir.UnitAttr.get()
 
 
 def _take_branches_apart(body: ir.Block) -> None:

@@ -55,7 +55,8 @@ def normalize(module: ir.Module) -> None:
                     _mark(op)
                     narrow = [(r, WIDTHS[name]) for r in op.results if (name := element_name(r)) in WIDTHS]
                     _retype(op.results)
-                    for result, bits in narrow if op.name not in WITHIN else ():
+                    within = op.name in WITHIN or "tt.clamped" in op.attributes  # see flatten
+                    for result, bits in [] if within else narrow:
                         _wrap(op, result, bits)
             retype_function(function)
 
