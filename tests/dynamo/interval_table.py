@@ -131,7 +131,7 @@ ROWS: dict[str, list[Row]] = {
         (lambda x, y, i: x.sort().values, (-3, 5), (0, 0), (-3, 5)),
         (lambda x, y, i: x.max(1).indices, (-3, 5), (0, 0), (0, 11)),
         (lambda x, y, i: x.max(1).values, (-3, 5), (0, 0), (-3, 5)),
-        (lambda x, y, i: torch.bucketize(y, x[0]), (0, 3), (0, 0), (-1, 12)),
+        (lambda x, y, i: torch.bucketize(y, x[0]), (0, 3), (0, 0), (0, 4)),
     ],
     "moved": [
         (lambda x, y, i: x.t(), (2, 5), (0, 0), (2, 5)),

@@ -383,4 +383,4 @@ def test_a_default_that_no_member_has(tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps(raw))
     command = [sys.executable, renumbered.EMBEDDER, tmp_path / "tables.cpp", tmp_path / "schema.json"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode != 0 and "EltwiseUnaryOp.type: its default is no member" in done.stderr
+    assert done.returncode != 0 and "the default of tt.target.ttnn.EltwiseUnaryOp.type is no member" in done.stderr

@@ -1,0 +1,112 @@
+"""StableHLO that was made to harm: an error, before anything grows or overflows."""
+
+import io
+import time
+
+import pytest
+from torch_mlir import ir
+from typer.testing import CliRunner
+
+from tt_torch.errors import ModuleFormatError, UnsupportedOpError
+from tt_torch.mlir.context import MOST_NESTED, make_context, parse
+from tt_torch.mlir.stablehlo.flatten import flatten
+from tt_torch.tools.opt import app
+
+T = "tensor<4xf32>"
+LAST = f"%0 = stablehlo.add %a, %a : {T} return %0 : {T}"
+
+
+def function(name, body):
+    return f"func.func {'public' if name == 'main' else 'private'} @{name}(%a: {T}) -> {T} {{ {body} }}\n"
+
+
+def calls(depth, times, last=LAST):
+    """`main` calls @f0, and each function calls the next one `times` times."""
+    text = function("main", f"%0 = func.call @f0(%a) : ({T}) -> {T} return %0 : {T}")
+    for i in range(depth):
+        values = ["%a", *(f"%v{n}" for n in range(times))]
+        body = " ".join(f"%v{n} = func.call @f{i + 1}({values[n]}) : ({T}) -> {T}" for n in range(times))
+        text += function(f"f{i}", f"{body} return {values[-1]} : {T}")
+    return f"module {{ {text}{function(f'f{depth}', last)} }}"
+
+
+def branches(depth):
+    text = f"func.func public @main(%a: {T}, %p: tensor<i1>) -> {T} {{\n"
+    text += "".join(f'%v{i} = "stablehlo.if"(%p) ({{\n' for i in range(depth)) + f"stablehlo.return %a : {T}\n"
+    for i in reversed(range(depth)):
+        text += f"}}, {{ stablehlo.return %a : {T} }}) : (tensor<i1>) -> {T}\n"
+        text += f"{'stablehlo.return' if i else 'return'} %v{i} : {T}\n"
+    return f"module {{ {text} }} }}"
+
+
+def flattened(text):
+    module = parse(text, make_context())
+    flatten(module, lambda op: False, ())
+    (main,) = module.body.operations
+    return len(main.regions[0].blocks[0].operations)
+
+
+def test_calls_are_inlined_as_long_as_they_stay_small():
+    assert flattened(calls(8, 2)) == 2**8 + 1
+
+
+@pytest.mark.parametrize("text", [calls(25, 2), calls(20_000, 2), calls(3, 100)], ids=["25", "20,000", "100 times"])
+def test_calls_that_grow_without_bound(text):
+    module, start = parse(text, make_context()), time.process_time()
+    with pytest.raises(UnsupportedOpError, match=r"with all calls inlined it has more than [0-9,]+ ops"):
+        flatten(module, lambda op: False, ())
+    assert time.process_time() - start < 5
+
+
+def test_functions_that_call_each_other_in_a_circle():
+    back = f"%0 = func.call @f0(%a) : ({T}) -> {T} return %0 : {T}"
+    with pytest.raises(UnsupportedOpError, match="in a circle"):
+        flattened(calls(3, 1, last=back))
+
+
+def test_branches_inside_one_another():
+    """Each is two brackets: of its regions, and of the region."""
+    assert flattened(branches(MOST_NESTED // 2 - 2)) == MOST_NESTED // 2 - 1
+
+
+@pytest.mark.parametrize("command", [[], ["--to", "TTNN"]])
+def test_6000_branches(tmp_path, command):
+    (tmp_path / "m.mlir").write_text(branches(6000))
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "m.mlir")])
+    assert done.exit_code == 1 and f"more than {MOST_NESTED} brackets" in done.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"module {{ func.func private @f({'tuple<' * 50_000}{T}{'>' * 50_000}) }}",
+        f"module {{}} loc({'callsite(' * 50_000}",
+        f"module attributes {{a = {'[' * 50_000}{']' * 50_000}}} {{}}",
+    ],
+    ids=["types", "locations", "attributes"],
+)
+def test_other_brackets(text):
+    with pytest.raises(ModuleFormatError, match="brackets inside one another"):
+        parse(text, make_context())
+
+
+def test_brackets_that_are_none():
+    quoted = ", ".join(f'"{text}"' for text in ("(" * 1000, '\\"' + "{" * 1000, ">" * 1000))
+    module = parse(f"// {'(' * 1000}\nmodule attributes {{x.a = [{quoted}]}} {{}}", make_context())
+    assert len(module.operation.attributes["x.a"]) == 3
+
+
+def test_bytecode():
+    """It is read without recursion, so that it reaches us."""
+    context = make_context()
+    with context, ir.Location.unknown():
+        module = ir.Module.create()
+        body = module.body
+        for _ in range(MOST_NESTED + 1):
+            inner = ir.Operation.create("builtin.module", regions=1)
+            body.append(inner)
+            body = inner.regions[0].blocks.append()
+    data = io.BytesIO()
+    module.operation.write_bytecode(data)
+    with pytest.raises(ModuleFormatError, match="ops inside one another"):
+        parse(data.getvalue(), make_context())

@@ -1,0 +1,128 @@
+"""The memory of a program: what its tensors take on the device, what it reuses on the host, and when it is free."""
+
+import gc
+
+import pytest
+import torch
+from programs import Maker, chain_of_adds
+from torch.profiler import ProfilerActivity, profile
+
+from tt_torch.errors import BinaryFormatError
+from tt_torch.runtime import Binary, Device, Executable
+
+TILE_BYTES = 4096  # of float32
+
+
+def sharded(shape, layout, shard, cores, tile=True, dtype="Float32", buffer="L1"):
+    """The bytes that an input takes on the device, and the peak of a program that only has this input."""
+    maker = Maker()
+    x = maker.input(shape, dtype, buffer, tile)
+    (first, last) = cores
+    ranges = [{"start_coord": dict(zip("xy", first, strict=True)), "end_coord": dict(zip("xy", last, strict=True))}]
+    spec = {"core_range_set": {"core_ranges": ranges}, "shape": list(shard), "orientation": "RowMajor"}
+    config = x["desc"]["layout"]["memory_desc"]["memory_config"]
+    config |= {"tensor_memory_layout": layout, "nd_shard_spec" if layout == "NDSharded" else "shard_spec": spec}
+    device = Device()
+    executable = Executable(Binary(maker.binary(x)), device=device)
+    value = torch.rand(shape)
+    executable([value], {0})
+    ((_, size),) = device.memory_stats()[buffer.lower()]["live"]
+    return size
+
+
+@pytest.mark.parametrize(
+    "layout, shard, cores, tiles",
+    [
+        ("HeightSharded", (64, 96), ((0, 0), (1, 2)), 2 * 3 * 6),
+        ("WidthSharded", (33, 31), ((2, 3), (4, 3)), 2 * 1 * 3),
+        ("BlockSharded", (32, 32), ((0, 0), (0, 0)), 1),
+        ("NDSharded", (2, 3, 11, 40), ((0, 0), (3, 0)), 3 * 2 * 4),  # 66 rows
+        ("Interleaved", (64, 96), ((0, 0), (1, 2)), 2 * 3),  # the shard means nothing
+    ],
+)
+def test_each_core_has_a_shard_of_whole_tiles(layout, shard, cores, tiles):
+    assert sharded((64, 96), layout, shard, cores) == tiles * TILE_BYTES
+
+
+def test_a_shard_has_no_negative_extents():
+    with pytest.raises(BinaryFormatError, match="the size of a shard is invalid"):
+        sharded((64, 96), "NDSharded", (-4, -8, 96), ((0, 0), (1, 0)))
+
+
+def test_rows_of_a_shard_are_aligned():
+    assert sharded((64, 9), "HeightSharded", (5, 9), ((0, 0), (0, 3)), tile=False) == 5 * 64 * 4
+    assert sharded((64, 8), "HeightSharded", (5, 8), ((0, 0), (0, 3)), tile=False) == 5 * 32 * 4
+
+
+def test_intermediates_share_host_memory():
+    """Of a chain, only a value and its successor exist at a time."""
+    for count in (4, 5, 40):
+        executable = Executable(Binary(chain_of_adds(count, (64, 64))))
+        x, y = torch.rand(64, 64), torch.rand(64, 64)
+        torch.testing.assert_close(executable([x, y])[0], x + count * y)
+        assert executable.memory_stats()["host_arena"] == 2 * 4 * 64 * 64
+
+
+def peak_of(call):
+    """The most bytes that PyTorch's allocator held during a call, above what it held before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        call()
+    held = highest = 0
+    for event in profiled.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            highest = max(highest, held)
+    return highest
+
+
+def test_values_outside_the_shared_memory_are_freed_after_their_last_reader():
+    maker = Maker()
+    x = first = maker.input((256, 256))
+    for _ in range(12):
+        x = maker.op("CumSumOp", **{"in": x}, dim=0, out=maker.tensor((256, 256)))
+    kept = maker.binary_op("Add", x, first, maker.tensor((256, 256)))
+    executable = Executable(Binary(maker.binary(kept)))
+    value = torch.zeros(256, 256)
+    executable([value])
+    assert 2 * 4 * 256**2 <= peak_of(lambda: executable([value])) <= 4 * 4 * 256**2
+
+
+def constant_of(count, shape=(8, 8), result=(8, 8), name="added"):
+    """main(x, w, ...) = x + const_eval(w, ...), the sum of what does not change, repeated until it fills `result`."""
+    maker = Maker()
+    x, *weights = maker.input(result), *(maker.input(shape) for _ in range(count))
+    total, out = maker.tensor(result), maker.tensor(result)
+    maker.op("LoadCachedOp", inputs=weights, callee_name="constant", program_idx=1, outputs=[total], program_hash=name)
+    maker.binary_op("Add", x, total, out)
+    maker.program["outputs"] = [out]
+    maker.begin("constant", private=True)
+    value, *others = (maker.input(shape) for _ in range(count))
+    for other in others:
+        value = maker.binary_op("Add", value, other, maker.tensor(shape))
+    times = [n // m for n, m in zip(result, shape, strict=True)]
+    return maker.binary(maker.op("RepeatOp", **{"in": value}, repeat_dims=times, out=maker.tensor(result)))
+
+
+def test_each_constant_goes_with_the_last_tensor_that_it_was_made_of():
+    device = Device()
+    both, one = (Executable(Binary(constant_of(count, name=f"{count}")), device=device) for count in (2, 1))
+    x, v, w = (torch.rand(8, 8) for _ in range(3))
+    torch.testing.assert_close(both([x, v, w], {1, 2})[0], x + v + w)
+    torch.testing.assert_close(one([x, w], {1})[0], x + w)
+    tensors = [len(device.memory_stats()["dram"]["live"])]
+    del v
+    gc.collect()
+    tensors.append(len(device.memory_stats()["dram"]["live"]))
+    del w
+    gc.collect()
+    tensors.append(len(device.memory_stats()["dram"]["live"]))
+    assert tensors == [4, 2, 0]  # two weights and two constants; w and its own constant; nothing
+
+
+def test_equal_names_of_unlike_constants():
+    """Two programs may say the same hash, although their constants have other shapes."""
+    device, w = Device(), torch.rand(8, 8)
+    for result in ((8, 8), (16, 8), (8, 24), (8, 8)):
+        x = torch.rand(result)
+        executable = Executable(Binary(constant_of(1, result=result)), device=device)
+        torch.testing.assert_close(executable([x, w], {1})[0], x + w.repeat(result[0] // 8, result[1] // 8))
