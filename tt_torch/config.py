@@ -190,8 +190,8 @@ class CompilerConfig:
         _choice("host", "error", "strict-dtype"),
         "host",
         "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
-        "`error` raises UnsupportedOpError, and GraphBreakError where Dynamo leaves code to Python; `strict-dtype` is "
-        "like `host`, and also runs float64 and float16 on the host, which are computed in float32 otherwise",
+        "`error` raises UnsupportedOpError; `strict-dtype` is like `host`, and also runs float64 and float16 on the "
+        "host, which are computed in float32 otherwise",
         "TT_TORCH_FALLBACK",
     )
     buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(

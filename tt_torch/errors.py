@@ -38,15 +38,6 @@ class UnsupportedOpError(CompileError):
         self.op, self.stage, self.location, self.detail = op, stage, location, detail
 
 
-class GraphBreakError(CompileError):
-    """Dynamo cannot capture a frame as one graph, and the option `fallback` is "error"."""
-
-    def __init__(self, breaks: list[str]) -> None:
-        advice = 'rewrite these lines, or leave them to Python with CompilerConfig(fallback="host")'
-        super().__init__("\n  ".join(["Dynamo breaks the graph:", *breaks, advice]))
-        self.breaks = breaks
-
-
 class BucketError(CompileError):
     """A dimension that the option `buckets` names cannot be padded without changing results."""
 

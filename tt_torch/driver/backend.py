@@ -17,7 +17,6 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import Executor
-from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
 from tt_torch.dynamo import python_kernels
@@ -38,7 +37,6 @@ from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import ConfigError, DeviceError, TTTorchError
 from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
 from tt_torch.torch_private.dynamo import RestartAnalysis
-from tt_torch.torch_private.graph_breaks import GraphBreak, told_of_graph_breaks
 from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
@@ -52,11 +50,6 @@ MANY_SHAPES = (
 )
 
 
-def _tell(breaks: Sequence[GraphBreak], options: BackendOptions | Mapping[str, Any] | None = None) -> None:
-    tell(breaks, _options(options).compiler_config)
-
-
-@told_of_graph_breaks(_tell)
 @traced_for_device
 def backend(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions | Mapping[str, Any] | None = None
@@ -64,8 +57,8 @@ def backend(
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
-    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Code that Dynamo
-    leaves to Python gives a GraphBreakWarning, or raises GraphBreakError. `CompilerConfig.fallback` chooses.
+    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError:
+    `CompilerConfig.fallback` chooses.
     """
     return compile_captured(gm, example_inputs, _options(options))
 

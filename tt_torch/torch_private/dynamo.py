@@ -1,8 +1,7 @@
 """Private names of Dynamo. Importing this module imports Dynamo, which takes longer than importing torch.
 
 Dynamo has no hook that tells a backend that a frame is traced for it. So `trace_frame` is replaced by a function that
-behaves the same for other backends. It and the one in `graph_breaks.py` are the only functions of PyTorch that stay
-replaced.
+behaves the same for other backends. It is the only function of PyTorch that stays replaced.
 """
 
 from __future__ import annotations
@@ -53,21 +52,13 @@ def traced_within(context: Context) -> Callable[[Function], Function]:
     return mark
 
 
-# 2.13.0: torch.compile keeps the backend as `compiler_fn` and its options as `kwargs`.
-def unwrapped(compiler: object) -> tuple[object, dict[str, Any]]:
-    """The backend inside of wrappers (torch.compile, torch._dynamo.optimize and functools.partial), and the keyword
-    arguments that they call it with."""
-    wrapper = innermost_backend(compiler)
-    backend = getattr(wrapper, "compiler_fn", wrapper)
-    keywords = dict(getattr(wrapper, "kwargs", {}))
-    while isinstance(backend, functools.partial):
-        keywords = {**backend.keywords, **keywords}
-        backend = backend.func
-    return backend, keywords
-
-
 def _context_of(compiler: object) -> AbstractContextManager[None]:
-    context: Context = getattr(unwrapped(compiler)[0], "tt_traced_within", nullcontext)
+    """The context of the backend inside of wrappers: torch.compile, torch._dynamo.optimize and functools.partial."""
+    backend = innermost_backend(compiler)
+    backend = getattr(backend, "compiler_fn", backend)
+    while isinstance(backend, functools.partial):
+        backend = backend.func
+    context: Context = getattr(backend, "tt_traced_within", nullcontext)
     return context()
 
 
