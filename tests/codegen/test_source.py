@@ -50,6 +50,13 @@ def test_ops_without_a_call_are_named_all_at_once(binary):
         from_message(message | {"programs": [program]})
 
 
+@pytest.mark.parametrize(("reduce", "name"), [("sum", "add"), ("prod", "multiply")])
+def test_a_scatter_says_how_elements_combine(reduce, name):
+    x, index = torch.rand(4), torch.tensor([0, 2, 0])
+    compiled = tt_torch.compile_model(lambda x, y: x.scatter_reduce(0, index, y, reduce), (x, torch.rand(3)))
+    assert f'reduce="{name}"' in to_python(compiled.binary)
+
+
 def test_programs_are_formatted(binary, tmp_path):
     path = tmp_path / "model.py"
     path.write_text(to_python(binary))

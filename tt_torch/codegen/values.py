@@ -166,9 +166,10 @@ def pairs(value: Sequence[int]) -> Text:
     return Text(list(zip(value[::2], value[1::2], strict=True)))
 
 
-def reduce(value: str) -> str | None:
+def reduce(value: str) -> Text | None:
     """ttnn's name for how scattered elements combine; None means that they overwrite, which is ttnn's default."""
-    return {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply", "Invalid": None}[value]
+    name = {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply", "Invalid": None}[value]
+    return text(name) if name else None
 
 
 def scale(value: Record) -> Value:
