@@ -84,7 +84,7 @@ def test_torch_compile_sees_the_write(write: Callable[[nn.Module], None], device
     ours, x = model().to(device), torch.randn(2, SIZE, device=device)
     run = torch.compile(ours, backend=tt_torch.backend)
     with torch.no_grad():
-        for calls in range(4):
+        for calls in (0, 2):
             for _ in range(calls):
                 run(x)
             write(ours)
