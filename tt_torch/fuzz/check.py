@@ -20,8 +20,8 @@ from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference
 from tt_torch.records.lines import Record
 
 Tensors = list[torch.Tensor]
-REFUSED, AS_TRACED = "refused", "as-traced"
-NO_FINDING = ("", REFUSED, AS_TRACED)
+MATCH, REFUSED, AS_TRACED = "match", "refused", "as-traced"
+NO_FINDING = (MATCH, REFUSED, AS_TRACED)
 
 
 def _compiled(function: Function, inputs: Tensors, **options: str) -> Tensors:
@@ -59,9 +59,9 @@ def run_seed(seed: int, way: str, length: int) -> Record:
         program = generate(seed, length)
         found = wrong(program, way)
         if found in NO_FINDING:
-            return {"verdict": found or "match"}
-        smallest = shrunk(program, way)
-        return {"verdict": "mismatch", "message": wrong(smallest, way) or found, "source": source(smallest)}
+            return {"verdict": found}
+        smallest, found = shrunk(program, way, found)
+        return {"verdict": "mismatch", "message": found, "source": source(smallest)}
 
 
 def wrong(program: Program, way: str) -> str:
@@ -78,7 +78,7 @@ def wrong(program: Program, way: str) -> str:
     except Exception as error:
         return REFUSED if _is_refusal(error, function, inputs) else f"{type(error).__name__}: {str(error)[:300]}"
     if not (found := _departure(program, got, expected, others)):
-        return ""
+        return MATCH
     traced = _traced(function, inputs) if way != "tt" else None
     return AS_TRACED if traced and not _departure(program, got, traced, others) else found
 
@@ -112,15 +112,18 @@ def _eager(function: Function, inputs: Tensors, roundings: OtherRoundings | None
         return [x.clone() for x in (*function(*own), *own)]
 
 
-def shrunk(program: Program, way: str) -> Program:
-    """The smallest program found that departs from eager, too: one output, and the values of statements as inputs."""
+def shrunk(program: Program, way: str, found: str) -> tuple[Program, str]:
+    """The smallest program that still departs from eager, and how it does. `found` is how the whole program does.
+
+    A smaller program has one output, and the value of a statement as an input instead of the statement.
+    """
     while True:
         for smaller in _smaller(program):
-            if wrong(smaller, way) not in NO_FINDING:
-                program = smaller
+            if (departs := wrong(smaller, way)) not in NO_FINDING:
+                program, found = smaller, departs
                 break
         else:
-            return program
+            return program, found
 
 
 def _smaller(program: Program) -> Iterator[Program]:

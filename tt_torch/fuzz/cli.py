@@ -15,15 +15,12 @@ if TYPE_CHECKING:
 
     from tt_torch.workers.engine import Item
 
-WAYS = ("compile", "bf16", "aot", "tt")
-GOOD = {"match", "refused", "as-traced"}
-
 
 def fuzz(
     seed: Annotated[int, typer.Option(min=0, help="seed of the first program; the next ones follow")] = 0,
     count: Annotated[int, typer.Option(min=0, help="number of programs; 0: as many as there is time for")] = 0,
     minutes: Annotated[float, typer.Option(min=0, help="time to run; 0: until COUNT programs are done")] = 0.0,
-    way: Annotated[str, typer.Option(help=f"how programs run: {', '.join(WAYS)}")] = "compile",
+    way: Annotated[str, typer.Option(help="how programs run: compile, bf16, aot or tt")] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="time limit per program, shrinking included, in seconds")] = 300,
@@ -33,10 +30,11 @@ def fuzz(
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
     from tt_torch.files import write
+    from tt_torch.fuzz.check import NO_FINDING, WAYS
     from tt_torch.workers.engine import Limits, run
 
     if way not in WAYS:
-        raise typer.BadParameter(f"{way} is none of {', '.join(WAYS)}", param_hint="--way")
+        raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
     if not count and not minutes:
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
     verdicts: Counter[str] = Counter()
@@ -44,13 +42,13 @@ def fuzz(
     for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):
         for item, record in run(items, jobs, Limits(seconds=timeout)):
             verdicts[record["verdict"]] += 1
-            if record["verdict"] in GOOD:
+            if record["verdict"] in NO_FINDING:
                 continue
             file = output / f"{way}_{item.arguments['seed']}.py"
             write(file, record.get("source", "").encode())
             print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", flush=True)
         print(f"{verdicts.total()} programs, {time.monotonic() - start:.0f} s: {_counts(verdicts)}", flush=True)
-    if verdicts.keys() - GOOD:
+    if verdicts.keys() - set(NO_FINDING):
         raise typer.Exit(1)
 
 

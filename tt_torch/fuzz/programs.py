@@ -94,6 +94,10 @@ SCALARS = (
     10**10, True, False, 0.5, -0.5, 1.5, -2.0, 0.0, -0.0, 1e-3, 3.7, 1e10, float("inf"), float("-inf"), float("nan"),
 )  # fmt: skip
 _LARGEST = 4096  # elements of a value: programs are to compile and run in a second
+# The errors by which eager PyTorch refuses operands and numbers. Another one would be a fault of the table.
+_REFUSALS = (
+    RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, OverflowError, ZeroDivisionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,40 +141,33 @@ def generate(seed: int, length: int) -> Program:
     """The program of a seed, with at most `length` statements."""
     draw = random.Random(seed)
     inputs = {f"x{i}": _input(draw) for i in range(draw.randint(1, 4))}
-    values = {name: value.clone() for name, value in inputs.items()}
+    values: Mapping[str, torch.Tensor] = inputs
     statements: list[Statement] = []
     for _ in range(20 * length):
         if len(statements) == length:
             break
-        statement = _statement(draw, values, f"v{len(statements)}")
-        # A failing write may have changed its operand, so each attempt has values of its own.
-        attempt = _evaluated(statement, values, inputs, statements)
-        if attempt is not None:
-            statements.append(statement)
-            values = attempt
+        attempt = [*statements, _statement(draw, values, f"v{len(statements)}")]
+        if (found := _evaluated(inputs, attempt)) is not None:
+            values, statements = found, attempt
     results = [s.result for s in statements] or list(inputs)
     outputs = sorted({results[-1], *draw.sample(results, min(3, len(results)))})
     return Program(inputs, tuple(statements), tuple(outputs)).without_dead_code()
 
 
-def _evaluated(
-    statement: Statement,
-    values: Mapping[str, torch.Tensor],
-    inputs: Mapping[str, torch.Tensor],
-    statements: Sequence[Statement],
-) -> dict[str, torch.Tensor] | None:
-    """All values after one more statement, or None if eager PyTorch refuses it."""
-    names = {name: value.clone() for name, value in inputs.items()}
-    scope = {"torch": torch, "inf": float("inf"), "nan": float("nan"), **names}
+def _evaluated(inputs: Mapping[str, torch.Tensor], statements: Sequence[Statement]) -> dict[str, torch.Tensor] | None:
+    """All values after the statements; None if eager PyTorch refuses the last one, or if its result is no value of a
+    program. The inputs stay as they are, because a refused write may have changed its operand."""
+    values = {name: value.clone() for name, value in inputs.items()}
+    scope = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
     try:
-        for each in [*statements, statement]:
-            scope[each.result] = eval(each.text, scope)
-    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, OverflowError, ZeroDivisionError):
+        for each in statements:
+            values[each.result] = eval(each.text, scope, values)
+    except _REFUSALS:
         return None
-    new = scope[statement.result]
+    new = values[statements[-1].result]
     if not isinstance(new, torch.Tensor) or new.numel() > _LARGEST or new.dtype not in DTYPES:
         return None
-    return {name: scope[name] for name in [*values, statement.result]}  # type: ignore[misc]
+    return values
 
 
 def _statement(draw: random.Random, values: Mapping[str, torch.Tensor], result: str) -> Statement:
