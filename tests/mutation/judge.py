@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from typing import Any
 
 # Modules that tests import before they do anything. The package is not among them: each child loads its own.
@@ -66,14 +67,20 @@ def ask(tests: list[str], limit: float, log: str) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         status = 99
-        with contextlib.suppress(BaseException):
+        try:
             status = child(tests, limit, write, log)
-        os._exit(status)
+        except BaseException:  # the broken package cannot be imported: this is a break that was noticed
+            traceback.print_exc()  # into the log
+        finally:
+            os._exit(status)
     os.close(write)
     status = None
     while status is None and time.monotonic() - start < PATIENCE * limit:
         done, code = os.waitpid(pid, os.WNOHANG)
-        status = code if done else time.sleep(0.02)
+        if done:
+            status = code
+        else:
+            time.sleep(0.02)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     if status is None:
