@@ -23,7 +23,7 @@ OP = re.compile(r"^<!-- op (\w+) in (\d+) files, in any spelling: (.+) -->$", re
 ERROR = re.compile(r"^    (aten\.\S+ is not supported in stage [\w-]+)$", re.MULTILINE)
 TESTS = re.compile(r'^    source env/activate && pytest (.+) -k "?([^"\n]+)"?$', re.MULTILINE)
 TEXT = {".cpp", ".h", ".json", ".md", ".mlir", ".py", ".toml", ".txt"}
-# What is no part of an op, as the page says: tables that come from tt-mlir, and what eager PyTorch takes from PyTorch.
+# The page excludes these from the search: tables that come from tt-mlir, and the list of ops that eager PyTorch runs.
 ELSEWHERE = ("tt_torch/wire/schemas/", "tests/data/", "tt_torch/device/src/ops.h")
 # A call of PyTorch's function, in other ops and in tests.
 USE = r"(?<!composites)\.{name}\("
@@ -42,8 +42,8 @@ torch.testing.assert_close(torch.compile(lambda x: x.{0}, backend=tt_torch.backe
 
 @dataclass(frozen=True)
 class Section:
-    """What the page says about one op: the number of files, a pattern of its names, the error without it, the edits,
-    and its tests as files and what selects them there."""
+    """The page's facts about one op: the number of files, a pattern of its names, the error without it, the edits, and
+    its tests as files and an expression that selects them."""
 
     name: str
     files: int

@@ -111,7 +111,7 @@ def check_digits(text: str) -> None:
     ],
 )
 def test_demo(demo, options, says, tmp_path):
-    """What a demo prints is true, a second reader reads its binary, and this gives the same results when loaded."""
+    """Each demo prints true figures. A second reader reads its binary, which gives the same results when loaded."""
     saved, kept = tmp_path / "model.ttnn", tmp_path / "call.pt"
     ran = python("-c", RECORD, kept, DEMOS / demo, "--save", saved, *options, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -16,7 +16,7 @@ from tt_torch.wire.facts import device_ops
 
 aten = torch.ops.aten
 MOST_OPS = 600
-# Of each family of factorizations, the ops that need the most device ops.
+# The ops that need the most device ops in each family of factorizations.
 HEAVIEST = [aten.linalg_cholesky_ex.default, aten.cholesky_solve.default, aten._linalg_solve_ex.default]
 HEAVIEST += [aten.linalg_lu.default, aten.linalg_qr.default]
 

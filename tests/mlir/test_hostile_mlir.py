@@ -65,7 +65,7 @@ def test_functions_that_call_each_other_in_a_circle():
 
 
 def test_branches_inside_one_another():
-    """Each is two brackets: of its regions, and of the region."""
+    """Each branch opens two brackets: one around its regions, and one for the region itself."""
     assert flattened(branches(MOST_NESTED // 2 - 2)) == MOST_NESTED // 2 - 1
 
 

@@ -26,8 +26,9 @@ from tests.mutation.selection import near, words_of
 from tests.mutation.worker import Worker
 
 SOURCES = ROOT / "tt_torch" / "runtime" / "src"
-NEAREST = 60  # the number of the runtime's tests that run first, and of rows of the op table that run last
-ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # of another build than that of the broken copy
+# At most so many tests of the runtime run first, and at most so many rows of the op table run last.
+NEAREST = 60
+ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # they do not run the libraries of the broken copy
 OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glob("test_*.py"))]
 OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
 # Compiled without optimization: a file takes seconds.

@@ -71,7 +71,7 @@ def signs(code: str) -> Iterator[Change]:
 
 
 def conditions(text: str, code: str) -> Iterator[Change]:
-    """What `if` and `while` ask, and what stands before a `?`, becomes its opposite."""
+    """Negates the conditions of `if`, `while` and `?`."""
     for found in CONDITION.finditer(code):
         start = found.end()
         end = closing(code, start) if code[start] == "(" else code.index(" ? ", start)
@@ -112,7 +112,7 @@ def rows(text: str, code: str) -> Iterator[Change]:
 
 
 def is_pair(value: str) -> bool:
-    """Whether what follows the name in a row is one value, and the row no list of names."""
+    """Whether the text after the name in a row is one value. In a list of names it has several."""
     depth = 0
     for character in value:
         depth += (character in "([{") - (character in ")]}")

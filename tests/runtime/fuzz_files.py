@@ -145,7 +145,7 @@ def made(number, names, files):
 
 
 def try_file(data, device):
-    """Whether a file runs; any exception but ours is a finding."""
+    """Whether a file runs. Every exception that is not one of ours is a finding."""
     if data is None:
         return "unencodable"
     start = time.process_time()

@@ -1,4 +1,4 @@
-"""What the C++ classes refuse themselves: C++ programs have no Python in front of them that checks first."""
+"""The C++ classes refuse wrong arguments themselves, because a C++ program has no Python that checks them first."""
 
 import os
 import resource

@@ -55,7 +55,7 @@ def test_rows_of_a_shard_are_aligned():
 
 
 def test_intermediates_share_host_memory():
-    """Of a chain, only a value and its successor exist at a time."""
+    """A chain has only two values in memory at a time: one value and its successor."""
     for count in (4, 5, 40):
         executable = Executable(Binary(chain_of_adds(count, (64, 64))))
         x, y = torch.rand(64, 64), torch.rand(64, 64)

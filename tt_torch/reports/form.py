@@ -34,7 +34,7 @@ _OF_A_FORM = ("compilation_status", "input_tensors", "output_tensors", "input_sh
 
 
 def oddity(record: object) -> str:
-    """What is odd about a record, as part of a sentence; "" if nothing is."""
+    """The first fault in the form of a record, as part of a sentence; "" for a record without a fault."""
     if not isinstance(record, dict):
         return f"a record is an object, not {_shown(record)}"
     required = ("kind", "key", "verdict", *_REQUIRED.get(str(record.get("kind")), ()))

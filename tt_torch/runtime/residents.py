@@ -74,7 +74,7 @@ class Bound:
 
 
 class Split:
-    """The positions of a program's inputs that are kept on the device, and of those that every call passes."""
+    """Splits the positions of a program's inputs: some stay on the device, and each call passes the others."""
 
     def __init__(self, count: int, resident: Collection[int]) -> None:
         self.resident = frozenset(resident)

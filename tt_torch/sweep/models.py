@@ -79,7 +79,7 @@ def _made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
 
 
 def _checked(made: object, name: str, source: str) -> tuple[torch.nn.Module, Inputs]:
-    """What a row's `make` returned. Raises ModelsFileError if it is not a module and a dictionary of inputs."""
+    """The module and the inputs that a row's `make` returned. Raises ModelsFileError for a result of another form."""
     match made:
         case (torch.nn.Module() as module, dict() as inputs) if all(isinstance(key, str) for key in inputs):
             return module, inputs
