@@ -101,8 +101,8 @@ void Executable::Impl::check_outputs(std::span<const HostBuffer> outputs) const 
 void Executable::Impl::bind_value(Slot slot, Tensor::Impl* handle) {
   const auto& packing = plan->packings[slot];
   frame[slot] = packing ? handle->packed(*packing) : handle->plain();
-  // A resident input is the caller's memory, or a constant that other programs share. So the program writes to
-  // a copy.
+  // A resident input is the caller's memory, or a constant that other programs share. So the program writes
+  // to a copy.
   if (plan->values[slot].written) frame[slot] = frame[slot].clone();
 }
 
