@@ -3,7 +3,8 @@ and pytest loaded, and forks for each question.
 
 A question is a line on standard input, {"tests": [names], "seconds": limit of processor time}. Its answer is a line on
 standard output, {"outcome": "noticed", "survives" or "unjudged", "by": the test that failed, "seconds": time taken}. A
-crash counts as noticed. A run that uses more than its limit, or does not find its tests, leaves the place unjudged.
+crash counts as noticed. A run that uses more than its limit, that the system killed for want of memory, or that does
+not find its tests, leaves the place unjudged.
 """
 
 from __future__ import annotations
@@ -94,8 +95,13 @@ def outcome(status: int | None, by: str) -> str:
     """The verdict of a run, from its status by `waitpid` (None if it still ran) and the name of the failed test."""
     if status == 0:
         return "survives"
-    late = status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)
-    return "unjudged" if not by and (late or os.WEXITSTATUS(status or 0) in NO_TESTS) else "noticed"
+    stopped = status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL))
+    return "unjudged" if not by and (stopped or os.WEXITSTATUS(status or 0) in NO_TESTS) else "noticed"
+
+
+def crashed(answer: dict[str, Any]) -> bool:
+    """Whether an answer says "noticed" because the run ended without the report of a failed test."""
+    return answer["outcome"] == "noticed" and answer["by"].startswith("status ")
 
 
 def main(copy: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -120,6 +122,7 @@ def test_a_log_leaves_the_places_that_were_not_noticed_at_last(monkeypatch, tmp_
         ("assert 1 + 1 == 2", "survives"),
         ("assert 1 + 1 == 3", "noticed"),
         ("import os; os.abort()", "noticed"),
+        ("import os; os.kill(os.getpid(), 9)", "unjudged"),  # as the system does for want of memory
         ("while True: pass", "unjudged"),
         (None, "unjudged"),  # the test is not there
     ],
@@ -134,19 +137,49 @@ def test_the_verdict_of_a_run_of_tests(body: str | None, outcome: str, tmp_path:
 
 
 class Scripted(Worker):
-    """A worker in whose copy the test "bad" fails always, and the test "good" only with a break."""
+    """A worker in whose copy "bad" fails and "crash" crashes always, and "good" and "breaks" only with a break."""
 
     def __init__(self) -> None:
         self.sound = {}
 
     def broken(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any]:
-        return {"outcome": "noticed", "by": tests[0]}
+        return {"outcome": "noticed", "by": "status 11" if tests[0] in ("crash", "breaks") else tests[0]}
 
     def run(self, tests: list[str], seconds: float) -> dict[str, Any]:
-        return {"outcome": "survives" if tests == ["good"] else "noticed", "by": tests[0]}
+        if tests[0] in ("good", "breaks"):
+            return {"outcome": "survives", "by": "status 0"}
+        return self.broken(places_in("x.py", SOURCE)[0], tests, seconds)
 
 
-def test_a_test_that_fails_without_the_break_says_nothing():
+@pytest.mark.parametrize(
+    "tests, outcome, by",
+    [
+        (["bad", "good"], "noticed", "good"),
+        (["bad"], "unjudged", "bad"),
+        (["breaks", "bad"], "noticed", "status 11"),
+        (["crash", "good"], "unjudged", "status 11"),
+    ],
+)
+def test_what_happens_without_the_break_too_says_nothing(tests: list[str], outcome: str, by: str):
     place = places_in("x.py", SOURCE)[0]
-    assert Scripted().judge(place, ["bad", "good"], 1.0) == {"outcome": "noticed", "by": "good"}
-    assert Scripted().judge(place, ["bad"], 1.0)["outcome"] == "unjudged"
+    assert Scripted().judge(place, tests, 1.0) == {"outcome": outcome, "by": by}
+
+
+class Mortal(Worker):
+    """A worker whose judge processes do what `lives` says, one entry per process: answer, or end without an answer."""
+
+    def __init__(self, *lives: str) -> None:
+        self.lives = iter(lives)
+        self.process = self.started()
+
+    def started(self) -> subprocess.Popen[str]:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen([sys.executable, "-c", next(self.lives)], **pipes)
+
+
+def test_a_judge_that_died_is_started_again():
+    answers = """for line in open(0): print('{"outcome": "survives"}', flush=True)"""
+    before_the_question, after_it = "import os; os._exit(3)", "import os; input(); os._exit(3)"
+    for dies in (before_the_question, after_it):
+        assert Mortal(dies, answers).run(["test"], 1.0) == {"outcome": "survives"}
+        assert Mortal(dies, dies, dies).run(["test"], 1.0)["outcome"] == "unjudged"

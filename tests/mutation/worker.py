@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.mutation import judge
 from tests.mutation.drawing import ROOT
 from tests.mutation.places import Place
 
@@ -26,26 +28,42 @@ class Worker:
         for name in filter(lambda name: (ROOT / name).is_file(), [*files, *libraries]):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-        judge = [sys.executable, "-m", "tests.mutation.judge", str(folder)]
+        self.process = self.started()
+
+    def started(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.mutation.judge", str(self.copy)]
         environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(judge, cwd=folder, env=environment, **pipes)
+        return subprocess.Popen(command, cwd=self.copy, env=environment, **pipes)
 
     def run(self, tests: list[str], seconds: float) -> dict[str, Any]:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps({"tests": tests, "seconds": seconds}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        """The answer of the judge process. If it dies, a new one is asked once more; a second death is no verdict."""
+        for _ in range(2):
+            if self.process.poll() is not None:
+                self.process = self.started()
+            assert self.process.stdin and self.process.stdout
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(json.dumps({"tests": tests, "seconds": seconds}) + "\n")
+                self.process.stdin.flush()
+            if answer := self.process.stdout.readline():
+                return json.loads(answer)
+            self.process.wait()
+        return {"outcome": "unjudged", "by": f"the judge ended with {self.process.returncode}", "seconds": 0.0}
 
     def judge(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any]:
-        """The verdict of the tests on a place. A test that fails without the break, too, is left out."""
-        while True:
+        """The verdict of the tests on a place. A test that fails without the break, too, is left out, and a crash that
+        comes without the break, too, is no verdict."""
+        verdict: dict[str, Any] = {}
+        while tests:
             verdict = self.broken(place, tests, seconds)
-            if verdict["by"] not in tests or self.passes(verdict["by"], seconds):
+            by = verdict["by"]
+            if by in tests and not self.passes(by, seconds):
+                tests = [test for test in tests if test != by]
+            elif judge.crashed(verdict) and self.run(tests, seconds)["by"] == by:
+                break
+            else:
                 return verdict
-            tests = [test for test in tests if test != verdict["by"]]
-            if not tests:
-                return verdict | {"outcome": "unjudged"}
+        return verdict | {"outcome": "unjudged"}
 
     def passes(self, test: str, seconds: float) -> bool:
         if test not in self.sound:
