@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.records.summary import alone
+from tt_torch.records.summary import COMPILE_SECONDS, alone, slowness
 from tt_torch.sweep import compare
 from tt_torch.sweep.compare import check_model, check_sample
 
@@ -24,6 +26,35 @@ def with_backend(monkeypatch, change):
 def test_the_record_of_a_match():
     record = check_sample(add_one, ((X,), {}))
     assert (record["verdict"], record["graphs"], record["host_ops"], record["static"]) == ("match", 1, [], True)
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(COMPILE_SECONDS, False), (COMPILE_SECONDS + 0.1, True)])
+def test_the_processor_time_of_a_compilation_is_recorded(monkeypatch, seconds, slow):
+    """The clock stands still, except while the program is compiled."""
+    now, compiler = [100.0], compare.compile_captured
+
+    def slow_compiler(*arguments):
+        now[0] += seconds
+        return compiler(*arguments)
+
+    monkeypatch.setattr(compare, "_cpu_seconds", lambda: now[0])
+    monkeypatch.setattr(compare, "compile_captured", slow_compiler)
+    record = {"kind": "op", **check_sample(add_one, ((X,), {}))}
+    assert (record["verdict"], record["cpu_seconds"]) == ("match", seconds)
+    assert bool(slowness(record)) == slow
+    assert not slowness(record | {"kind": "model"})
+
+
+def test_the_processor_time_of_a_child_counts():
+    """The passes of torch-mlir run in a forked child."""
+    begin = compare._cpu_seconds()
+    if (child := os.fork()) == 0:
+        end = os.times().user + 0.2
+        while os.times().user < end:
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert compare._cpu_seconds() - begin >= 0.19
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tt_torch.records.lines import read
-from tt_torch.records.summary import alone, good
+from tt_torch.records.summary import alone, good, slowness
 from tt_torch.sweep.ops import DTYPES
 from tt_torch.tools.cli import app
 
@@ -46,6 +46,7 @@ def test_sample(dtype: str, tmp_path: Path) -> None:
     assert len(records) > 100
     known = {row[0] for row in rows("Not right")}
     assert [(r["key"], r["error"], r["message"]) for r in records if not good(r) and r["key"] not in known] == []
+    assert [(r["key"], slowness(r)) for r in records if slowness(r)] == []
     full = device_only(dtype)
     back = [r for r in records if r["verdict"] == "match" and not alone(r) and r["key"].split("/")[0] in full]
     assert [(r["key"], r["host_ops"], r["graph_breaks"]) for r in back] == []

@@ -66,6 +66,23 @@ def test_a_sweep_of_ops_and_its_resumption(tmp_path):
     assert len(read_file(junit)) == len(Database(db).latest()) == 4  # but all are reported
 
 
+@pytest.mark.parametrize(("seconds", "status"), [(10.0, 0), (10.5, 1)])
+def test_an_op_that_is_slow_to_compile_is_named(tmp_path, seconds, status):
+    """The sweep finds the record of this commit, so it runs nothing. The result of the op is right."""
+    output, page = tmp_path / "ops.jsonl", tmp_path / "ops.md"
+    done = {"kind": "op", "key": "add/float32/0", "dtype": "float32", "verdict": "match", "seconds": 99.0}
+    Results(output).append({**done, "cpu_seconds": seconds, **provenance()})
+    sweep = ["ops", "-k", "^add/float32/0$", "-o", str(output), "--junit-xml", str(tmp_path / "junit.xml")]
+    for arguments, expected in ((sweep, status), (["summary", str(output)], 0)):
+        result = CliRunner().invoke(app, ["sweep", *arguments])
+        assert result.exit_code == expected, result.output
+        complaint = "slow: add/float32/0: compiling took 10.5 s of processor time, more than 10 s\n"
+        assert (complaint in result.output) == (status == 1)
+    assert [record["verdict"] for record in read_file(tmp_path / "junit.xml")] == ["wrong" if status else "match"]
+    assert CliRunner().invoke(app, ["sweep", "docs", str(output), "--folder", str(tmp_path)]).exit_code == 0
+    assert ("| add/float32/0 | 10.5 |" in page.read_text()) == (status == 1)
+
+
 MODELS = """
 import os, signal, time
 from pathlib import Path

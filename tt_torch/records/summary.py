@@ -13,12 +13,16 @@ from tt_torch.records.console import plain_console
 from tt_torch.records.lines import Record
 
 GOOD = ("match", "eager-raises-same")
+COMPILE_SECONDS = 10.0  # of processor time: the limit for the compilation of one op
 _TOP = 25
 _WORST = 10
 
 
 def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
-    """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times."""
+    """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times.
+
+    Each op that took too long to compile is named.
+    """
     console = console or plain_console()
     console.print(_verdicts(records))
     for dtype, (alone, of) in device_only(records).items():
@@ -28,6 +32,8 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
     for title, counts in (("not right", failures(records)), ("on the host", host_reasons(records))):
         if counts:
             console.print(_reasons(title, counts))
+    for record in filter(slowness, records):
+        console.print(f"slow: {record['key']}: {slowness(record)}", highlight=False, soft_wrap=True)
     timed = sorted((r for r in records if r.get("seconds") is not None), key=lambda r: -r["seconds"])
     if timed:
         console.print(f"\ncompile and first run: median {statistics.median(r['seconds'] for r in timed):.2f} s; worst:")
@@ -37,6 +43,17 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
 
 def good(record: Record) -> bool:
     return record["verdict"] in GOOD
+
+
+def slowness(record: Record) -> str:
+    """The complaint about an op that took more than COMPILE_SECONDS to compile; "" for other records.
+
+    It counts processor time, because other programs on the machine change the elapsed time much more.
+    """
+    seconds = record.get("cpu_seconds", 0.0)
+    if record.get("kind") != "op" or not seconds > COMPILE_SECONDS:
+        return ""
+    return f"compiling took {seconds:.1f} s of processor time, more than {COMPILE_SECONDS:g} s"
 
 
 def alone(record: Record) -> bool:
@@ -69,13 +86,16 @@ def host_reasons(records: Sequence[Record]) -> Counter[str]:
 
 
 def notes(record: Record) -> list[str]:
-    """The reasons why a record is not right, or not on the device alone; each reason once."""
+    """The reasons why a record is not right, slow to compile, or not on the device alone; each reason once."""
     error = [f"{record['verdict']}: {record.get('error', '')}: {record.get('message', '')}"] if not good(record) else []
+    slow = [slowness(record)] if slowness(record) else []
     ops: Counter[str] = Counter()
     for op in record.get("host_ops", ()):
         ops[f"{op['op']}: {op['reason']}"] += op["count"]
     host = [f"{count} × {op}" if count > 1 else op for op, count in ops.items()]
-    return error + host + list(dict.fromkeys(f"graph break: {reason}" for reason in record.get("graph_breaks", ())))
+    return (
+        error + slow + host + list(dict.fromkeys(f"graph break: {reason}" for reason in record.get("graph_breaks", ())))
+    )
 
 
 def _verdicts(records: Sequence[Record]) -> Table:

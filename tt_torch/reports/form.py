@@ -13,7 +13,7 @@ _TEXTS = (
     "kind key commit time error message dtype model op outcome backend group depth framework_op_name location "
     "torch_ir_graph stable_hlo_graph ttir_graph ttnn_graph runtime_stack_dump compiled_json model_group"
 ).split()
-_NUMBERS = "pcc atol rtol ulp seconds binary_bytes num_ops global_op_idx compilation_status".split()
+_NUMBERS = "pcc atol rtol ulp seconds cpu_seconds binary_bytes num_ops global_op_idx compilation_status".split()
 _NULLABLE = frozenset("commit time group model_group backend pcc atol rtol ulp seconds".split())
 _FLAGS = ("static", "between_graphs")
 _COUNTS = ("device_ops", "aten_ops")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import math
+import resource
 import time
 import warnings
 from collections import Counter
@@ -58,7 +59,7 @@ class Mismatch(Exception):
 
 
 def check_sample(function: Function, arguments: Arguments, initialized: bool = True) -> Record:
-    """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and seconds.
+    """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and its cost.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
     function writes to are compared too. Without `initialized`, only shapes and dtypes of results are compared.
@@ -201,18 +202,25 @@ def _compile(function: Function, arguments: Arguments, programs: _Compiled) -> t
     compiled = torch.compile(function, backend=counting, fullgraph=False, dynamic=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        begin = time.perf_counter()
+        begin, cpu_begin = time.perf_counter(), _cpu_seconds()
         run = _Run(compiled, arguments, seed=0)
-        seconds = time.perf_counter() - begin
+        seconds, cpu_seconds = time.perf_counter() - begin, _cpu_seconds() - cpu_begin
     host = [asdict(op) for w in caught if isinstance(w.message, HostFallbackWarning) for op in w.message.ops]
     breaks = [_short(reason) for reason in counters["graph_break"]]
     if not graphs and run.error is None and not breaks and _computes(run):
         host.append({"op": "all", "count": 1, "reason": "Dynamo made no graph of it"})
-    report = {"host_ops": host, "graph_breaks": breaks, "graphs": graphs, "seconds": round(seconds, 4)}
+    cost = {"seconds": round(seconds, 4), "cpu_seconds": round(cpu_seconds, 4)}
+    report = {"host_ops": host, "graph_breaks": breaks, "graphs": graphs, **cost}
     if breaks and run.error is None:
         args, kwargs = _copied(arguments)
         report["between_graphs"] = between_graphs(lambda: compiled(*args, **kwargs))
     return run, {**report, "binary_bytes": programs.binary_bytes()}, compiled
+
+
+def _cpu_seconds() -> float:
+    """The processor time of this process and of its children that have ended, such as those of `mlir/guard.py`."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _computes(run: _Run) -> bool:

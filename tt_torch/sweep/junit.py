@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tt_torch.records.lines import Record
-from tt_torch.records.summary import GOOD
+from tt_torch.records.summary import GOOD, slowness
 
 # The names that CI dashboards of Tenstorrent's projects have for the stage that a program reached.
 _STATUS = {
@@ -42,6 +42,8 @@ class JUnitFile:
             tag = _FAILED.get(record["verdict"], "error")
             shown = {"type": record["error"], "message": _printable(record["message"])}
             ElementTree.SubElement(case, tag, shown)
+        elif slow := slowness(record):
+            ElementTree.SubElement(case, "failure", {"type": "SlowCompile", "message": slow})
         self.file.seek(-len(_TAIL), 2)
         self.file.write(ElementTree.tostring(case) + b"\n" + _TAIL)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tt_torch.records.lines import Record
 from tt_torch.records.markdown import brief, table
-from tt_torch.records.summary import alone, device_only, good, notes
+from tt_torch.records.summary import COMPILE_SECONDS, alone, device_only, good, notes, slowness
 
 
 def ops_page(records: Sequence[Record]) -> str:
@@ -29,6 +29,10 @@ def ops_page(records: Sequence[Record]) -> str:
         "## Not right",
         "",
         *table(("sample", "verdict", "error"), _failures(records)),
+        "",
+        f"## More than {COMPILE_SECONDS:g} s of processor time to compile",
+        "",
+        *table(("sample", "seconds"), _slow(records)),
         "",
         "## On the host, and why",
         "",
@@ -83,6 +87,11 @@ def _failures(records: Iterable[Record]) -> Iterator[Sequence[object]]:
     for record in records:
         if not good(record):
             yield record["key"], record["verdict"], brief(f"{record['error']}: {record['message']}")
+
+
+def _slow(records: Iterable[Record]) -> Iterator[Sequence[object]]:
+    for record in filter(slowness, records):
+        yield record["key"], f"{record['cpu_seconds']:.1f}"
 
 
 def _reasons(records: Iterable[Record]) -> Iterator[Sequence[object]]:
