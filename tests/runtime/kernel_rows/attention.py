@@ -11,27 +11,65 @@ def attention(q, k, v, mask=None, causal=False, scale=None):
     return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale)
 
 
-def window(q, k, v):
-    distance = torch.arange(9)[:, None] - torch.arange(9)
-    return attention(q, k, v, torch.zeros(9, 9).masked_fill((distance < 0) | (distance >= 3), -torch.inf))
+def hidden(where):
+    return torch.zeros(where.shape).masked_fill(where, -torch.inf)
 
 
-def sink(q, k, v, extra):
-    scores = q @ k.transpose(-1, -2) / 4 + torch.triu(torch.full((9, 9), -torch.inf), 1)
-    return torch.cat([scores, extra.expand(2, 4, 9, 1)], -1).softmax(-1)[..., :-1] @ v
+def causal(queries, keys, window=99):
+    """The mask of queries that are the last ones of a sequence."""
+    distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
+    return hidden((distance < 0) | (distance >= window))
+
+
+def sink(q, k, v, extra, mask=0.0, scale=0.25):
+    scores = q @ k.transpose(-1, -2) * scale + mask
+    extra = extra.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    return torch.cat([scores, extra], -1).softmax(-1)[..., :-1] @ v
 
 
 QKV = {"query": randn(2, 4, 9, 16), "key": randn(2, 4, 9, 16) * 2, "value": randn(2, 4, 9, 16) + 1}
 GROUPED = QKV | {"key": randn(2, 2, 7, 16), "value": randn(2, 2, 7, 16) + 1}
+LONGER = QKV | {"key": randn(2, 4, 12, 16) * 2, "value": randn(2, 4, 12, 16) + 1}
+SINK = {"attention_sink": randn(1, 4, 1, 1)}
+MASK = {"attention_mask": randn(2, 1, 9, 9)}
 
 
-def decode_attention(q, k, v, position):
-    mask = torch.zeros(3, 1, 1, 8).masked_fill(torch.arange(8) > position[:, None, None, None], -torch.inf)
-    return attention(q.permute(1, 2, 0, 3), k, v, mask).permute(2, 0, 1, 3)
+def attended(label, operands, expected, **attributes):
+    return Row("ScaledDotProductAttentionOp", operands, {"out": (2, 4, 9, 16)}, expected, attributes, label)
 
 
-def split_heads(x, transposed=False):
-    q, k, v = (part.transpose(1, 2) for part in x.reshape(2, 5, 8, 16).split([4, 2, 2], 2))
+def last(position, window=99):
+    """The mask for one query per user at these positions, over eight keys."""
+    position, keys = position[:, None, None, None], torch.arange(8)
+    return hidden((keys > position) | (keys <= position - window))
+
+
+def decoded(label, expected, attributes=None, **operands):
+    """Attention with one query for each of three users. `expected` takes (user, head, 1, depth)."""
+    qkv = {"query": randn(1, 3, 4, 16), "key": randn(3, 4, 8, 16), "value": randn(3, 4, 8, 16) + 1}
+    return Row("ScaledDotProductAttentionDecodeOp", qkv | operands, {"out": (1, 3, 4, 16)},
+               lambda q, *others: expected(q.permute(1, 2, 0, 3), *others).permute(2, 0, 1, 3), attributes or {},
+               label)  # fmt: skip
+
+
+POSITIONS = {"cur_pos_tensor": torch.tensor([0, 7, 3], dtype=torch.int32)}
+DECODED = [
+    decoded("grouped", lambda q, k, v, p: attention(q, k, v, last(p)), {"is_causal": True}, **POSITIONS,
+            key=randn(3, 2, 8, 16), value=randn(3, 2, 8, 16) + 1),
+    decoded("one position", lambda q, k, v, p: attention(q, k, v, last(p)), {"is_causal": True},
+            cur_pos_tensor=torch.tensor([5], dtype=torch.int32)),
+    decoded("window", lambda q, k, v, p: attention(q, k, v, last(p, 3)), {"is_causal": True, "sliding_window_size": 3},
+            **POSITIONS),
+    decoded("all keys", lambda q, k, v, p: attention(q, k, v), **POSITIONS),
+    decoded("causal, all keys", attention, {"is_causal": True}),
+    decoded("scaled", lambda q, k, v: attention(q, k, v, scale=0.5), {"scale": 0.5}),
+    decoded("mask", lambda q, k, v, m: attention(q, k, v, m.transpose(1, 2)), attention_mask=randn(3, 1, 4, 8)),
+    decoded("sink", lambda q, k, v, s: sink(q, k, v, s[:, 0]), attention_sink=randn(4, 5)),
+]  # fmt: skip
+
+
+def split_heads(x, heads=2, transposed=False):
+    q, k, v = (part.transpose(1, 2) for part in x.reshape(2, 5, -1, 16).split([4, heads, heads], 2))
     return q, k.transpose(-1, -2) if transposed else k, v
 
 
@@ -58,59 +96,16 @@ def update_cache(cache, x, position):
 
 
 ROWS = [
-    Row("ScaledDotProductAttentionOp", QKV, {"out": (2, 4, 9, 16)}, attention),
-    Row(
-        "ScaledDotProductAttentionOp",
-        QKV,
-        {"out": (2, 4, 9, 16)},
-        lambda q, k, v: attention(q, k, v, causal=True),
-        {"is_causal": True},
-        "causal",
-    ),
-    Row(
-        "ScaledDotProductAttentionOp",
-        QKV | {"attention_mask": randn(2, 1, 9, 9)},
-        {"out": (2, 4, 9, 16)},
-        attention,
-        {},
-        "mask",
-    ),
-    Row(
-        "ScaledDotProductAttentionOp",
-        GROUPED,
-        {"out": (2, 4, 9, 16)},
-        lambda q, k, v: attention(q, k, v, scale=0.5),
-        {"scale": 0.5},
-        "grouped, scaled",
-    ),
-    Row(
-        "ScaledDotProductAttentionOp",
-        QKV,
-        {"out": (2, 4, 9, 16)},
-        window,
-        {"is_causal": True, "sliding_window_size": 3},
-        "window",
-    ),
-    Row(
-        "ScaledDotProductAttentionOp",
-        QKV | {"attention_sink": randn(1, 4, 1, 1)},
-        {"out": (2, 4, 9, 16)},
-        sink,
-        {"is_causal": True},
-        "sink",
-    ),
-    Row(
-        "ScaledDotProductAttentionDecodeOp",
-        {
-            "query": randn(1, 3, 4, 16),
-            "key": randn(3, 2, 8, 16),
-            "value": randn(3, 2, 8, 16) + 1,
-            "cur_pos_tensor": torch.tensor([0, 7, 3], dtype=torch.int32),
-        },
-        {"out": (1, 3, 4, 16)},
-        decode_attention,
-        {"is_causal": True},
-    ),
+    attended("", QKV, attention),
+    attended("causal", QKV, lambda q, k, v: attention(q, k, v, causal=True), is_causal=True),
+    attended("causal, longer", LONGER, lambda q, k, v: attention(q, k, v, causal(9, 12)), is_causal=True),
+    attended("mask", QKV | MASK, attention),
+    attended("grouped, scaled", GROUPED, lambda q, k, v: attention(q, k, v, scale=0.5), scale=0.5),
+    attended("window", QKV, lambda q, k, v: attention(q, k, v, causal(9, 9, 3)), is_causal=True, sliding_window_size=3),
+    attended("causal sink", QKV | SINK, lambda *qkvs: sink(*qkvs, causal(9, 9)), is_causal=True),
+    attended("scaled sink", QKV | SINK, lambda *qkvs: sink(*qkvs, scale=0.5), scale=0.5),
+    attended("sink and mask", QKV | MASK | SINK, lambda q, k, v, mask, extra: sink(q, k, v, extra, mask)),
+    *DECODED,
     Row(
         "SplitQueryKeyValueAndSplitHeadsOp",
         {"in": randn(2, 5, 128)},
@@ -122,9 +117,17 @@ ROWS = [
         "SplitQueryKeyValueAndSplitHeadsOp",
         {"in": randn(2, 5, 128)},
         {"q_out": (2, 4, 5, 16), "k_out": (2, 2, 16, 5), "v_out": (2, 2, 5, 16)},
-        lambda x: split_heads(x, True),
+        lambda x: split_heads(x, transposed=True),
         {"num_heads": 4, "num_kv_heads": 2, "transpose_key": True},
         "transposed key",
+    ),
+    Row(
+        "SplitQueryKeyValueAndSplitHeadsOp",
+        {"in": randn(2, 5, 192)},
+        dict.fromkeys(("q_out", "k_out", "v_out"), (2, 4, 5, 16)),
+        lambda x: split_heads(x, 4),
+        {"num_heads": 4},
+        "as many keys",
     ),
     Row(
         "SplitQueryKeyValueAndSplitHeadsOp",
@@ -152,6 +155,14 @@ ROWS = [
         {"q_out": (1, 3, 4, 16), "k_out": (1, 3, 2, 16), "v_out": (1, 3, 2, 16)},
         lambda x: x.reshape(1, 3, 8, 16).split([4, 2, 2], 2),
         {"num_heads": 4, "num_kv_heads": 2},
+    ),
+    Row(
+        "NLPCreateQKVHeadsDecodeOp",
+        {"input": randn(1, 1, 3, 192)},
+        dict.fromkeys(("q_out", "k_out", "v_out"), (1, 3, 4, 16)),
+        lambda x: x.reshape(1, 3, 12, 16).split(4, 2),
+        {"num_heads": 4},
+        "as many keys",
     ),
     Row(
         "NLPConcatHeadsDecodeOp",

@@ -31,7 +31,7 @@ A, B, BIAS = randn(6, 8) / 2, randn(8, 5) / 2, randn(5)
 BATCHED, MATRICES = randn(3, 6, 8) / 2, randn(3, 8, 5) / 2
 PRODUCTS = [
     product(A, B), product(A, B, BIAS), product(A, B, BIAS.reshape(1, 5)), product(A, B, randn(6, 5)),
-    product(A, B, randn(6, 1)), product(A.t().contiguous(), B, BIAS, transpose_a=True),
+    product(A, B, randn(6, 1)), product(A, B, BIAS[:1]), product(A.t().contiguous(), B, BIAS, transpose_a=True),
     product(A, B.t().contiguous(), BIAS, transpose_b=True),
     product(BATCHED, B, BIAS), product(BATCHED, MATRICES), product(BATCHED, MATRICES, BIAS),
     product(BATCHED, MATRICES.transpose(1, 2).contiguous(), transpose_b=True),
@@ -119,6 +119,7 @@ def prepared3d(alignment, padded):
 CONVOLUTIONS = [
     conv2d(), conv2d(bias=False), conv2d(stride=(2, 1), padding=(2, 0)), conv2d(dilation=(1, 2), padding=(0, 2)),
     conv2d(groups=2), conv2d(padding=(1, 1, 2, 2)), conv2d(padding=(0, 1, 2, 3), stride=(2, 3)),
+    conv2d(padding=(0, 1, 2, 2)), conv2d(padding=(1, 1, 0, 2)),
     conv2d(kernel=(1, 2), padding=(0, 0)), conv2d(kernel=(7, 6), padding=(0, 0)),
     *(conv2d(activation=name, scale=SCALES.get(name, 1)) for name in FUSED),
     *(conv2d(activation=name, padding=(0, 1, 1, 0)) for name in ("Relu", "Gelu", "LeakyRelu")),
