@@ -141,6 +141,16 @@ def test_failing_op_names_itself():
     assert executable([X[:4, :8], torch.zeros(4, 8, dtype=torch.int64)])[0].shape == (4, 8)
 
 
+def test_results_have_the_described_shape():
+    maker = Maker()
+    x, index = maker.input((4, 8)), maker.input((4, 8), "UInt32")
+    out = maker.op("GatherOp", input=x, index=index, dim=1, out=maker.tensor((8, 4)))
+    executable = Executable(Binary(maker.binary(out)))
+    message = "GatherOp at model.py:1 failed: the result has shape 4x8, but the program describes it as 8x4"
+    with pytest.raises(errors.KernelError, match=message):
+        executable([torch.rand(4, 8), torch.zeros(4, 8, dtype=torch.int64)])
+
+
 def failing(location):
     """A program whose only op fails when its index is out of range."""
     maker = Maker()
@@ -158,8 +168,13 @@ LOCATIONS = [
     (f"loc(callsite({TORCH} at {LIBRARY}))", "/v/lib/python3.11/site-packages/transformers/m.py:7"),
     ('loc("relu: aten.relu.default")', "relu"),
     ("loc(unknown)", "loc(unknown)"),
+    ('loc(fused["kind": "model.py":4:2])', "model.py:4"),
+    ('loc("model.py":3:1 "kind: of")', "model.py:3"),
+    ('loc("model.py"', 'loc("model.py"'),
     ("x" * 5000, "x" * 200 + "..."),
+    ("x" * 200, "x" * 200),
     ('loc("', 'loc("'),
+    ('loc("add', 'loc("add'),
 ]
 
 

@@ -63,8 +63,11 @@ def test_intermediates_share_host_memory():
         assert executable.memory_stats()["host_arena"] == 2 * 4 * 64 * 64
 
 
-def peak_of(call):
-    """The most bytes that PyTorch's allocator held during a call, above what it held before."""
+def memory_of(call):
+    """The most bytes that PyTorch's allocator held during a call and those that it holds after it.
+
+    Both numbers are the difference to the bytes that it held before.
+    """
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         call()
     held = highest = 0
@@ -72,7 +75,7 @@ def peak_of(call):
         if event.name() == "[memory]":
             held += event.nbytes()
             highest = max(highest, held)
-    return highest
+    return highest, held
 
 
 def test_values_outside_the_shared_memory_are_freed_after_their_last_reader():
@@ -84,7 +87,7 @@ def test_values_outside_the_shared_memory_are_freed_after_their_last_reader():
     executable = Executable(Binary(maker.binary(kept)))
     value = torch.zeros(256, 256)
     executable([value])
-    assert 2 * 4 * 256**2 <= peak_of(lambda: executable([value])) <= 4 * 4 * 256**2
+    assert 2 * 4 * 256**2 <= memory_of(lambda: executable([value]))[0] <= 4 * 4 * 256**2
 
 
 def constant_of(count, shape=(8, 8), result=(8, 8), name="added"):
@@ -117,6 +120,17 @@ def test_each_constant_goes_with_the_last_tensor_that_it_was_made_of():
     gc.collect()
     tensors.append(len(device.memory_stats()["dram"]["live"]))
     assert tensors == [4, 2, 0]  # two weights and two constants; w and its own constant; nothing
+
+
+def test_programs_share_a_constant_until_their_device_is_closed():
+    device, other, w = Device(), Device(), torch.rand(128, 128)
+    size, x = 4 * w.numel(), torch.rand(128, 128)
+    programs = [Executable(Binary(constant_of(1, w.shape, w.shape)), device=d) for d in (device, device, other)]
+    first, again, elsewhere = (memory_of(lambda one=one: one([x, w], {1}))[1] for one in programs)
+    # Each program keeps the memory of its sum. Each device holds one copy of the weight and one constant.
+    assert first - again == elsewhere - again == 2 * size
+    assert memory_of(device.close)[1] == -size
+    assert [name.split()[0] for name, _ in other.memory_stats()["dram"]["live"]] == ["resident", "constant"]
 
 
 def test_equal_names_of_unlike_constants():
