@@ -295,6 +295,42 @@ def test_parts_that_many_share(make):
             read(data)
 
 
+def call(maker, program):
+    maker.op("FuncCallOp", program_id=program, inputs=[], outputs=[])
+
+
+def calls(deep):
+    """Programs that each call the next one."""
+    maker = Maker()
+    for i in range(deep):
+        call(maker, i + 1)
+        maker.begin(f"f{i + 1}")
+    return maker
+
+
+TOO_DEEP = "calls between programs are more than 8 deep"
+
+
+def test_calls_between_programs_are_at_most_eight_deep():
+    Executable(Binary(calls(8).binary()))
+    for deep in (9, 50_000):  # a recursion as deep as the second would need more than the stack
+        refused(calls(deep), match=TOO_DEEP)
+
+
+def test_the_depth_of_calls_counts_on_the_longest_way():
+    """The first program calls the second, and then the last, which calls the second, too."""
+    for deep in (7, 8):
+        maker = calls(deep)
+        maker.begin("last")
+        call(maker, 1)
+        maker.program = maker.programs[0]
+        call(maker, deep + 1)
+        if deep == 7:
+            Executable(Binary(maker.binary()))
+        else:
+            refused(maker, match=TOO_DEEP)
+
+
 def test_programs_that_call_each_other_twice():
     maker = Maker()
     for i in range(7):

@@ -87,8 +87,8 @@ class OpBuilder {
 // Walks the operations of a program and collects the plan.
 class Planner {
  public:
-  Planner(const Binary::Impl& binary, const PlanOptions& options, int depth)
-      : plan(std::make_shared<Plan>()), options(options), binary(binary), depth_(depth) {}
+  Planner(const Binary::Impl& binary, const PlanOptions& options)
+      : plan(std::make_shared<Plan>()), options(options), binary(binary) {}
 
   void program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results);
   Slot new_slot(const TensorSpec& spec);
@@ -114,7 +114,6 @@ class Planner {
   void operations(const Program& program);
   std::optional<OpBuilder::Tail> tail(const Operation& next, uint32_t id, bool allow_binary) const;
 
-  int depth_;
   std::unordered_map<uint32_t, Slot> ids_;
   std::unordered_map<uint32_t, std::vector<size_t>> readers_;  // op indices in the current program
   std::vector<bool> absorbed_;

@@ -99,8 +99,7 @@ struct Plan {
   c10::Storage arena;
 };
 
-std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options,
-                                int depth = 0);
+std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options);
 
 // Decides which slots share memory and turns views of fixed memory into fixed slots.
 void lay_out(Plan& plan, const PlanOptions& options);

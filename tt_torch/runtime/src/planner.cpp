@@ -34,29 +34,42 @@ const Program& program_at(const Binary::Impl& binary, size_t index) {
   return binary.programs[index];
 }
 
-// The number of ops of a program and of the tensors that they mention, with calls expanded. Throws a
-// BinaryFormat error if programs call each other in a circle, or if the number is too large.
-size_t expanded_size(const Binary::Impl& binary, size_t index, std::map<size_t, size_t>& known) {
+// A program with its calls expanded.
+struct Expanded {
+  size_t size = 0;  // the number of ops and of the tensors that they mention; 0 while a caller counts it
+  int depth = 0;    // the depth of calls below it
+};
+
+// Counts a program, which is called at a depth. Throws a BinaryFormat error if programs call each other in a
+// circle, if calls are too deep, or if the number is too large.
+Expanded expanded(const Binary::Impl& binary, size_t index, int depth, std::map<size_t, Expanded>& known) {
   const Program& program = program_at(binary, index);
-  const auto [entry, fresh] = known.try_emplace(index, 0);  // 0 while one of our callers counts it
-  if (!fresh && entry->second == 0)
+  const auto [entry, fresh] = known.try_emplace(index);
+  Expanded& result = entry->second;
+  if (!fresh && result.size == 0)
     throw Error(ErrorKind::BinaryFormat,
                 "programs call each other without end: " + std::string(program.name));
-  if (!fresh) return entry->second;
+  if (depth + result.depth > kMaxDepth)
+    throw Error(ErrorKind::BinaryFormat, "calls between programs are more than " + std::to_string(kMaxDepth) +
+                                             " deep: " + std::string(program.name));
+  if (!fresh) return result;
   const size_t most = std::max(kMaxExpanded, binary.bytes.size());
   size_t size = 1;
   for (const Operation& op : program.operations) {
     size += 1 + op.tensors.size();
     const bool cached = op.name == "LoadCachedOp";
     if (!cached && op.name != "FuncCallOp") continue;
-    const auto callee = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
-    size += expanded_size(binary, callee, known);
+    const auto next = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
+    const Expanded callee = expanded(binary, next, depth + 1, known);
+    result.depth = std::max(result.depth, callee.depth + 1);
+    size += callee.size;
     if (size > most)
       throw Error(ErrorKind::BinaryFormat, "program " + std::string(program.name) + " has more than " +
                                                std::to_string(most) +
                                                " ops and tensors when its calls are expanded");
   }
-  return known[index] = size;
+  result.size = size;
+  return result;
 }
 
 }  // namespace
@@ -109,7 +122,6 @@ void Planner::count_readers(const Program& program) {
 
 void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results) {
   const Program& program = program_at(binary, index);
-  if (depth_ > kMaxDepth) throw Error(ErrorKind::BinaryFormat, "programs call each other without end");
   if (program.mesh_volume > 1)
     throw Error(ErrorKind::UnsupportedBinary, "program " + std::string(program.name) + " is for a mesh of " +
                                                   std::to_string(program.mesh_volume) +
@@ -177,7 +189,7 @@ void Planner::call(OpBuilder& op, size_t index) {
     op.require(op.spec(arguments[i]).shape == callee.inputs[i].spec.shape &&
                    op.spec(arguments[i]).dtype == callee.inputs[i].spec.dtype,
                "an input has another shape or type than in the called program");
-  Planner inner(binary, options, depth_ + 1);
+  Planner inner(binary, options);
   inner.plan = plan;
   inner.names_ = std::move(names_);
   inner.wants_ = std::move(wants_);
@@ -198,6 +210,9 @@ void Planner::call(OpBuilder& op, size_t index) {
   }
 }
 
+static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program,
+                                          const PlanOptions& options);
+
 // Adds a call of a const-eval program. Its results are bound like inputs, before the steps run. If an input
 // is not constant, the call is expanded in place instead.
 void Planner::load_cached(OpBuilder& op) {
@@ -215,8 +230,8 @@ void Planner::load_cached(OpBuilder& op) {
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
-  constant.plan = make_plan(
-      binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code}, depth_ + 1);
+  constant.plan =
+      plan_checked(binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code});
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "the number of results is not that of the const-eval program");
   for (const auto& ref : op.attributes().records("outputs")) {
@@ -249,14 +264,9 @@ static void protect_written(Plan& plan) {
   }
 }
 
-std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options,
-                                int depth) {
-  if (depth == 0) {
-    require_kernels(binary);
-    std::map<size_t, size_t> known;
-    expanded_size(binary, program, known);
-  }
-  Planner planner(binary, options, depth);
+static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program,
+                                          const PlanOptions& options) {
+  Planner planner(binary, options);
   planner.plan->program = program_at(binary, program).name;
   planner.program(program, nullptr, &planner.plan->outputs);
   for (Slot slot : planner.plan->outputs)
@@ -268,6 +278,13 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
   if (!options.arena)
     lay_out(*planner.plan, options);  // with an arena, the first run that fits the device does it
   return planner.plan;
+}
+
+std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options) {
+  require_kernels(binary);
+  std::map<size_t, Expanded> known;
+  expanded(binary, program, 0, known);
+  return plan_checked(binary, program, options);
 }
 
 }  // namespace tt::runtime
