@@ -91,46 +91,6 @@ def test_prepared_weights_fit_their_convolution():
     refused(maker, y, match="prepared as the weight 8x8x3x3")
 
 
-@pytest.mark.parametrize("shape", [(1, 2, 8, 16), (2, 2, 32, 16), (1, 2, 32, 8), (1, 1, 32, 16)])
-@pytest.mark.parametrize("decode", [False, True])
-def test_attention_with_key_and_value_of_different_shapes(shape, decode):
-    maker = Maker()
-    q = maker.input((1, 1, 2, 16) if decode else (1, 2, 32, 16))
-    k, v = maker.input((1, 2, 32, 16)), maker.input(shape)
-    if shape[3] != 16:
-        k, v = v, k
-    op = f"ScaledDotProductAttention{'Decode' if decode else ''}Op"
-    refused(maker, maker.op(op, query=q, key=k, value=v, out=maker.tensor(q["desc"]["shape"])), match="key")
-
-
-@pytest.mark.parametrize("mask", [(1, 1, 32, 8), (2, 1, 32, 32), (1, 3, 32, 32), (1, 1, 33, 32)], ids=str)
-def test_attention_with_a_mask_of_another_shape(mask):
-    maker = Maker()
-    q, k, v = (maker.input((1, 2, 32, 16)) for _ in range(3))
-    fields = {"query": q, "key": k, "value": v, "attention_mask": maker.input(mask)}
-    refused(maker, maker.op("ScaledDotProductAttentionOp", **fields, out=maker.tensor((1, 2, 32, 16))), match="mask")
-
-
-EXCLUSIVE = {
-    "mask": ({"is_causal": True}, "exclude each other"),
-    "window": ({"sliding_window_size": 3}, "without is_causal"),
-    "no position": ({"is_causal": True, "sliding_window_size": 3}, "needs cur_pos_tensor"),
-}
-
-
-@pytest.mark.parametrize("case", ["mask", "decode mask", "window", "decode window", "decode no position"])
-def test_attention_with_two_masks_or_without_a_position(case):
-    attributes, message = EXCLUSIVE[case.removeprefix("decode ")]
-    decode = case.startswith("decode")
-    maker = Maker()
-    q = maker.input((1, 1, 2, 16) if decode else (1, 2, 32, 16))
-    fields = {"query": q, "key": maker.input((1, 2, 32, 16)), "value": maker.input((1, 2, 32, 16)), **attributes}
-    if case.endswith("mask"):
-        fields["attention_mask"] = maker.input((1, 1, 2, 32) if decode else (1, 1, 32, 32))
-    op = f"ScaledDotProductAttention{'Decode' if decode else ''}Op"
-    refused(maker, maker.op(op, **fields, out=maker.tensor(q["desc"]["shape"])), match=message)
-
-
 def test_a_convolution_of_more_elements_than_can_be_counted():
     maker, size = Maker(), 1 << 19
     fields = dict.fromkeys(("batch_size", "input_height", "input_width", "out_channels"), size)
@@ -232,16 +192,6 @@ def test_pooling_with_absurd_padding(kind):
     y = maker.op("Pool2dOp", type=kind, **{"in": x}, **size, **window, **padding, out=maker.tensor((1, 1, 1, 8)))
     with little():
         refused(maker, y, match="much more memory")
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_batch_norm_of_what_has_no_channels(rank):
-    maker = Maker()
-    x = maker.input((4,) * rank)
-    fields = {name: maker.input((4,)) for name in ("running_mean", "running_var", "weight", "bias")}
-    refused(
-        maker, maker.op("BatchNormInferenceOp", input=x, **fields, out=maker.tensor((4,) * rank)), match="dimensions"
-    )
 
 
 class little:

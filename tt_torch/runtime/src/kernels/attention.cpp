@@ -78,7 +78,6 @@ void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const 
              "key and value differ in batch, heads or length");
   if (a.mask) {
     const Ints scores{query[0], query[1], query[2], k[2]};
-    op.require(mask.size() == 4, "the mask must have four dimensions");
     for (size_t d = 0; d < 4; ++d)
       op.require(mask[d] == 1 || mask[d] == scores[d], "the mask cannot be broadcast to the scores");
   }

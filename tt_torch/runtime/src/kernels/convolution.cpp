@@ -132,7 +132,7 @@ std::vector<int64_t> Convolution::out_size() const {
   for (size_t i = 0; i < 2; ++i) {
     const int64_t pad = edges.empty() ? 2 * shape.padding[i] : edges[2 - 2 * i] + edges[3 - 2 * i];
     const int64_t size = i == 0 ? height : width;
-    result.push_back((size + pad - shape.dilation[i] * (kernel[i] - 1) - 1) / shape.stride[i] + 1);
+    result.push_back(windows(size + pad, kernel[i], shape.stride[i], shape.dilation[i]));
   }
   return result;
 }
@@ -185,8 +185,9 @@ at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64
 static void conv2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
   Operands o = read_operands(op, weight_form(c));
-  op.require(checked_volume(op.spec(o.input).shape) == checked_volume(c.shape.input) || !c.edges.empty(),
-             "the input does not have batch x height x width x channels elements");
+  op.require(
+      checked_volume(op.spec(o.input).shape) == checked_volume({c.batch, c.height, c.width, c.channels}),
+      "the input does not have batch x height x width x channels elements");
   const auto size = c.out_size();
   op.require(size[0] > 0 && size[1] > 0, "the kernel is larger than the padded input");
   require_size(op, o, {c.batch, size[0], size[1], c.out_channels});
