@@ -33,7 +33,6 @@ ShardSpec decode_shard(const wire::Record& record) {
       damaged("the size of a shard is invalid");
   shard.width = shape.back();
   const auto ranges = required(record, "core_range_set").records("core_ranges");
-  if (ranges.size() > static_cast<size_t>(kMostCores)) damaged("a shard out of range");
   for (const auto& range : ranges) {
     const auto start = required(range, "start_coord"), end = required(range, "end_coord");
     for (const auto& corner : {start, end})
@@ -46,8 +45,7 @@ ShardSpec decode_shard(const wire::Record& record) {
       damaged("a core range is not 1 to 64 cores wide and high");
     shard.cores += width * height;
   }
-  if (shard.height < 1 || shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 ||
-      shard.cores > kMostCores)
+  if (shard.width < 1 || shard.height > 1 << 28 || shard.width > 1 << 28 || shard.cores > kMostCores)
     damaged("the size of a shard is invalid");
   return shard;
 }

@@ -26,7 +26,7 @@ std::vector<Frame> frames_of(std::string_view text) {
     if (close == text.npos) break;
     const size_t digits = close + 2;
     const size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
-    if (close + 1 < text.size() && text[close + 1] == ':' && end > digits)
+    if (text.substr(close + 1).starts_with(':') && end > digits)
       frames.push_back({text.substr(open + 1, close - open - 1), text.substr(digits, end - digits)});
     open = text.find('"', close + 1);
   }
@@ -39,7 +39,7 @@ std::string_view node_of(std::string_view text) {
   if (!text.starts_with(kStart)) return {};
   text.remove_prefix(kStart.size());
   const size_t quote = text.find('"'), colon = text.find(": ");
-  return quote != text.npos && colon < quote ? text.substr(0, colon) : std::string_view();
+  return colon < quote ? text.substr(0, colon) : std::string_view();
 }
 
 // PyTorch's allocator reports exhausted host memory as an ordinary error.
