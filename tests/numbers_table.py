@@ -46,6 +46,32 @@ SCALARS = [
 
 # --- booleans: arithmetic is logic, and beside an integer they are integers
 
+SAME = {
+    "itself": lambda b: b,
+    "view": lambda b: b.view(b.shape),
+    "slice": lambda b: b[:],
+    "expand": lambda b: b.expand(b.shape),
+    "cat": lambda b: torch.cat([b]),
+    "reshapes": lambda b: b.view(1, -1).reshape(-1),
+    "int32": lambda b: b.int(),
+}
+
+
+def constants(same: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
+    """What can be known of a tensor compared with itself: no op that follows may take a true for -1."""
+
+    def fn(b: torch.Tensor) -> Any:
+        pairs = [(b, same(b)), (b.int() + 1, same(b.int() + 1)), (b.float() / 0, same(b.float() / 0))]
+        known = [f(x, y) for x, y in pairs for f in (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)]
+        return [f(c) for c in known for f in CONSUMERS]
+
+    return fn
+
+
+CONSUMERS = (
+    lambda c: (c == True, c < True, c >= False, c + c, c + True, c * c),  # noqa: E712
+    lambda c: (torch.copysign(c, c), c // -1, c.angle(), torch.signbit(c), c.sum(), c.float() * 2),
+)
 YES, OTHER = of(b8, True, False, True), of(b8, True, True, False)
 BOOLEANS = [
     Exact("sum of two", lambda b, c: ((b + b).float(), (b + c).int() + 1, (b + b) == c, (b * c).sum()), [YES, OTHER]),
@@ -62,7 +88,10 @@ BOOLEANS = [
     Exact("as places", lambda b, x: (x[(b + b).long()], x[b.long()]), [YES, torch.arange(3.0)]),
     Exact("logic", lambda b, c: ((b + b) & c, (b + b) ^ c, ~(b + b), (b + b).logical_not()), [YES, OTHER]),
     Exact("signbit", lambda x: (torch.signbit(x == x), torch.signbit(x != x)), [FEW]),
+    *(Exact(f"constants from {name}", constants(same), [YES]) for name, same in SAME.items()),
     Exact("compared", lambda b: (b == 2, b < 3, b > -1, b != 2, b <= 1, b >= 2, b == 1, b < 0.5, b == 1.0), [YES]),
+    Exact("compared with each other", lambda b, c: (b < c, b <= c, b > c, b >= c, b == c, b != c), [YES, OTHER]),
+    Exact("compared with False", lambda b: (b == False, b < False, b <= False, b > False, b != False), [YES]),  # noqa: E712
     Exact("compared from the left", lambda b: (2 == b, 3 > b, -1 < b, True > b, False <= b), [YES]),  # noqa: SIM300
     Exact("compared with tensors", lambda b, i: (b == i, b < i, i > b, i.float() >= b), [YES, of(i64, 2, 0, 1)]),
     Exact("chosen", lambda b: (torch.where(b < 7, 7, b), torch.where(b, 7, b), torch.where(b, b, 2.5)), [YES]),

@@ -78,6 +78,12 @@ def copysign(x: Tensor, sign: Tensor) -> Tensor:
     return torch.where(negative, -x.abs(), x.abs())
 
 
+@decomposes(aten.signbit.default)
+def signbit(x: Tensor) -> Tensor | NotImplementedType:
+    """MLIR's constant folder takes a true i1 for -1, so a boolean must not be compared with 0."""
+    return torch.zeros_like(x) if x.dtype is torch.bool else NotImplemented
+
+
 @decomposes(aten.trunc.default)
 def trunc(x: Tensor) -> Tensor:
     """Rounds towards zero; -0.5 becomes -0.0."""

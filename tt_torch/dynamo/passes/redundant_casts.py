@@ -1,4 +1,4 @@
-"""Removes casts to the same dtype, copies that nobody can observe, and run-time asserts."""
+"""Removes casts to the same dtype, copies that nobody can observe, views of the same shape, and run-time asserts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ aten = torch.ops.aten
 # Dynamo has checked these facts already, and in a functional graph these ops have no other effect.
 ASSERTS = {aten._assert_tensor_metadata.default}
 
+# Without a change of the shape, these views do nothing. torch-mlir removes them, too, but only after our rules.
+VIEWS = {aten.expand.default, aten.slice.Tensor}
+
 
 def remove_redundant_casts(graph: Graph) -> None:
     for node in list(graph.nodes):
         if node.target in ASSERTS:
             graph.erase_node(node)
-        elif _is_identity(node):
-            node.replace_all_uses_with(node.args[0])
+        elif operand := _unchanged(node):
+            node.replace_all_uses_with(operand)
             graph.erase_node(node)
 
 
-def _is_identity(node: Node) -> bool:
+def _unchanged(node: Node) -> Node | None:
+    """The operand, if the result has the same elements at the same places."""
     known = facts.of(node.target)
-    if Fact.COPIES in known:
-        return True
-    return Fact.CASTS in known and node.args[0].meta["val"].dtype == node.meta["val"].dtype
+    if node.target is aten.cat.default and len(node.args[0]) == 1:
+        return node.args[0][0]
+    keeps_shape = Fact.RESHAPES in known or node.target in VIEWS
+    same = (
+        Fact.COPIES in known
+        or (Fact.CASTS in known and node.args[0].meta["val"].dtype == node.meta["val"].dtype)
+        or (keeps_shape and node.args[0].meta["val"].shape == node.meta["val"].shape)
+    )
+    return node.args[0] if same else None

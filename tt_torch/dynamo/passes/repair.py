@@ -6,6 +6,7 @@ Ops without such a form are refused here, before torch-mlir sees them. Evidence:
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import torch
 from torch.fx import Graph, Node
@@ -64,12 +65,46 @@ def _counts_from_front(i: Node) -> bool:
     return i.target in (aten.argmax.default, aten.argmin.default)
 
 
-@RULES(aten.eq.Tensor, aten.ge.Tensor, aten.le.Tensor)
-def equals_itself(node: Node, a: Arguments) -> Node | None:
-    """x == x is false for NaN, as in the decomposition of isfinite. torch-mlir folds it to true."""
-    if a["self"] is not a["other"] or not value(a["self"]).is_floating_point():
+COMPARISONS = {
+    aten.eq: operator.eq,
+    aten.ne: operator.ne,
+    aten.lt: operator.lt,
+    aten.le: operator.le,
+    aten.gt: operator.gt,
+    aten.ge: operator.ge,
+}
+
+
+@RULES(*COMPARISONS)
+def comparison(node: Node, a: Arguments) -> Node | None:
+    """torch-mlir folds x == x to true, also for NaN, and then takes this true for -1 when it folds the next op."""
+    x, other, compare = a["self"], a["other"], COMPARISONS[facts.packet(node.target)]
+    equal = compare(0, 0)
+    if x is other and value(x).is_floating_point():
+        return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, x, x)) if equal else None
+    if x is other:
+        return fill(node, value(node).shape, equal, torch.bool)
+    return _logic(node, x, other, compare) if value(x).dtype is torch.bool else None
+
+
+def _logic(node: Node, x: Node, other: Node | bool, compare: Callable[[bool, bool], bool]) -> Node | None:
+    """A comparison of booleans as logic: `b == True` is `b`, and `b < c` is `~b & c`."""
+    if not isinstance(other, Node):
+        of_false, of_true = compare(False, other), compare(True, other)
+        if of_false == of_true:
+            return fill(node, value(node).shape, of_true, torch.bool)
+        return x if of_true else call(node, aten.logical_not.default, x)
+    if value(other).dtype is not torch.bool:
         return None
-    return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, a["self"], a["self"]))
+    if compare in (operator.eq, operator.ne):
+        differ = call(node, aten.logical_xor.default, x, other)
+        return differ if compare is operator.ne else call(node, aten.logical_not.default, differ)
+    if compare in (operator.lt, operator.le):
+        x = call(node, aten.logical_not.default, x)
+    else:
+        other = call(node, aten.logical_not.default, other)
+    join = aten.logical_and.default if compare in (operator.lt, operator.gt) else aten.logical_or.default
+    return call(node, join, x, other)
 
 
 @RULES(aten.full_like, aten.zeros_like, aten.ones_like, aten.new_full, aten.new_zeros, aten.new_ones)
