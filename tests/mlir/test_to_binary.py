@@ -28,7 +28,7 @@ def programs(*weights: str) -> list[dict]:
         lines.append(f'  %y{i} = "ttir.multiply"({last}, %h{i}) : ({tensor}, {tensor}) -> {tensor}')
         last = f"%y{i}"
     body = "\n".join([*lines, f"  return {last} : {tensor}"])
-    text = f"func.func @main(%x: {tensor}, {arguments}) -> {tensor} {{\n{body}\n}}"
+    text = f"func.func public @main(%x: {tensor}, {arguments}) -> {tensor} {{\n{body}\n}}"
     with make_context():
         module = ir.Module.parse(text)
         pipeline.run_steps(module, pipeline.TO_TTNN, CompilerConfig(verify_ir=True), pipeline.Timings())

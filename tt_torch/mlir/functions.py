@@ -9,9 +9,13 @@ from torch_mlir import ir
 from tt_torch.mlir.types import Function, Op, Value
 
 
+def is_main(function: Function) -> bool:
+    return function.name.value == "main"
+
+
 def main(module: ir.Module) -> Function:
     """The program's entry function."""
-    return next(f for f in module.body.operations if f.name.value == "main")
+    return next(filter(is_main, module.body.operations))
 
 
 def mark_arguments(function: Function, kinds: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from torch_mlir import ir
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import brief
+from tt_torch.mlir.functions import is_main
 from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
@@ -52,7 +53,7 @@ class _Translator:
         self.source = text.of_module(module)
         self.functions = list(module.body.operations)
         self.texts = text.by_function(self.source, self.functions)
-        self.functions.sort(key=_is_private)  # the wire format wants public programs first
+        self.functions.sort(key=is_main, reverse=True)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
         self.refs: dict[ir.Value, Message] = {}
         # Many values have one type, many ops one attribute or location: each is read once.
@@ -77,7 +78,7 @@ class _Translator:
             "operations": [GET_DEVICE, *map(self._operation, body, lines)],
             "outputs": [self._ref(v) for v in terminator.operands],
             "debug_info": {"golden_info": {"golden_map": []}},
-            "private": _is_private(function),
+            "private": not is_main(function),
             "mesh_shape": {"y": 1, "x": 1},
         }
 
@@ -170,10 +171,6 @@ class _Translator:
             if op.operation.name == "ttnn.constant":
                 digest.update(elements(op.operation.attributes["input"]).tobytes())
         return digest.hexdigest()
-
-
-def _is_private(function: Function) -> bool:
-    return "sym_visibility" in function.attributes
 
 
 @cache
