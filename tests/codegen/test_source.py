@@ -57,6 +57,15 @@ def test_a_scatter_says_how_elements_combine(reduce, name):
     assert f'reduce="{name}"' in to_python(compiled.binary)
 
 
+@pytest.mark.parametrize("return_indices", [False, True])
+def test_pools_keep_tables_of_indices_in_dram(return_indices):
+    """They do not fit into L1 beside large images."""
+    x = torch.rand(1, 2, 6, 6, dtype=torch.bfloat16)
+    pools = nn.Sequential(nn.AvgPool2d(2), nn.MaxPool2d(2, return_indices=return_indices))
+    text = to_python(tt_torch.compile_model(pools, (x,)).binary)
+    assert text.count("pool2d(\n") == text.count("config_tensor_in_dram=True") == 2
+
+
 def test_programs_are_formatted(binary, tmp_path):
     path = tmp_path / "model.py"
     path.write_text(to_python(binary))

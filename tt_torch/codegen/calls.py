@@ -53,7 +53,7 @@ FUTURE_TYPES = "device=device, input_dtype=input_dtype, output_dtype=output_dtyp
 POOL = "in, batch_size, input_height, input_width, channels, kernel_size, stride, pool_padding(padding)"
 POOLED = (
     "memory_config=memory_config, applied_shard_scheme=applied_shard_scheme, "
-    "reallocate_halo_output=reallocate_halo_output, output_layout=out.layout"
+    "reallocate_halo_output=reallocate_halo_output, config_tensor_in_dram=config_tensors_in_dram"
 )
 PRODUCT = (
     "transpose_a=transpose_a, transpose_b=transpose_b, memory_config=out.memory_config, dtype=out.dtype, "
@@ -128,14 +128,13 @@ ROWS = {
         f"ttnn.prepare_conv_transpose2d_bias(bias_tensor=bias_tensor, {FUTURE}, {SLIDING}, {FUTURE_TYPES}, "
         "conv_config=conv_config(conv2d_config), compute_config=compute(compute_config))"
     ),
-    "Pool2dOp.MaxPool2d": f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, {POOLED})",
+    "Pool2dOp.MaxPool2d": f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, {POOLED}, output_layout=out.layout)",
     "Pool2dOp.AvgPool2d": (
-        f"ttnn.avg_pool2d({POOL}, ceil_mode=ceil_mode, count_include_pad=extra_params.count_include_pad, {POOLED})"
+        f"ttnn.avg_pool2d({POOL}, ceil_mode=ceil_mode, count_include_pad=extra_params.count_include_pad, {POOLED}, "
+        "output_layout=out.layout)"
     ),
     "MaxPool2dWithIndicesOp": (
-        f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, memory_config=memory_config, "
-        "applied_shard_scheme=applied_shard_scheme, reallocate_halo_output=reallocate_halo_output, "
-        "return_indices=True)"
+        f"ttnn.max_pool2d({POOL}, dilation, ceil_mode=ceil_mode, {POOLED}, return_indices=True)"
     ),
     "Conv3dOp": (
         "ttnn.experimental.conv3d(input_tensor=input, weight_tensor=weight, bias_tensor=bias, device=device, "
