@@ -201,7 +201,7 @@ func.func @main(%x: tensor<1x1x16x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4x
   // CHECK: return [[A]], [[O]]
   %four = "ttir.full"() {shape = array<i64: 1>, fill_value = 4.0 : f64} : () -> tensor<1xf32>
   %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
-  %0 = "ttir.avg_pool2d"(%x) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, channels = 2 : i64, kernel_size = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, count_include_pad = true} : (tensor<1x1x16x2xf32>) -> tensor<1x1x4x2xf32>
+  %0 = "ttir.avg_pool2d"(%x) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, channels = 2 : i64, kernel_size = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>} : (tensor<1x1x16x2xf32>) -> tensor<1x1x4x2xf32>
   %1 = "ttir.multiply"(%0, %four) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
   %2 = "ttir.divide"(%1, %four) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
   %3 = "ttir.divide"(%1, %three) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>

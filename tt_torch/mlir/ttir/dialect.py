@@ -125,12 +125,8 @@ op(
     results="result result_indices",
     infer=infer.pool2d_with_indices,
 )
-op(
-    "avg_pool2d",
-    "input",
-    {**SLIDING, **POOL, "count_include_pad": ("bool", True)},
-    infer=infer.pool2d,
-)
+# The average counts the padding as zeros.
+op("avg_pool2d", "input", {**SLIDING, **POOL}, infer=infer.pool2d)
 
 op("reshape", "input", {"shape": "i64s"}, infer=infer.reshape)
 op("permute", "input", {"permutation": "i64s"}, infer=infer.permute)

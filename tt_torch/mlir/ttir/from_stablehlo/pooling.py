@@ -106,7 +106,7 @@ def _pooled_over(b: Builder, x: Value, combine: str, dims: Sequence[int], window
     if combine == "maximum":
         flat = b("ttir.max_pool2d", flat, **sizes)
     else:
-        flat = b("ttir.avg_pool2d", flat, count_include_pad=True, **sizes)
+        flat = b("ttir.avg_pool2d", flat, **sizes)
         flat = b("ttir.multiply", flat, full(b, [1, 1, 1, 1], dtype(x), math.prod(w.size for w in pair)))
     out = [
         infer.window(n, w.size, w.stride, w.low + w.high, w.dilation)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, Rule, dtype, shape
+from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
-from tt_torch.mlir.types import Attr, Attrs, Op, Value
+from tt_torch.mlir.types import Attr, Op, Value
 
 
 def _make(name: str, op: Op, b: Builder, *operands: Value | None, **attributes: Attr) -> Value:
@@ -82,15 +82,12 @@ def conv2d(op: Op, b: Builder) -> Value | None:
     return _make("ttnn.conv2d", op, b, *operands.values(), conv2d_config=config, **attributes)
 
 
-def pool(name: str) -> Rule:
-    def rule(op: Op, b: Builder) -> Value:
-        attributes = ods.attrs_of(op)
-        extra: Attrs = {"MaxPool2dExtraParams": {}}
-        if name == "avg_pool2d":
-            extra = {"AvgPool2dExtraParams": {"count_include_pad": attributes.pop("count_include_pad")}}
-        return _make(f"ttnn.{name}", op, b, *op.operands, extra_params=extra, **attributes)
-
-    return rule
+@RULES.rewrites("ttir.max_pool2d")
+def max_pool2d(op: Op, b: Builder) -> Value:
+    return _make("ttnn.max_pool2d", op, b, *op.operands, extra_params={"MaxPool2dExtraParams": {}}, **ods.attrs_of(op))
 
 
-RULES.rows(pool, {"ttir.max_pool2d": "max_pool2d", "ttir.avg_pool2d": "avg_pool2d"})
+@RULES.rewrites("ttir.avg_pool2d")
+def avg_pool2d(op: Op, b: Builder) -> Value:
+    extra = {"AvgPool2dExtraParams": {"count_include_pad": True}}
+    return _make("ttnn.avg_pool2d", op, b, *op.operands, extra_params=extra, **ods.attrs_of(op))

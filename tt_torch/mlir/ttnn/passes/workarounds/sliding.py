@@ -44,14 +44,8 @@ def average_pooling_of_float32(op: Op, b: Builder) -> Value | None:
     geometry = {k: a[k] for k in ("batch_size", "input_height", "input_width", "kernel_size", "stride", "dilation")}
     geometry |= {"in_channels": channels, "out_channels": channels, "groups": channels}
     geometry["padding"] = [top, bottom, left, right]
-    whole = a["extra_params"]["AvgPool2dExtraParams"]["count_include_pad"] or not any(a["padding"])
-    weight = full(b, 1 / math.prod(kernel) if whole else 1.0, "Float32", [channels, 1, *kernel])
-    total = b("ttnn.conv2d", x, weight, None, type=op.results[0].type, conv2d_config=None, **geometry)
-    if whole:
-        return total
-    ones = full(b, 1.0, "Float32", shape(x))
-    counts = b("ttnn.conv2d", ones, weight, None, type=op.results[0].type, conv2d_config=None, **geometry)
-    return make(b, "divide", total, counts)
+    weight = full(b, 1 / math.prod(kernel), "Float32", [channels, 1, *kernel])
+    return b("ttnn.conv2d", x, weight, None, type=op.results[0].type, conv2d_config=None, **geometry)
 
 
 # --- largest elements of windows -----------------------------------------------------------------------
