@@ -107,6 +107,14 @@ def test_an_error_instead_of_the_host() -> None:
     assert caught.value.inner_exception.op == "aten._linalg_eigh.default"
 
 
+def test_only_transforms_with_a_long_prime_factor_run_on_the_host() -> None:
+    for length, host in ((4096, False), (4099, True)):  # the second is a prime
+        x = torch.ones(1, length)
+        got, warned = run(lambda x: torch.fft.rfft(x).real, x)
+        torch.testing.assert_close(got, torch.fft.rfft(x).real, rtol=1e-4, atol=1e-3)
+        assert bool(warned) is host
+
+
 def test_an_op_on_constants_is_computed_while_compiling() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return x + torch.linalg.eigvalsh(torch.eye(4))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from types import NotImplementedType
 
+import sympy
 import torch
 from torch import Tensor
 
@@ -24,7 +25,7 @@ LONGEST_PRIME = 4096  # its matrix has 64 MB; transforms with a longer prime run
 
 @RULES(aten._fft_c2c.default)
 def fft_c2c(x: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Pair | NotImplementedType:
-    if any(_prime_factor(x.re.shape[d]) > LONGEST_PRIME for d in dim):
+    if any(prime > LONGEST_PRIME for d in dim for prime in sympy.primefactors(x.re.shape[d])):
         return NotImplemented
     for d in dim:
         x = _transform(x, d, -1 if forward else 1)
@@ -94,13 +95,3 @@ def _roots(rows: int, columns: int, n: int, sign: int, dtype: torch.dtype) -> Pa
 def _divisor(n: int) -> int:
     """The largest divisor of n that is at most the square root of n."""
     return next(p for p in range(math.isqrt(n), 0, -1) if n % p == 0)
-
-
-def _prime_factor(n: int) -> int:
-    """The largest prime factor of n; 1 for n = 0 and n = 1."""
-    largest, p = 1, 2
-    while n > 1:
-        while n % p == 0:
-            n, largest = n // p, p
-        p += 1
-    return largest
