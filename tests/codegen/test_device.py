@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_mlir import ir
 from ttnn_devices import STAND_IN, asked, network, on
 
 import tt_torch
@@ -24,6 +25,7 @@ from tt_torch.codegen.client import Client
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
 from tt_torch.driver import devices
+from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.errors import (
     ConfigError,
     DeviceError,
@@ -34,6 +36,7 @@ from tt_torch.errors import (
     InputShapeError,
     WorkerError,
 )
+from tt_torch.mlir.context import make_context
 from tt_torch.tools.device_manager import DeviceManager
 
 
@@ -96,6 +99,24 @@ def test_values_of_all_types(stand_in):
     results = on(stand_in(), sums)(*inputs, torch.tensor(3, dtype=torch.uint8))
     for result, expected in zip(results, sums(*inputs, torch.tensor(3, dtype=torch.uint8)), strict=True):
         torch.testing.assert_close(result, expected, rtol=0, atol=0)
+
+
+ADDED = """
+func.func public @main(%x: tensor<3xf32>, %y: tensor<3xbf16>) -> (tensor<3xf32>, tensor<3xbf16>) {
+  %a = stablehlo.constant dense<[1.5, -2.0, 0.25]> : tensor<3xf32>
+  %b = stablehlo.constant dense<[4.0, 8.0, -1.0]> : tensor<3xbf16>
+  %0 = stablehlo.add %x, %a : tensor<3xf32>
+  %1 = stablehlo.add %y, %b : tensor<3xbf16>
+  return %0, %1 : tensor<3xf32>, tensor<3xbf16>
+}
+"""
+
+
+def test_constants_of_a_binary_are_sent_with_it(stand_in):
+    with make_context():
+        binary = compile_stablehlo(ir.Module.parse(ADDED), CompilerConfig())
+    added = stand_in().load(binary)([torch.zeros(3), torch.zeros(3, dtype=torch.bfloat16)])
+    assert [tensor.tolist() for tensor in added] == [[1.5, -2.0, 0.25], [4.0, 8.0, -1.0]]
 
 
 @pytest.fixture
@@ -293,10 +314,19 @@ def test_options_that_observe_single_ops_need_the_emulated_device():
         CompilerConfig(device="ttnn", profile="folder")
 
 
-def test_devices_are_closed_at_exit(stand_in):
-    process = pid(device := stand_in())
-    ttnn_device._close_devices()  # the function that is registered with atexit
-    assert not is_alive(process) and not device.is_open
+LEFT_OPEN = """
+import atexit, ttnn
+atexit.register(lambda: print(*ttnn.LOG))  # this runs after all that is registered later
+from tt_torch.codegen.device import TtnnDevice
+device = TtnnDevice()
+with device.session(): ttnn.LOG[:] = ["opened"]
+"""
+
+
+def test_a_device_of_this_process_is_closed_at_exit(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", STAND_IN)
+    done = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["opened", "close"], done.stderr
 
 
 STARTED = """

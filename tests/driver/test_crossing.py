@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 import tt_torch
 from tt_torch.driver.executor import Executor
@@ -78,6 +79,14 @@ def test_each_tensor_is_moved_once(
     monkeypatch.setattr(torch.Tensor, "to", to_other)
     torch.testing.assert_close(run(X), expected, rtol=1e-4, atol=1e-4)
     assert (moved["host"], moved["device"]) == (to_host, to_device)
+
+
+@pytest.mark.parametrize("function", [past_the_host, past_the_host_as_a_view, returned_too, twice_from_the_host])
+def test_results_for_an_input_on_the_device_stay_there(function: Callable[[torch.Tensor], object]) -> None:
+    expected = tree_map(lambda y: y.to("tt"), function(X))
+    with pytest.warns(HostFallbackWarning):
+        result = torch.compile(function, backend=tt_torch.backend)(X.to("tt"))
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
 NOT_LOADED = """
