@@ -8,7 +8,7 @@ import pytest
 import torch
 from programs import Maker, chain_of_adds
 
-from tt_torch.errors import UnsupportedBinaryError
+from tt_torch.errors import InputDtypeError, UnsupportedBinaryError
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.wire import facts
 
@@ -135,6 +135,22 @@ def test_callback_sees_every_op():
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize("dtype, shown", [("BFP_BFloat8", torch.bfloat16), ("UInt32", torch.uint32)])
+def test_callback_sees_all_results_of_an_op_at_once(dtype, shown):
+    maker = Maker()
+    x = maker.input((4, 8), dtype)
+    results = [maker.tensor((4, 8), dtype), maker.tensor((4, 8), "UInt16")]
+    maker.op("SortOp", **{"in": x}, dim=1, outputs=results)
+    executable = Executable(Binary(maker.binary(*results)))
+    seen = []
+    executable.set_callback(lambda *event: seen.append((event[0], *(t.clone() for t in event[4]))))
+    values = torch.tensor([5, 3, 7, 1, 0, 2, 6, 4]).repeat(4, 1)
+    executable([values.float() if "Float" in dtype else values])
+    ((op, ordered, indices),) = seen
+    assert (op, ordered.dtype, indices.dtype) == ("SortOp", shown, torch.uint16)
+    assert torch.equal(ordered.long(), torch.arange(8).repeat(4, 1)) and torch.equal(indices.long(), values.argsort(1))
+
+
 def test_exception_in_callback_comes_out():
     executable = Executable(Binary(chain_of_adds(3)))
 
@@ -152,6 +168,25 @@ def test_inputs_and_outputs_convert(given):
     x = (torch.rand(32, 32) > 0.5).to(given)
     result = executable([x, x], output_dtypes=[torch.float64])[0]
     assert result.dtype == torch.float64 and torch.equal(result, 2 * x.double())
+
+
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64, torch.uint64]
+
+
+@pytest.mark.parametrize("given", [*INTEGERS, torch.bool])
+def test_integers_convert(given):
+    executable = Executable(Binary(chain_of_adds(1, dtype="Int32")))
+    x = (torch.arange(32 * 32).reshape(32, 32) % (2 if given == torch.bool else 60)).to(given)
+    for wanted in INTEGERS:
+        result = executable([x, x], output_dtypes=[wanted])[0]
+        assert result.dtype == wanted and torch.equal(result.long(), 2 * x.long())
+
+
+@pytest.mark.parametrize("given", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_floats_are_no_integers(given):
+    executable = Executable(Binary(chain_of_adds(1, dtype="Int32")))
+    with pytest.raises(InputDtypeError, match="expected any integer type or Bool"):
+        executable([torch.zeros(32, 32, dtype=given)] * 2)
 
 
 def test_unsigned_integers_are_exact_and_wrap():

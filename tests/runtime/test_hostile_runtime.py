@@ -151,6 +151,23 @@ def test_constants_are_not_written_to():
     assert [executable([x, y], (0,))[0][0, 0].item() for _ in range(3)] == [-1.0] * 3
 
 
+def test_const_eval_programs_do_not_write_to_their_inputs():
+    maker = Maker()
+    main = maker.program
+    x = maker.input((32, 32))
+    maker.begin("const", private=True)
+    inner = maker.input((32, 32))
+    maker.op("CopyOp", src=maker.op("NamedFullOp", type="Ones", out=maker.tensor((32, 32))), dst=inner)
+    maker.program["outputs"], maker.program = [inner], main
+    ones = maker.tensor((32, 32))
+    fields = {"callee_name": "const", "program_idx": 1, "program_hash": "ones", "outputs": [ones]}
+    maker.op("LoadCachedOp", inputs=[x], **fields)
+    executable = Executable(Binary(maker.binary(maker.binary_op("Add", x, ones, maker.tensor((32, 32))))))
+    given = torch.full((32, 32), 2.0)
+    for resident in ((), (0,), (0,)):
+        assert bool((executable([given], resident)[0] == 3).all()) and bool((given == 2).all())
+
+
 @pytest.mark.parametrize("to", ["BFloat16", "Int32"])
 def test_a_view_of_another_type_is_converted(to):
     maker = Maker()

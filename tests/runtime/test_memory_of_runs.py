@@ -133,6 +133,13 @@ def test_programs_share_a_constant_until_their_device_is_closed():
     assert [name.split()[0] for name, _ in other.memory_stats()["dram"]["live"]] == ["resident", "constant"]
 
 
+def test_a_program_keeps_nothing_of_its_inputs():
+    executable, x = Executable(Binary(chain_of_adds(1, (128, 128)))), torch.rand(128, 128)
+    executable([x, x])
+    for resident in ((), (1,)):
+        assert memory_of(lambda kept=resident: executable([x, torch.rand(128, 128)], kept))[1] == 0
+
+
 def test_equal_names_of_unlike_constants():
     """Two programs may say the same hash, although their constants have other shapes."""
     device, w = Device(), torch.rand(8, 8)
