@@ -190,8 +190,8 @@ class CompilerConfig:
         _choice("host", "error", "strict-dtype"),
         "host",
         "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
-        "`error` raises UnsupportedOpError; `strict-dtype` is like `host`, and also runs float64 and float16 on the "
-        "host, which are computed in float32 otherwise",
+        "`error` raises UnsupportedOpError, and GraphBreakError where Dynamo leaves code to Python; `strict-dtype` is "
+        "like `host`, and also runs float64 and float16 on the host, which are computed in float32 otherwise",
         "TT_TORCH_FALLBACK",
     )
     buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(
@@ -396,3 +396,14 @@ class BackendOptions:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             setattr(self, field.name, _checked(field, getattr(self, field.name)))
+
+    @classmethod
+    def of(cls, given: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
+        """The options that a user has given to a backend, as they are or as a dict of their fields, with the
+        environment variables. Raises ConfigError for anything else."""
+        if isinstance(given, Mapping):
+            given = cls(**given)
+        elif given is not None and not isinstance(given, cls):
+            raise ConfigError("options", given, "a BackendOptions or a dict of its fields")
+        given = given or cls()
+        return dataclasses.replace(given, compiler_config=given.compiler_config.with_env())

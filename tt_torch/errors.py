@@ -38,6 +38,15 @@ class UnsupportedOpError(CompileError):
         self.op, self.stage, self.location, self.detail = op, stage, location, detail
 
 
+class GraphBreakError(CompileError):
+    """Dynamo leaves a part of a function to Python, and the option `fallback` is "error"."""
+
+    def __init__(self, location: str, reason: str) -> None:
+        advice = "rewrite the line, take it out of torch.compile, or leave it to Python with fallback='host'"
+        super().__init__(f"{reason}\n  at {location}\n  {advice}")
+        self.location, self.reason = location, reason
+
+
 class BucketError(CompileError):
     """A dimension that the option `buckets` names cannot be padded without changing results."""
 

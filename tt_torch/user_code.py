@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -27,17 +27,44 @@ def warn(message: Warning) -> None:
     warnings.warn_explicit(message, type(message), frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
+def warn_at(location: str, message: Warning) -> None:
+    """Warns at a line of the form `file.py:12`."""
+    file, _, number = location.rpartition(":")
+    warnings.warn_explicit(message, type(message), file, int(number))
+
+
 def line() -> str:
     """The user's line as `file.py:12`, or an empty string where no code of a user is running."""
     frame = _innermost()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
+def innermost(files: Sequence[str]) -> int | None:
+    """The position of the user's line in a stack. The files of the stack's lines are given, the innermost one last.
+
+    It is the innermost line outside of installed packages; if there is none, outside of PyTorch and this package.
+    None if there is no such line either.
+    """
+    foreign = [i for i, file in enumerate(files) if _is_foreign(file)]
+    own = [i for i in foreign if not is_installed(files[i])]
+    return max(own or foreign, default=None)
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is part of an installed package."""
+    return "/site-packages/" in file
+
+
+def is_pytorchs_or_ours(file: str) -> bool:
+    """Whether a file is part of PyTorch or of this package."""
+    return any(file.startswith(f"{folder}/") for folder in (_OURS, _TORCH))
+
+
 def _innermost() -> FrameType | None:
-    """The innermost frame outside of installed packages; if there is none, outside of PyTorch and this package."""
-    frames = [frame for frame in _frames() if _is_foreign(frame.f_code.co_filename)]
-    own = [frame for frame in frames if "/site-packages/" not in frame.f_code.co_filename]
-    return next(iter(own or frames), None)
+    """The frame of the user's line that is running now."""
+    frames = list(_frames())[::-1]
+    position = innermost([frame.f_code.co_filename for frame in frames])
+    return None if position is None else frames[position]
 
 
 def _frames() -> Iterator[FrameType]:
@@ -49,6 +76,5 @@ def _frames() -> Iterator[FrameType]:
 
 def _is_foreign(file: str) -> bool:
     """Whether a file is neither this package's, nor PyTorch's, nor of Python's library."""
-    inside = any(file.startswith(f"{folder}/") for folder in (_OURS, _TORCH))
-    of_library = file.startswith(f"{_LIBRARY}/") and "/site-packages/" not in file
-    return not inside and not of_library and not file.startswith("<frozen ")
+    of_library = file.startswith(f"{_LIBRARY}/") and not is_installed(file)
+    return not is_pytorchs_or_ours(file) and not of_library and not file.startswith("<frozen ")

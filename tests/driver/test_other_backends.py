@@ -37,7 +37,7 @@ def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -
 
 def test_one_function_of_pytorch_is_replaced(report: dict[str, Any]) -> None:
     """`torch_private/dynamo.py` gives the reason."""
-    assert report["replaced"] == ["torch._dynamo.convert_frame.trace_frame"]
+    assert report["replaced"] == ["torch._dynamo.convert_frame._compile"]
 
 
 def test_importing_alters_no_distribution() -> None:

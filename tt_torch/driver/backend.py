@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
 from tt_torch.dynamo import python_kernels
@@ -34,9 +34,10 @@ from tt_torch.dynamo.shared_memory import share_strided
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import ConfigError, DeviceError, TTTorchError
+from tt_torch.errors import DeviceError, TTTorchError
 from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
 from tt_torch.torch_private.dynamo import RestartAnalysis
+from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
 from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
@@ -50,6 +51,7 @@ MANY_SHAPES = (
 )
 
 
+@told_of_graph_breaks(tell)
 @traced_for_device
 def backend(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions | Mapping[str, Any] | None = None
@@ -57,19 +59,10 @@ def backend(
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
-    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError:
-    `CompilerConfig.fallback` chooses.
+    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that Dynamo
+    leaves to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses.
     """
-    return compile_captured(gm, example_inputs, _options(options))
-
-
-def _options(options: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
-    if isinstance(options, Mapping):
-        options = BackendOptions(**options)
-    elif options is not None and not isinstance(options, BackendOptions):
-        raise ConfigError("options", options, "a BackendOptions or a dict of its fields")
-    options = options or BackendOptions()
-    return dataclasses.replace(options, compiler_config=options.compiler_config.with_env())
+    return compile_captured(gm, example_inputs, BackendOptions.of(options))
 
 
 def compile_captured(

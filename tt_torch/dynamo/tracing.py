@@ -2,7 +2,7 @@
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
 copied if others are on the device. Seeds of random numbers are kept for the backward pass. The first three are settings
-of Dynamo, which hold only while it traces a frame for a backend that `traced_for_device` marks.
+of Dynamo, which hold only while it compiles a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def _settings(frame: dynamo.Compilation) -> Iterator[None]:
     instead = {dynamo.fused_step(module): _step_of(dynamo.for_each_step(module)) for module in FUSED}
     # our programs increment the versions of tensors that they change
     instead[fused_steps.count_up] = lambda tensors: None
@@ -35,7 +35,7 @@ def _settings() -> Iterator[None]:
         yield
 
 
-traced_for_device = dynamo.traced_within(_settings)
+traced_for_device = dynamo.compiled_within(_settings)
 
 
 def partition(joint: GraphModule, inputs: Sequence[object], **facts: object) -> tuple[GraphModule, GraphModule]:

@@ -1,6 +1,6 @@
 """Private names of Dynamo. Importing this module imports Dynamo, which takes longer than importing torch.
 
-Dynamo has no hook that tells a backend that a frame is traced for it. So `trace_frame` is replaced by a function that
+Dynamo has no hook that tells a backend that a frame is compiled for it. So `_compile` is replaced by a function that
 behaves the same for other backends. It is the only function of PyTorch that stays replaced.
 """
 
@@ -9,18 +9,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import ModuleType
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from types import CodeType, ModuleType
 from typing import Any, TypeVar
 from unittest import mock
 
 import torch
 from torch._dynamo import (
     config,  # 2.13.0: for recurrent_layers_unrolled
-    convert_frame,  # 2.13.0: for traced_within
-    utils,  # 2.13.0: for nodes_run_by
+    convert_frame,  # 2.13.0: for compiled_within
+    utils,  # 2.13.0: for nodes_run_by and once
 )
-from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for traced_within
+from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for compiled_within
 from torch._dynamo.exc import (
     BackendCompilerFailed,  # 2.13.0: without it Dynamo's wrapper of compiler errors would reach the caller
     RestartAnalysis,  # 2.13.0: without it a request of AOTAutograd to trace again would count as a failure
@@ -35,45 +36,80 @@ from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for trace
 __all__ = ["BackendCompilerFailed", "RestartAnalysis", "Unsupported", "UserError", "counters"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Context = Callable[[], AbstractContextManager[None]]
 
 
-# 2.13.0: without it the changes below would apply to all backends of the process.
-def traced_within(context: Context) -> Callable[[Function], Function]:
-    """Marks a backend with a context that is active only while Dynamo traces a frame for this backend.
+@dataclass(frozen=True)
+class Compilation:
+    """Dynamo compiles a frame with this code. If it is `whole`, a graph break is an error (`fullgraph=True`).
 
-    A function that wraps the backend does not have the mark, unless `functools.wraps` copies it.
+    `keywords` are the keyword arguments that the backend gets, such as `options`.
+    """
+
+    code: CodeType
+    whole: bool
+    keywords: Mapping[str, Any]
+
+
+Context = Callable[[Compilation], AbstractContextManager[None]]
+
+
+# 2.13.0: without it the changes below would apply to all backends of the process, and no graph break would be told.
+def compiled_within(context: Context) -> Callable[[Function], Function]:
+    """Marks a backend with a context that is active only while Dynamo compiles a frame for this backend.
+
+    A backend may have several. Errors of the context reach the caller of the frame. A function that wraps the backend
+    does not have the mark, unless `functools.wraps` copies it.
     """
 
     def mark(backend: Function) -> Function:
-        backend.tt_traced_within = context  # type: ignore[attr-defined]
+        backend.tt_compiled_within = (*_contexts(backend), context)  # type: ignore[attr-defined]
         return backend
 
     return mark
 
 
-def _context_of(compiler: object) -> AbstractContextManager[None]:
-    """The context of the backend inside of wrappers: torch.compile, torch._dynamo.optimize and functools.partial."""
-    backend = innermost_backend(compiler)
-    backend = getattr(backend, "compiler_fn", backend)
+def _contexts(backend: object) -> tuple[Context, ...]:
+    return getattr(backend, "tt_compiled_within", ())
+
+
+# 2.13.0: torch.compile wraps the backend in an object with `compiler_fn`, and with `kwargs` for its options.
+def _unwrapped(compiler: object) -> tuple[object, dict[str, Any]]:
+    """The backend inside of wrappers (torch.compile, torch._dynamo.optimize and functools.partial), and the keyword
+    arguments that it gets."""
+    wrapper = innermost_backend(compiler)
+    backend, keywords = getattr(wrapper, "compiler_fn", wrapper), dict(getattr(wrapper, "kwargs", {}))
     while isinstance(backend, functools.partial):
+        keywords = {**backend.keywords, **keywords}
         backend = backend.func
-    context: Context = getattr(backend, "tt_traced_within", nullcontext)
-    return context()
+    return backend, keywords
 
 
-_trace_frame = convert_frame.trace_frame
-_signature = inspect.signature(_trace_frame)
+_compile = convert_frame._compile  # 2.13.0: the function that is replaced below, for its replacement to call
+_signature = inspect.signature(_compile)
 
 
-@functools.wraps(_trace_frame)
-def _trace_within_context(*args: object, **options: object) -> object:
-    with _context_of(_signature.bind(*args, **options).arguments["compiler_fn"]):
-        return _trace_frame(*args, **options)
+@functools.wraps(_compile)
+def _compile_within_contexts(*args: Any, **options: Any) -> object:
+    given = _signature.bind(*args, **options).arguments
+    backend, keywords = _unwrapped(given["compiler_fn"])
+    compiled: object = None
+    with ExitStack() as stack:
+        for context in _contexts(backend):
+            stack.enter_context(context(Compilation(given["code"], given["one_graph"], keywords)))
+        compiled = _compile(*args, **options)
+    return compiled
 
 
-# 2.13.0: for traced_within.
-convert_frame.trace_frame = _trace_within_context
+# 2.13.0: for compiled_within.
+convert_frame._compile = _compile_within_contexts
+
+
+# 2.13.0: without it a graph break would be told again with each recompilation, and for each frame around its line.
+def once(message: str, tell: Callable[[], None]) -> None:
+    """Calls `tell`, unless it has been called for the same message since the last `torch.compiler.reset()`."""
+    if message not in utils.warn_once_cache:
+        tell()
+        utils.warn_once_cache.add(message)
 
 
 # 2.13.0: without it graphs break at LSTM, GRU and RNN, which then run on the host.
