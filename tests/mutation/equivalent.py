@@ -41,11 +41,11 @@ EQUIVALENT = (
         "The number is that of -1, which says that there is no other operand: all readers ask whether it is negative.",
     ),
     Equivalent(
-        "runtime/src/steps.cpp",
-        "Executable::Impl::execute",
-        " < ",
-        " <= ",
-        "Slot 0 is an input, or the result of an op without operands, which fills memory of the described shape.",
+        "runtime/src/fingerprint.cpp",
+        "line_of",
+        " + ",
+        " - ",
+        "Any number that depends on the group is as good: the phases still read one line of a group each.",
     ),
 )
 

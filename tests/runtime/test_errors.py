@@ -59,8 +59,11 @@ def test_overlapping_vectors():
 
 def test_unknown_schema_names_the_known_ones():
     known = Binary(DATA).schema_hash
-    with pytest.raises(errors.SchemaError, match=rf"by tt-mlir \d+\.\d+\.\d+ \(commit 19c86fca\w+\)(?s:.*){known}"):
-        Binary(DATA.replace(known.encode(), b"0" * 64))
+    data = encode({**decode(DATA), "version": {"major": 1, "minor": 22, "patch": 333}})
+    assert Binary(data).version == "1.22.333"
+    message = rf"for schema 0{{64}} by tt-mlir 1\.22\.333 \(commit 19c86fca\w{{32}}\); (?s:.*){known}"
+    with pytest.raises(errors.SchemaError, match=message):
+        Binary(data.replace(known.encode(), b"0" * 64))
 
 
 def test_ops_without_kernel_are_all_named():

@@ -4,6 +4,7 @@ import pytest
 import torch
 from kernel_rows import attention, functions, images, movement, others, products
 from kernel_rows.images import TRANSPOSED, TRANSPOSED_SIZE, conv_transpose
+from kernel_rows.products import conv2d
 from kernel_rows.row import randn
 from programs import Maker
 
@@ -68,7 +69,7 @@ def run(row, dtype, schema=DEFAULT):
     expected = [expected] if isinstance(expected, torch.Tensor) else list(expected)
     tolerance = row.tolerance if dtype == torch.float32 else 1e-2
     kept = () if row.in_place else range(len(operands))
-    for resident in ((), (), kept, kept):  # the second call finds the plan proven
+    for resident in ((), (), kept, kept):  # the second call finds what the first one has changed
         for got, want in zip(executable(operands, resident), expected, strict=True):
             check(got, want, tolerance)
 
@@ -120,6 +121,42 @@ def test_prepared_transposed_convolution(mirror):
     got = Executable(Binary(maker.binary(y)))(inputs, {1, 2})[0]
     kernel = inputs[1] if mirror else inputs[1].flip(2, 3)
     check(got, conv_transpose(inputs[0], kernel, inputs[2]), 1e-5)
+
+
+@pytest.mark.parametrize("op", ["TypecastOp", "ToLayoutOp"])
+@pytest.mark.parametrize("dtype", ["Float32", "BFloat16"])
+def test_a_prepared_weight_that_is_cast_stays_prepared(op, dtype):
+    row = conv2d(groups=2, bias=False)
+    maker = Maker()
+    x, w = maker.input((1, 1, 84, 8)), maker.input((6, 4, 3, 3), buffer="host", tile=False)
+    form = {"input_dtype": "Float32", "out": maker.tensor((1, 1, 36, 6))}
+    weight = maker.op("PrepareConv2dWeightsOp", weight_tensor=w, **row.attributes, **form)
+    cast = maker.op(op, **{"in": weight}, out=maker.tensor((1, 1, 36, 6), dtype))
+    y = maker.op("Conv2dOp", input=x, weight=cast, out=maker.tensor(row.results["out"]), **row.attributes)
+    x, w = row.operands.values()
+    rounded = w.bfloat16().float() if dtype == "BFloat16" else w
+    check(Executable(Binary(maker.binary(y)))([x, w], {1})[0], row.expected(x, rounded), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "op, fields, expected, moves",
+    [
+        ("TypecastOp", {"dtype": "Float32"}, lambda x: x, False),
+        ("ToLayoutOp", {}, lambda x: x, False),
+        ("ReshapeOp", {}, lambda x: x[0], False),
+        ("PermuteOp", {"permutation": [1, 0, 2]}, lambda x: x.transpose(0, 1), False),
+        ("TransposeOp", {"dim0": 0, "dim1": 2}, lambda x: x.transpose(0, 2), True),
+    ],
+)
+def test_what_moves_no_element_takes_no_memory(op, fields, expected, moves):
+    """A dimension of size one may change its place."""
+    value = torch.rand(1, 32, 32)
+    want, maker = expected(-value), Maker()
+    x = maker.op("EltwiseUnaryOp", type="Neg", **{"in": maker.input(value.shape)}, out=maker.tensor(value.shape))
+    y = maker.op(op, **{"in": x}, **fields, out=maker.tensor(want.shape))
+    executable = Executable(Binary(maker.binary(y)))
+    assert torch.equal(executable([value])[0], want)
+    assert executable.memory_stats()["host_arena"] == (2 if moves else 1) * 4 * value.numel()
 
 
 @pytest.mark.parametrize(

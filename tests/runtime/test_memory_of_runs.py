@@ -5,6 +5,7 @@ import gc
 import pytest
 import torch
 from programs import Maker, chain_of_adds
+from test_execution import convolution
 from torch.profiler import ProfilerActivity, profile
 
 from tt_torch.errors import BinaryFormatError
@@ -138,6 +139,16 @@ def test_a_program_keeps_nothing_of_its_inputs():
     executable([x, x])
     for resident in ((), (1,)):
         assert memory_of(lambda kept=resident: executable([x, torch.rand(128, 128)], kept))[1] == 0
+
+
+def test_packed_weights_replace_the_plain_one_and_each_other():
+    """A program with another batch size packs the weight in another way. Four packed weights are kept."""
+    device, w, kept = Device(), torch.rand(16, 16, 3, 3), []
+    for batch in (1, 2, 3, 4, 5, 6):
+        executable, x = Executable(Binary(convolution(batch)), device=device), torch.rand(1, 1, batch * 36, 16)
+        executable([x, w.clone()])
+        kept.append(memory_of(lambda run=executable, x=x: run([x, w], {1}))[1] - 4 * x.numel())  # without the result
+    assert kept == [4 * w.numel()] * 4 + [0] * 2
 
 
 def test_equal_names_of_unlike_constants():

@@ -4,6 +4,7 @@ Tolerances are relative to the largest magnitude of the expected result. For som
 workaround that converts to bf16 and back, so the results of those programs are only as exact as bf16.
 """
 
+import ctypes
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,24 @@ def test_the_benchmark_judges_reference_programs(name, rounded):
 def test_host_code_runs_only_on_request():
     with pytest.raises(UnsupportedBinaryError, match=r"CpuOp.*allow_host_code"):
         load("gather", allow_host_code=False)
+
+
+class Mallinfo2(ctypes.Structure):
+    """From malloc.h of the C library."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+    )]  # fmt: skip
+
+
+def test_host_code_leaks_no_memory():
+    """What a host function returns is in memory that its caller frees."""
+    used = ctypes.CDLL(None).mallinfo2
+    used.restype = Mallinfo2
+    executable, inputs, _ = load("gather")
+    sizes = []
+    for _ in range(4):
+        for _ in range(100):
+            executable(inputs)
+        sizes.append(used().uordblks)
+    assert sizes[-1] - sizes[0] < 16 * 300  # a call that leaks leaves at least one block of 32 bytes
