@@ -50,7 +50,7 @@ void Executable::Impl::replan() {
   plan = guarded([&] { return make_plan(*binary.impl(), program, options()); },
                  [&] { return "planning program " + binary.programs()[program].name; });
   frame = {};
-  laid_out = proven = false;
+  laid_out = false;
   generation = ~uint64_t{0};
 }
 

@@ -20,7 +20,6 @@ struct Executable::Impl {
   std::shared_ptr<Plan> plan;
   Frame frame;
   bool laid_out = false;  // the plan's own memory exists; the first run that fits the device allocates it
-  bool proven = false;    // one run succeeded, and all of its results had the described shapes
   OpCallback callback;
   std::optional<OpCallback> next_callback;  // set from inside a callback
   Peaks peaks;
