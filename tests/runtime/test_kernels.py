@@ -92,6 +92,31 @@ def test_kernel_in_another_schema(row):
     run(row, torch.float32, load("433d79f9").hash)
 
 
+def two_results(op, x, shape, **fields):
+    """The values and positions that an op picks."""
+    maker = Maker()
+    name = "in" if op == "SortOp" else "input_tensor"
+    outputs = [maker.tensor(shape), maker.tensor(shape, "UInt16")]
+    maker.op(op, **{name: maker.input(x.shape)}, outputs=outputs, **fields)
+    values, positions = Executable(Binary(maker.binary(*outputs)))([x])
+    return values, positions.long()
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("flag", [True, False])
+def test_sort_and_top_k(dim, flag):
+    """Of equal elements, a stable sort keeps the order."""
+    x = torch.arange(64).remainder(13).reshape(16, 4).float()
+    want = torch.sort(x, dim=dim, descending=flag, stable=True)
+    got = two_results("SortOp", x, x.shape, dim=dim, descending=flag, stable=True)
+    assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+
+    x = randn(16, 4)
+    want = torch.topk(x, 2, dim, largest=flag)
+    got = two_results("TopKOp", x, want[0].shape, k=2, dim=dim, largest=flag, sorted=True)
+    assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+
+
 @pytest.mark.parametrize("mirror", [True, False])
 def test_prepared_transposed_convolution(mirror):
     maker = Maker()

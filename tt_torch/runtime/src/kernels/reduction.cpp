@@ -90,7 +90,7 @@ static void two_results(OpBuilder& op, const std::vector<Slot>& outs,
 
 static void sort(OpBuilder& op) {
   const Slot source = op.in("in");
-  const int64_t dim = op.dim(static_cast<int8_t>(op.attributes().integer("dim")), rank(op, source));
+  const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   const bool descending = op.attributes().flag("descending"), stable = op.attributes().flag("stable");
   two_results(op, op.outs("outputs"), [=](Frame& f) { return at::sort(f[source], stable, dim, descending); });
 }
