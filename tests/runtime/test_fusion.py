@@ -3,6 +3,7 @@
 import pytest
 import torch
 from programs import Maker
+from torch.profiler import ProfilerActivity, profile
 
 from tt_torch.runtime import Binary, Executable
 
@@ -44,13 +45,13 @@ def conv(tail, dtype):
     return maker.binary(y), [(1, 1, 72, 16), (16, 16, 3, 3), (1, 1, 1, 16), (1, 1, 72, 16)]
 
 
+PROGRAMS = [(linear, tail) for tail in ("Add", "Relu", "Gelu", "kept")]
+PROGRAMS += [(conv, tail) for tail in ("Relu", "Gelu", "Add", "Add+Relu", "Add+Gelu", "Relu+Add")]
+
+
 @pytest.mark.parametrize("resident", [(), (1, 2)])
 @pytest.mark.parametrize("dtype, torch_dtype, tolerance", TYPES)
-@pytest.mark.parametrize(
-    "program, tail",
-    [(linear, tail) for tail in ("Add", "Relu", "Gelu", "kept")]
-    + [(conv, tail) for tail in ("Relu", "Gelu", "Add", "Add+Relu", "Add+Gelu", "Relu+Add")],
-)
+@pytest.mark.parametrize("program, tail", PROGRAMS)
 def test_fused_equals_single(program, tail, dtype, torch_dtype, tolerance, resident):
     torch.manual_seed(0)
     data, shapes = program(tail, dtype)
@@ -60,3 +61,56 @@ def test_fused_equals_single(program, tail, dtype, torch_dtype, tolerance, resid
     executable.set_callback(lambda *event: None)
     single = executable(inputs, resident)[0].float()
     assert (fused - single).abs().max() <= tolerance * max(1.0, single.abs().max())
+
+
+def kernels_of(data, inputs, resident):
+    """The names of the kernels that a later call of a program runs, as PyTorch's profiler sees them."""
+    executable = Executable(Binary(data))
+    executable(inputs, resident)
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        executable(inputs, resident)
+    return [event.name() for event in profiled.profiler.kineto_results.events()]
+
+
+LEFT = {"kept": {"aten::clamp_min"}, "Add+Gelu": {"aten::gelu"}}
+
+
+@pytest.mark.parametrize("dtype, torch_dtype", [case[:2] for case in TYPES])
+@pytest.mark.parametrize("program, tail", PROGRAMS)
+def test_a_product_and_its_tail_run_as_one_kernel(program, tail, dtype, torch_dtype):
+    """The weight is packed. An add of few float32 elements is a plain loop, which the profiler does not see."""
+    data, shapes = program(tail, dtype)
+    names = kernels_of(data, [torch.randn(shape).to(torch_dtype) for shape in shapes], (1, 2))
+    fused = "mkldnn::_linear_pointwise" if program is linear else "mkldnn::_convolution_pointwise"
+    assert names.count(fused) == 1
+    adds = {"aten::add"} if dtype == "BFloat16" and tail in ("kept", "Relu+Add") else set()
+    single = {"aten::add", "aten::relu", "aten::clamp_min", "aten::gelu"}
+    assert single & {*names} == LEFT.get(tail, set()) | adds
+
+
+@pytest.mark.parametrize(
+    "a, b, bias, packed",
+    [
+        ((6, 8), (8, 5), None, True),
+        ((3, 6, 8), (8, 5), (5,), True),
+        ((3, 6, 8), (1, 8, 5), (1, 5), True),
+        ((6, 8), (8, 5), (6, 1), False),
+        ((6, 8), (8, 5), (1,), False),
+        ((6, 8), (8, 5), (), False),
+        ((3, 6, 8), (3, 8, 5), None, False),
+        ((6, 8), (3, 8, 5), None, False),
+        ((8,), (8, 5), None, False),
+    ],
+)
+def test_which_weights_are_packed(a, b, bias, packed):
+    """Those of one matrix, with a bias that depends on the column only."""
+    maker = Maker()
+    shapes = [a, b] if bias is None else [a, b, bias]
+    operands = dict(zip(("a", "b", "bias"), (maker.input(shape) for shape in shapes), strict=False))
+    y = maker.op(
+        "MatmulOp" if bias is None else "LinearOp",
+        **operands,
+        out=maker.tensor(torch.matmul(torch.empty(a), torch.empty(b)).shape),
+    )
+    names = kernels_of(maker.binary(y), [torch.randn(shape) for shape in shapes], range(1, len(shapes)))
+    assert ("mkldnn::_linear_pointwise" in names) == packed
