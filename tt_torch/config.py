@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
+from tt_torch import option_kinds as kinds
 from tt_torch.errors import ConfigError
+from tt_torch.option_kinds import Kind, Setting, checked, option, read
 
 
 class CompileDepth(IntEnum):
@@ -35,291 +37,188 @@ class OpByOpBackend(IntEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
-    """The rules for the values of an option: `check` normalises a Python value, `parse` turns variable text into one.
-
-    Both raise ValueError, KeyError or TypeError for other values. `accepts` says in words what is accepted.
-    """
-
-    accepts: str
-    check: Callable[[Setting], Setting]
-    parse: Callable[[str], Setting] = str
-
-
-T = TypeVar("T")
-Setting: TypeAlias = Any  # the value of an option, checked or not; each option has its own type
-
-
-def _require(condition: bool, value: T) -> T:
-    if not condition:
-        raise ValueError(value)
-    return value
-
-
-def _boolean() -> Kind:
-    words = dict.fromkeys(("1", "true", "on", "yes"), True) | dict.fromkeys(("0", "false", "off", "no"), False)
-    return Kind(
-        "a boolean (in a variable: 1/0, true/false, on/off, yes/no)",
-        lambda value: _require(isinstance(value, bool), value),
-        lambda text: words[text.lower()],
-    )
-
-
-def _choice(*values: str | None) -> Kind:
-    named = {str(value).lower(): value for value in values}  # None is written "none" in a variable
-    accepts = " or ".join("None (in a variable: none)" if v is None else f'"{v}"' for v in values)
-    return Kind(accepts, lambda value: _require(value in values, value), lambda text: named[text.lower()])
-
-
-def _subset(*values: str) -> Kind:
-    def check(names: Setting) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(name.strip().upper() for name in _require(not isinstance(names, str), names)))
-        return _require(set(names) <= set(values), names)
-
-    return Kind(f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(","))
-
-
-def _enum(members: type[IntEnum]) -> Kind:
-    return Kind(", ".join(m.name for m in members), lambda value: members(value), lambda text: members[text.upper()])
-
-
-def _number(kind: type, minimum: float, unit: str, maximum: float | None = None) -> Kind:
-    def check(value: Setting) -> Setting:
-        _require(isinstance(value, int | float) and not isinstance(value, bool), value)
-        _require(value == kind(value) and value >= minimum, value)
-        return _require(maximum is None or value <= maximum, kind(value))
-
-    accepts = f"{unit}, at least {minimum:g}"
-    return Kind(accepts if maximum is None else f"{accepts} and at most {maximum:g}", check, kind)
-
-
-def _buckets() -> Kind:
-    def check(given: Setting) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        pairs = given.items() if isinstance(given, Mapping) else given
-        normal = tuple((str(name), tuple(sorted(sizes))) for name, sizes in pairs)
-        for name, sizes in normal:
-            _require(bool(re.fullmatch(r".+\.\d+", name)) and len(sizes) > 0, given)
-            _require(all(type(size) is int and size > 1 for size in sizes), given)
-        return normal
-
-    def parse(text: str) -> list[tuple[str, list[int]]]:
-        named = (part.split("=") for part in text.split(";"))
-        return [(name.strip(), [int(size) for size in sizes.split(",")]) for name, sizes in named]
-
-    return Kind('sizes above 1 by dimension, like {"x.1": (16, 32)} (in a variable: x.1=16,32;y.0=4)', check, parse)
-
-
-def _mesh() -> Kind:
-    def check(shape: Setting) -> tuple[int, int]:
-        rows, columns = shape
-        positive = all(type(extent) is int and extent > 0 for extent in (rows, columns))
-        return _require(positive, (rows, columns))
-
-    return Kind("two positive integers", check)
-
-
-def _schema() -> Kind:
-    def check(value: Setting) -> str:
-        return _require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value)
-
-    return Kind("the first 8 or more hex digits of a schema hash", check)
-
-
-def _folder() -> Kind:
-    return Kind("a path", lambda value: _require(os.fspath(value) != "", os.fspath(value)))
-
-
-def _text() -> Kind:
-    return Kind("a string", lambda value: _require(isinstance(value, str), value))
-
-
-def _option(kind: Kind, default: Setting, doc: str, env: str | None = None) -> Any:
-    return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
-
-
-def _checked(field: dataclasses.Field[Setting], value: Setting) -> Setting:
-    """The normalised value of an option. Raises ConfigError if its kind does not accept the value."""
-    try:
-        return field.metadata["kind"].check(value)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
-
-
-def _read(field: dataclasses.Field[Setting], text: str) -> Setting:
-    """The value that an environment variable gives; the error names the variable."""
-    kind = field.metadata["kind"]
-    try:
-        return kind.check(kind.parse(text))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(field.metadata["env"], text, kind.accepts) from None
-
-
-@dataclasses.dataclass(frozen=True)
 class CompilerConfig:
     """Options of one compilation. Immutable and hashable: `dataclasses.replace` makes a changed copy."""
 
-    compile_depth: CompileDepth = _option(  # noqa: RUF009 - a field, as the others
-        _enum(CompileDepth),
+    compile_depth: CompileDepth = option(  # noqa: RUF009 - a field, as the others
+        kinds.enum(CompileDepth),
         CompileDepth.EXECUTE,
         "the last stage that runs. Before EXECUTE, the CPU computes the results. The op-by-op depths run each op by "
         "itself: [bring_up.md](bring_up.md)",
         "TT_TORCH_COMPILE_DEPTH",
     )
-    enable_consteval: bool = _option(
-        _boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
+    enable_consteval: bool = option(
+        kinds.boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
     )
-    enable_optimizer: bool = _option(
-        _boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
+    enable_optimizer: bool = option(
+        kinds.boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
     )
-    compare_weights: bool = _option(
-        _boolean(),
+    compare_weights: bool = option(
+        kinds.boolean(),
         False,
         "compare every byte of the weights with what the device has at each call: [weights.md](weights.md)",
         "TT_TORCH_COMPARE_WEIGHTS",
     )
-    dtype: str | None = _option(
-        _choice(None, "bf16", "f32"), None, "compute type of float ops; None keeps the model's own", "TT_TORCH_DTYPE"
+    dtype: str | None = option(
+        kinds.choice(None, "bf16", "f32"),
+        None,
+        "compute type of float ops; None keeps the model's own",
+        "TT_TORCH_DTYPE",
     )
-    weight_dtype: str | None = _option(
-        _choice(None, "bfp8_b"),
+    weight_dtype: str | None = option(
+        kinds.choice(None, "bfp8_b"),
         None,
         "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",
     )
-    fallback: str = _option(
-        _choice("host", "error", "strict-dtype"),
+    fallback: str = option(
+        kinds.choice("host", "error", "strict-dtype"),
         "host",
         "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
         "`error` raises UnsupportedOpError, and GraphBreakError where Dynamo leaves code to Python; `strict-dtype` is "
         "like `host`, and also runs float64 and float16 on the host, which are computed in float32 otherwise",
         "TT_TORCH_FALLBACK",
     )
-    buckets: tuple[tuple[str, tuple[int, ...]], ...] = _option(
-        _buckets(),
+    buckets: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        kinds.buckets(),
         (),
         "sizes to which dynamic dimensions are padded; a dimension is named by an input and a number, as in `x.1`. "
         "Results are cropped",
         "TT_TORCH_BUCKETS",
     )
-    arch: str = _option(
-        _choice("wormhole_b0", "blackhole"),
+    arch: str = option(
+        kinds.choice("wormhole_b0", "blackhole"),
         "wormhole_b0",
         "architecture to compile for and to emulate",
         "TT_TORCH_ARCH",
     )
-    system_desc: str = _option(
-        _text(), "", "a .ttsys file of the system to compile for; if empty, one chip of `arch`", "TT_TORCH_SYSTEM_DESC"
+    system_desc: str = option(
+        kinds.text(),
+        "",
+        "a .ttsys file of the system to compile for; if empty, one chip of `arch`",
+        "TT_TORCH_SYSTEM_DESC",
     )
-    device: str = _option(
-        _choice("emulated", "ttnn"),
+    device: str = option(
+        kinds.choice("emulated", "ttnn"),
         "emulated",
         "the device that runs programs: emulated, or by Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
         "TT_TORCH_DEVICE",
     )
-    ttnn_python: str = _option(
-        _text(),
+    ttnn_python: str = option(
+        kinds.text(),
         "",
         'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; if empty, the running one',
         "TT_TORCH_TTNN_PYTHON",
     )
-    device_timeout: float = _option(
-        _number(float, 0.001, "seconds"),
+    device_timeout: float = option(
+        kinds.number(float, 0.001, "seconds"),
         300.0,
         "time limit for an answer of the `ttnn` device; after that, the device counts as hanging",
         "TT_TORCH_DEVICE_TIMEOUT",
     )
-    enable_trace: bool = _option(
-        _boolean(),
+    enable_trace: bool = option(
+        kinds.boolean(),
         False,
         "record the device's commands in the second call of a program, and only replay them in later calls; for "
         '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
         "TT_TORCH_ENABLE_TRACE",
     )
-    trace_region_size: int = _option(
-        _number(int, 0, "bytes"),
+    trace_region_size: int = option(
+        kinds.number(int, 0, "bytes"),
         0,
         "device memory that is reserved for the recordings of `enable_trace`; with 0, the library finds memory itself",
         "TT_TORCH_TRACE_REGION_SIZE",
     )
-    mesh_shape: tuple[int, int] = _option(_mesh(), (1, 1), "rows and columns of the mesh opened by default")
-    schema: str = _option(_schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
-    compiler: str = _option(
-        _choice("tt-torch", "tt-mlir"),
+    mesh_shape: tuple[int, int] = option(kinds.mesh(), (1, 1), "rows and columns of the mesh opened by default")
+    schema: str = option(kinds.schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
+    compiler: str = option(
+        kinds.choice("tt-torch", "tt-mlir"),
         "tt-torch",
         "the compiler of StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
         "TT_TORCH_COMPILER",
     )
-    verify_ir: bool = _option(
-        _boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
+    verify_ir: bool = option(
+        kinds.boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
     )
-    ir_log_level: str | None = _option(
-        _choice(None, "INFO", "DEBUG"),
+    ir_log_level: str | None = option(
+        kinds.choice(None, "INFO", "DEBUG"),
         None,
         "print the IR to stderr: INFO after each level, DEBUG after each step",
         "TT_TORCH_IR_LOG_LEVEL",
     )
-    save_mlir: tuple[str, ...] = _option(
-        _subset("STABLEHLO", "TTIR", "TTNN"), (), "levels whose IR goes to `output_mlir_dir`", "TT_TORCH_SAVE_MLIR"
+    save_mlir: tuple[str, ...] = option(
+        kinds.subset("STABLEHLO", "TTIR", "TTNN"), (), "levels whose IR goes to `output_mlir_dir`", "TT_TORCH_SAVE_MLIR"
     )
-    save_binary: bool = _option(_boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY")
-    output_mlir_dir: str = _option(_folder(), "model_mlir", "folder of the saved IR")
-    output_binary_dir: str = _option(_folder(), "model_flatbuffer", "folder of the saved binaries")
-    model_name: str = _option(_text(), "", "name of the model in saved files and reports")
-    repro_dir: str = _option(
-        _folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
+    save_binary: bool = option(
+        kinds.boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
+    )
+    output_mlir_dir: str = option(kinds.folder(), "model_mlir", "folder of the saved IR")
+    output_binary_dir: str = option(kinds.folder(), "model_flatbuffer", "folder of the saved binaries")
+    model_name: str = option(kinds.text(), "", "name of the model in saved files and reports")
+    repro_dir: str = option(
+        kinds.folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
     )
 
-    op_by_op_backend: OpByOpBackend = _option(  # noqa: RUF009 - a field, as the others
-        _enum(OpByOpBackend),
+    op_by_op_backend: OpByOpBackend = option(  # noqa: RUF009 - a field, as the others
+        kinds.enum(OpByOpBackend),
         OpByOpBackend.TORCH,
         "the program that the op-by-op depths split into ops",
         "TT_TORCH_OP_BY_OP_BACKEND",
     )
-    single_op_timeout: float = _option(
-        _number(float, 0.001, "seconds"), 30.0, "time limit of each op of the op-by-op depths", "TT_TORCH_OP_TIMEOUT"
+    single_op_timeout: float = option(
+        kinds.number(float, 0.001, "seconds"),
+        30.0,
+        "time limit of each op of the op-by-op depths",
+        "TT_TORCH_OP_TIMEOUT",
     )
-    jobs: int = _option(
-        _number(int, 0, "a whole number"),
+    jobs: int = option(
+        kinds.number(int, 0, "a whole number"),
         0,
         "number of worker processes of the op-by-op depths; with 0, one per core",
         "TT_TORCH_JOBS",
     )
-    check_all_ops_execute: bool = _option(
-        _boolean(),
+    check_all_ops_execute: bool = option(
+        kinds.boolean(),
         False,
         "raise OpByOpError if an op-by-op run could not execute an op",
         "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
     )
-    enable_intermediate_verification: bool = _option(
-        _boolean(),
+    enable_intermediate_verification: bool = option(
+        kinds.boolean(),
         False,
         "compare each device op with eager PyTorch in the first call of each graph, and print a table",
         "TT_TORCH_VERIFY_INTERMEDIATES",
     )
-    bisect: bool = _option(
-        _boolean(),
+    bisect: bool = option(
+        kinds.boolean(),
         False,
         "if the results of a graph depart from eager PyTorch, or a step of the compiler fails on it, find the smallest "
         "part with this fault, and write it as a program to `repro_dir`",
         "TT_TORCH_BISECT",
     )
-    required_pcc: float = _option(
-        _number(float, -1, "a correlation", 1), 0.99, "a lower correlation counts as wrong", "TT_TORCH_REQUIRED_PCC"
+    required_pcc: float = option(
+        kinds.number(float, -1, "a correlation", 1),
+        0.99,
+        "a lower correlation counts as wrong",
+        "TT_TORCH_REQUIRED_PCC",
     )
-    profile: str = _option(
-        _text(), "", "folder for a profile of all calls of this process; if empty, none is made", "TT_TORCH_PROFILE"
+    profile: str = option(
+        kinds.text(),
+        "",
+        "folder for a profile of all calls of this process; if empty, none is made",
+        "TT_TORCH_PROFILE",
     )
-    results_path: str = _option(
-        _folder(),
+    results_path: str = option(
+        kinds.folder(),
         "results/models",
         "folder for op-by-op results and for tables of intermediates",
         "TT_TORCH_RESULTS_PATH",
     )
-    model_group: str = _option(_text(), "", "group of the model in op-by-op results")
+    model_group: str = option(kinds.text(), "", "group of the model in op-by-op results")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+            object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
         watched = self.enable_intermediate_verification or self.bisect or self.profile
         if self.device == "ttnn" and watched:
             raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
@@ -333,7 +232,7 @@ class CompilerConfig:
         """A copy with the overrides of environment variables. Unset and empty variables change nothing."""
         environ = os.environ if environ is None else environ
         fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
-        return dataclasses.replace(self, **{f.name: _read(f, environ[f.metadata["env"]]) for f in fields})
+        return dataclasses.replace(self, **{f.name: read(f, environ[f.metadata["env"]]) for f in fields})
 
     def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""
@@ -360,18 +259,7 @@ class CompilerConfig:
 
 
 def _config() -> Kind:
-    return Kind("a CompilerConfig", lambda value: _require(isinstance(value, CompilerConfig), value))
-
-
-def _devices() -> Kind:
-    return Kind(
-        "a list of devices, None for the default one",
-        lambda value: _require(isinstance(value, list) and len(value) > 0, value),
-    )
-
-
-def _synchronous() -> Kind:
-    return Kind("False (asynchronous calls are not there yet)", lambda value: _require(value is False, value))
+    return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
 @dataclasses.dataclass
@@ -387,15 +275,15 @@ class BackendOptions:
     devices: list[Any] = dataclasses.field(
         default_factory=lambda: [None],
         metadata={
-            "kind": _devices(),
+            "kind": kinds.devices(),
             "doc": "one device per pipeline stage; None is the chip that the tensors are on, opened at first use",
         },
     )
-    async_mode: bool = _option(_synchronous(), False, "return before the device has finished")
+    async_mode: bool = option(kinds.synchronous(), False, "return before the device has finished")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            setattr(self, field.name, _checked(field, getattr(self, field.name)))
+            setattr(self, field.name, checked(field, getattr(self, field.name)))
 
     @classmethod
     def of(cls, given: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:

@@ -1,0 +1,143 @@
+"""Kinds of options: which values an option accepts, and how the text of an environment variable is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, TypeAlias, TypeVar
+
+from tt_torch.errors import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """The rules for the values of an option: `check` normalises a Python value, `parse` turns variable text into one.
+
+    Both raise ValueError, KeyError or TypeError for other values. `accepts` says in words what is accepted.
+    """
+
+    accepts: str
+    check: Callable[[Setting], Setting]
+    parse: Callable[[str], Setting] = str
+
+
+T = TypeVar("T")
+Setting: TypeAlias = Any  # the value of an option, checked or not; each option has its own type
+
+
+def require(condition: bool, value: T) -> T:
+    if not condition:
+        raise ValueError(value)
+    return value
+
+
+def boolean() -> Kind:
+    words = dict.fromkeys(("1", "true", "on", "yes"), True) | dict.fromkeys(("0", "false", "off", "no"), False)
+    return Kind(
+        "a boolean (in a variable: 1/0, true/false, on/off, yes/no)",
+        lambda value: require(isinstance(value, bool), value),
+        lambda text: words[text.lower()],
+    )
+
+
+def choice(*values: str | None) -> Kind:
+    named = {str(value).lower(): value for value in values}  # None is written "none" in a variable
+    accepts = " or ".join("None (in a variable: none)" if v is None else f'"{v}"' for v in values)
+    return Kind(accepts, lambda value: require(value in values, value), lambda text: named[text.lower()])
+
+
+def subset(*values: str) -> Kind:
+    def check(names: Setting) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip().upper() for name in require(not isinstance(names, str), names)))
+        return require(set(names) <= set(values), names)
+
+    return Kind(f"any of {', '.join(values)} (in a variable: comma-separated)", check, lambda text: text.split(","))
+
+
+def enum(members: type[IntEnum]) -> Kind:
+    return Kind(", ".join(m.name for m in members), lambda value: members(value), lambda text: members[text.upper()])
+
+
+def number(kind: type, minimum: float, unit: str, maximum: float | None = None) -> Kind:
+    def check(value: Setting) -> Setting:
+        require(isinstance(value, int | float) and not isinstance(value, bool), value)
+        require(value == kind(value) and value >= minimum, value)
+        return require(maximum is None or value <= maximum, kind(value))
+
+    accepts = f"{unit}, at least {minimum:g}"
+    return Kind(accepts if maximum is None else f"{accepts} and at most {maximum:g}", check, kind)
+
+
+def buckets() -> Kind:
+    def check(given: Setting) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        normal = tuple((str(name), tuple(sorted(sizes))) for name, sizes in pairs)
+        for name, sizes in normal:
+            require(bool(re.fullmatch(r".+\.\d+", name)) and len(sizes) > 0, given)
+            require(all(type(size) is int and size > 1 for size in sizes), given)
+        return normal
+
+    def parse(text: str) -> list[tuple[str, list[int]]]:
+        named = (part.split("=") for part in text.split(";"))
+        return [(name.strip(), [int(size) for size in sizes.split(",")]) for name, sizes in named]
+
+    return Kind('sizes above 1 by dimension, like {"x.1": (16, 32)} (in a variable: x.1=16,32;y.0=4)', check, parse)
+
+
+def mesh() -> Kind:
+    def check(shape: Setting) -> tuple[int, int]:
+        rows, columns = shape
+        positive = all(type(extent) is int and extent > 0 for extent in (rows, columns))
+        return require(positive, (rows, columns))
+
+    return Kind("two positive integers", check)
+
+
+def schema() -> Kind:
+    def check(value: Setting) -> str:
+        return require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value)
+
+    return Kind("the first 8 or more hex digits of a schema hash", check)
+
+
+def folder() -> Kind:
+    return Kind("a path", lambda value: require(os.fspath(value) != "", os.fspath(value)))
+
+
+def text() -> Kind:
+    return Kind("a string", lambda value: require(isinstance(value, str), value))
+
+
+def option(kind: Kind, default: Setting, doc: str, env: str | None = None) -> Any:
+    return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
+
+
+def checked(field: dataclasses.Field[Setting], value: Setting) -> Setting:
+    """The normalised value of an option. Raises ConfigError if its kind does not accept the value."""
+    try:
+        return field.metadata["kind"].check(value)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
+
+
+def read(field: dataclasses.Field[Setting], text: str) -> Setting:
+    """The value that an environment variable gives; the error names the variable."""
+    kind = field.metadata["kind"]
+    try:
+        return kind.check(kind.parse(text))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(field.metadata["env"], text, kind.accepts) from None
+
+
+def devices() -> Kind:
+    return Kind(
+        "a list of devices, None for the default one",
+        lambda value: require(isinstance(value, list) and len(value) > 0, value),
+    )
+
+
+def synchronous() -> Kind:
+    return Kind("False (asynchronous calls are not there yet)", lambda value: require(value is False, value))
