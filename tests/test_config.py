@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
+import pickle
 from pathlib import Path
 
 import pytest
+import torch
 
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
+from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError
 from tt_torch.tools import config_docs
 
@@ -132,13 +136,79 @@ def test_from_env_reads_the_process_environment(monkeypatch):
     assert CompilerConfig.from_env(CompilerConfig(dtype="f32")).dtype == "f32"
 
 
-def test_config_is_immutable_hashable_and_plain_as_dict():
+@pytest.mark.parametrize(("name", "given", "stored"), ACCEPTED)
+def test_assignment_normalises_as_construction_does(name, given, stored):
+    config = CompilerConfig()
+    setattr(config, name, given)
+    assert getattr(config, name) == stored
+    assert config == CompilerConfig(**{name: given})
+
+
+@pytest.mark.parametrize(("name", "given"), REFUSED)
+def test_assignment_refuses_with_the_message_of_construction(name, given):
+    config = CompilerConfig()
+    with pytest.raises(ConfigError) as built:
+        CompilerConfig(**{name: given})
+    with pytest.raises(ConfigError) as assigned:
+        setattr(config, name, given)
+    assert str(assigned.value) == str(built.value)
+    assert config == CompilerConfig()
+
+
+def test_no_option_of_an_unknown_name():
+    with pytest.raises(AttributeError, match="has no option 'enable_constevall'; did you mean 'enable_consteval'\\?"):
+        CompilerConfig().enable_constevall = True
+
+
+def test_options_that_exclude_each_other_do_so_in_any_order():
+    watched, on_ttnn = CompilerConfig(bisect=True), CompilerConfig(device="ttnn")
+    with pytest.raises(ConfigError, match=r'device=.*"emulated" if single ops are watched'):
+        watched.device = "ttnn"
+    with pytest.raises(ConfigError, match=r'device=.*"emulated" if single ops are watched'):
+        on_ttnn.bisect = True
+    assert (watched.device, on_ttnn.bisect) == ("emulated", False)
+
+
+def test_a_compilation_reads_a_frozen_copy():
+    config = CompilerConfig(dtype="bf16")
+    used = config.with_env({})
+    config.dtype = "f32"
+    assert used.dtype == "bf16"
+    for copied in (used, copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="'dtype' belongs to a compilation"):
+            copied.dtype = "f32"
+        assert copied == used and hash(copied) == hash(used)
+    with pytest.raises(TypeError, match="has no hash"):
+        hash(config)
+    changed = dataclasses.replace(used, dtype=None)
+    changed.dtype = "f32"
+
+
+def test_an_assignment_after_the_compilation_changes_nothing():
+    config = CompilerConfig()
+    config.dtype = "bf16"
+    x = torch.tensor([1.001])  # 1.0 in bf16
+    doubled = torch.compile(lambda x: x * 2, backend=backend, options=BackendOptions(compiler_config=config))
+    before = doubled(x)
+    config.dtype = None
+    assert before == doubled(x) == 2.0
+    torch._dynamo.reset()
+    assert doubled(x) == x * 2
+
+
+def test_config_is_plain_as_dict():
     config = CompilerConfig(save_mlir=("TTIR",), model_name="org/my model")
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.dtype = "bf16"
-    assert hash(config) == hash(dataclasses.replace(config))
     assert json.loads(json.dumps(config.to_dict()))["compile_depth"] == "EXECUTE"
     assert config.file_stem == "org_my_model"
+
+
+def test_dump_levels_can_be_assigned():
+    config, levels = CompilerConfig(), []
+    for name, on in (("dump_info", True), ("dump_debug", True), ("dump_info", True), ("dump_debug", False)):
+        setattr(config, name, on)
+        levels.append(config.ir_log_level)
+    config.dump_info = False
+    assert [*levels, config.ir_log_level] == ["INFO", "DEBUG", "DEBUG", "INFO", None]
 
 
 def test_dump_levels():

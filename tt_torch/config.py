@@ -15,7 +15,7 @@ from typing import Any
 
 from tt_torch import option_kinds as kinds
 from tt_torch.errors import ConfigError
-from tt_torch.option_kinds import Kind, Setting, checked, option, read
+from tt_torch.option_kinds import Kind, Setting, checked, nearest, option, read
 
 
 class CompileDepth(IntEnum):
@@ -36,9 +36,16 @@ class OpByOpBackend(IntEnum):
     STABLEHLO = 2
 
 
-@dataclasses.dataclass(frozen=True)
+WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these options look at single ops
+
+
+@dataclasses.dataclass
 class CompilerConfig:
-    """Options of one compilation. Immutable and hashable: `dataclasses.replace` makes a changed copy."""
+    """Options of a compilation, which can be assigned to: `config.dtype = "bf16"`.
+
+    A value is checked when it is given. Raises ConfigError for one that its option does not accept, and AttributeError
+    for a name that is no option. A compilation reads a frozen copy, so a later assignment does not change it.
+    """
 
     compile_depth: CompileDepth = option(  # noqa: RUF009 - a field, as the others
         kinds.enum(CompileDepth),
@@ -216,12 +223,35 @@ class CompilerConfig:
     )
     model_group: str = option(kinds.text(), "", "group of the model in op-by-op results")
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, checked(field, getattr(self, field.name)))
-        watched = self.enable_intermediate_verification or self.bisect or self.profile
-        if self.device == "ttnn" and watched:
+    def __setattr__(self, name: str, value: Setting) -> None:
+        if isinstance(getattr(type(self), name, None), property):
+            return super().__setattr__(name, value)
+        field = type(self).__dataclass_fields__.get(name)
+        if field is None:
+            raise AttributeError(
+                f"CompilerConfig has no option {name!r}{nearest(name, type(self).__dataclass_fields__)}"
+            )
+        if self.is_frozen:
+            raise dataclasses.FrozenInstanceError(f"{name!r} belongs to a compilation, which does not change any more")
+        after = vars(self) | {name: checked(field, value)}
+        if after.get("device") == "ttnn" and any(after.get(option) for option in WATCHING):
             raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
+        super().__setattr__(name, after[name])
+
+    @property
+    def is_frozen(self) -> bool:
+        return "_frozen" in vars(self)
+
+    def frozen(self) -> CompilerConfig:
+        """A copy that cannot be assigned to, and has a hash."""
+        copy = dataclasses.replace(self)
+        vars(copy)["_frozen"] = True
+        return copy
+
+    def __hash__(self) -> int:
+        if not self.is_frozen:
+            raise TypeError("a CompilerConfig may change, so it has no hash; `frozen()` makes a copy that has one")
+        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
 
     @classmethod
     def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:
@@ -229,10 +259,10 @@ class CompilerConfig:
         return (base or cls()).with_env()
 
     def with_env(self, environ: Mapping[str, str] | None = None) -> CompilerConfig:
-        """A copy with the overrides of environment variables. Unset and empty variables change nothing."""
+        """A frozen copy with the overrides of environment variables. Unset and empty variables change nothing."""
         environ = os.environ if environ is None else environ
         fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
-        return dataclasses.replace(self, **{f.name: read(f, environ[f.metadata["env"]]) for f in fields})
+        return dataclasses.replace(self, **{f.name: read(f, environ[f.metadata["env"]]) for f in fields}).frozen()
 
     def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""
@@ -246,11 +276,21 @@ class CompilerConfig:
 
     @property
     def dump_info(self) -> bool:
+        """Whether IR is printed: another way to write `ir_log_level`."""
         return self.ir_log_level is not None
+
+    @dump_info.setter
+    def dump_info(self, on: bool) -> None:
+        self.ir_log_level = (self.ir_log_level or "INFO") if on else None
 
     @property
     def dump_debug(self) -> bool:
+        """Whether IR is printed after each step: another way to write `ir_log_level`."""
         return self.ir_log_level == "DEBUG"
+
+    @dump_debug.setter
+    def dump_debug(self, on: bool) -> None:
+        self.ir_log_level = "DEBUG" if on else (self.ir_log_level and "INFO")
 
     @property
     def file_stem(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -141,3 +142,9 @@ def devices() -> Kind:
 
 def synchronous() -> Kind:
     return Kind("False (asynchronous calls are not there yet)", lambda value: require(value is False, value))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question for the message about an unknown name, or "" if no known one is close."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

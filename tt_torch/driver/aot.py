@@ -101,7 +101,8 @@ def compile_model(
     that the device does not run.
     """
     executors: list[Executor] = []
-    config = dataclasses.replace((config or CompilerConfig()).with_env(), fallback="error")  # the result is one binary
+    config = (config or CompilerConfig()).with_env()
+    config = dataclasses.replace(config, fallback="error").frozen()  # the result is one binary
     options = BackendOptions(compiler_config=config)
     observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 

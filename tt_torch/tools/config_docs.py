@@ -24,10 +24,10 @@ options = BackendOptions(compiler_config=CompilerConfig(dtype="bf16"))
 model = torch.compile(model, backend=tt_torch.backend, options=options)
 ```
 
-A `CompilerConfig` is immutable; `dataclasses.replace(config, dtype="bf16")` makes a changed copy.
-An environment variable wins over the value in the code. It is read at every compilation, and an empty one counts
-as not set. A value that an option does not accept raises `ConfigError`, which names the option or variable, the value
-and the accepted values.
+An option can also be assigned: `config.dtype = "bf16"`. A model that is compiled already keeps the options that it was
+compiled with. An environment variable wins over the value in the code. It is read at every compilation, and an empty
+one counts as not set. A value that an option does not accept raises `ConfigError`, which names the option or variable,
+the value and the accepted values.
 """
 
 
