@@ -340,10 +340,26 @@ def test_overloads_have_facts_of_their_own() -> None:
         (aten.index_copy.default, ["self", "source"]),
         (aten.index_put.default, ["self", "values"]),
         (prims.convert_element_type.default, ["a"]),
+        (aten._unsafe_masked_index.default, ["self", "fill"]),
     ],
 )
 def test_the_arguments_whose_elements_an_op_gives(op: Any, names: list[str]) -> None:
     assert facts.value_arguments(op) == names
+
+
+# Other tensors that an op with the fact KEEPS may have: they choose elements, or say where these go.
+CHOOSE = set("index indices mask condition random_samples".split())
+CHOOSE |= set("nested_size nested_strides offsets dummy lengths min_seqlen max_seqlen".split())  # of nested tensors
+
+
+def test_each_tensor_of_an_op_that_keeps_elements_gives_or_chooses_them() -> None:
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith(("aten::", "prims::"))]
+    packets = [getattr(getattr(torch.ops, name.split("::")[0]), name.split("::")[1].split(".")[0]) for name in names]
+    ops = {getattr(packet, name) for packet in packets for name in packet.overloads()}
+    ops = {op for op in ops if op.name() in names}
+    keep = [op for op in ops if Fact.KEEPS in facts.of(op) and not op._can_decompose()]  # the others never reach us
+    found = {a.name for op in keep for a in op._schema.arguments if "Tensor" in str(a.type) and not a.is_out}
+    assert found == facts.VALUES - {"fill"} | CHOOSE  # "fill" is a number
 
 
 def test_a_target_that_is_no_op_has_no_facts() -> None:

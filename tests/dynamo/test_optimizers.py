@@ -146,8 +146,17 @@ ARGUMENTS = {
 }
 
 
+OPTIONAL = {
+    "alpha": 3, "value": 3, "ord": 1, "dtype": torch.float64, "non_blocking": True,
+    "memory_format": torch.contiguous_format,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("op", LISTS, ids=str)
 def test_op_on_lists(op: torch._ops.OpOverload) -> None:
-    needed = [a for a in op._schema.arguments if not a.has_default_value()]
+    arguments = op._schema.arguments
+    needed = [a for a in arguments if not a.has_default_value()]
     given = [ARGUMENTS["scalars" if (a.name, str(a.type)) == ("scalars", "Tensor") else str(a.type)] for a in needed]
-    torch.testing.assert_close(DECOMPOSITIONS[op](*given), op(*given), equal_nan=True)
+    for options in ({}, {a.name: OPTIONAL[a.name] for a in arguments if a.has_default_value()}):
+        got = DECOMPOSITIONS[op](*given, **options)
+        torch.testing.assert_close(got, op(*given, **options), equal_nan=True)

@@ -57,7 +57,7 @@ class Fact(Flag):
 
 
 # Names of the arguments that have the values of a KEEPS op; its other tensors are indices, masks and conditions.
-VALUES = frozenset("a self input weight other src source value values fill tensors".split())
+VALUES = frozenset("a self weight other src source value values fill tensors".split())
 
 _F = Fact
 _FROM_TAGS = {
