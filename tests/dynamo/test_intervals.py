@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.exactness.analysis import Raw, integer_cone, intervals
+from tt_torch.dynamo.exactness.analysis import Analysis, Raw, integer_cone, intervals
 from tt_torch.dynamo.exactness.interval import ANYTHING, Interval
 
 SHAPE = (3, 4)
@@ -189,3 +189,19 @@ def test_an_op_may_leave_out_some_results() -> None:
         x, x, one, x[0]
     )
     assert integer_cone(gm) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "levels"),
+    [
+        (lambda x, y, i: x.flip(0), [2**31, 2**31]),
+        (lambda x, y, i: x * x, [2**15, 2**31]),
+        (lambda x, y, i: x * y, [2**15, 2**15]),
+        (lambda x, y, i: x * x + y, [2**15, 2**29]),  # one limit for both, then higher ones for each
+        (lambda x, y, i: x**9, [8, 2**31]),
+        (lambda x, y, i: x**12 + y * y, [2**31, 2**15]),  # no limit is low enough for x, so that the power is inexact
+    ],
+)
+def test_limits_are_as_high_as_they_can_be(function: Callable[..., Any], levels: list[int]) -> None:
+    limits = Analysis(graph_of(function)).limits()
+    assert list(limits.values())[:2] == levels

@@ -25,7 +25,6 @@ aten = torch.ops.aten
 DEVICE = Interval(-(2**31), 2**31 - 1)
 WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 32 bits
 NARROW = {torch.int8: 8, torch.int16: 16}  # bits; the device computes them as int32
-INTEGERS = (*WIDE, *NARROW, torch.int32, torch.uint8, torch.uint16)
 # a bound beyond 32 bits has the same effect as the largest one
 SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)
 LEVELS = [2**n for n in range(31, 2, -1)]
@@ -103,7 +102,11 @@ def _computes(node: Node) -> bool:
 
 
 def _is_integer(node: object) -> bool:
-    return isinstance(node, Node) and isinstance(value(node), torch.Tensor) and value(node).dtype in INTEGERS
+    return isinstance(node, Node) and _has_integers(value(node))
+
+
+def _has_integers(v: object) -> bool:
+    return isinstance(v, torch.Tensor) and not (v.dtype is torch.bool or v.is_floating_point() or v.is_complex())
 
 
 def _is_wide(node: Node) -> bool:
@@ -117,7 +120,7 @@ def integer_cone(gm: GraphModule) -> list[Node]:
         if node.op == "output" or "val" not in node.meta:
             continue
         results = _results(node)
-        if any(isinstance(v, torch.Tensor) and v.dtype in INTEGERS for v in results):
+        if any(map(_has_integers, results)):
             needed.add(node)
         read_floats = _is_cast(node) or not _is_integer(node)
         if node in needed and read_floats and RULES.get(node.target):
