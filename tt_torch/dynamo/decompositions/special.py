@@ -101,9 +101,10 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 @decomposes(aten.nextafter.default)
 def nextafter(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     """Adds a number whose sum rounds to the neighbour: Rump, Zimmermann, Boldo and Melquiond, BIT 49 (2009)."""
-    if torch.promote_types(x.dtype, y.dtype) == torch.float64:  # its neighbours are not float32 numbers
+    dtype = torch.result_type(x, y)
+    if dtype == torch.float64:  # its neighbours are not float32 numbers
         return NotImplemented
-    parts = torch.finfo(x.dtype)
+    parts = torch.finfo(dtype)
     unit, scale = parts.eps / 2, 2.0**50  # small numbers are scaled, so that steps are not denormal
     start, end = (v.to(torch.float32) for v in torch.broadcast_tensors(x, y))
     small = start.abs() < 2.0**-100
@@ -116,4 +117,4 @@ def nextafter(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     moved = torch.where(grow, size + step, size - step)
     moved = torch.where(small, moved / scale, torch.where(size == math.inf, parts.max, moved))
     value = torch.where(start == end, end, torch.where(start == 0, torch.sign(end), torch.sign(start)) * moved)
-    return torch.where((start != start) | (end != end), math.nan, value).to(x.dtype)
+    return torch.where((start != start) | (end != end), math.nan, value).to(dtype)
