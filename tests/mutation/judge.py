@@ -10,7 +10,7 @@ not find its tests, leaves the place unjudged.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 # Modules that tests import before they do anything. The package is not among them: each child loads its own.
@@ -105,9 +106,10 @@ def crashed(answer: dict[str, Any]) -> bool:
 
 
 def main(copy: str) -> None:
-    os.chdir(copy)
-    sys.path.insert(0, copy)
-    os.environ |= {"PYTHONPATH": copy, "OMP_NUM_THREADS": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    package = importlib.util.find_spec("tt_torch")
+    if not package or not Path(package.origin or "").is_relative_to(copy):
+        raise ImportError(f"the tests would import the package from {package and package.origin}, not from {copy}")
+    os.environ["OMP_NUM_THREADS"] = "1"
     for name in LOADED:
         importlib.import_module(name)
     import torch

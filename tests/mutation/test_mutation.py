@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation import cpp_places, drawing, judge
+from tests.mutation import cpp_places, drawing, judge, worker
 from tests.mutation.places import Place, places_in
 from tests.mutation.worker import Worker
 
@@ -183,3 +183,14 @@ def test_a_judge_that_died_is_started_again():
     for dies in (before_the_question, after_it):
         assert Mortal(dies, answers).run(["test"], 1.0) == {"outcome": "survives"}
         assert Mortal(dies, dies, dies).run(["test"], 1.0)["outcome"] == "unjudged"
+
+
+def test_an_editable_installation_does_not_win_over_the_copy(monkeypatch, tmp_path):
+    installed = type("Finder", (), {"__module__": "_editable_tt_torch"})
+    others = list(sys.meta_path)
+    monkeypatch.setattr(sys, "meta_path", [installed, installed(), *others])
+    exec(worker.COPY_FIRST)
+    assert sys.meta_path == others
+    command = [sys.executable, "-m", "tests.mutation.judge", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert f"not from {tmp_path}" in done.stderr

@@ -15,6 +15,11 @@ from tests.mutation import judge
 from tests.mutation.drawing import ROOT
 from tests.mutation.places import Place
 
+# Python runs this when it starts. Without it, an editable installation of the package wins over the copy.
+COPY_FIRST = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in getattr(finder, "__module__", "")]
+"""
+
 
 class Worker:
     """A copy of the repository, and a process that runs tests in it."""
@@ -28,11 +33,12 @@ class Worker:
         for name in filter(lambda name: (ROOT / name).is_file(), [*files, *libraries]):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+        (folder / "sitecustomize.py").write_text(COPY_FIRST)
         self.process = self.started()
 
     def started(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.mutation.judge", str(self.copy)]
-        environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PYTHONPATH": str(self.copy)}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, cwd=self.copy, env=environment, **pipes)
 
