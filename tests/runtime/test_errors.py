@@ -30,6 +30,14 @@ def test_truncated_file():
         Binary(DATA[:-8])
 
 
+@pytest.mark.parametrize("read", [Binary, decode])
+def test_every_part_of_a_file_is_needed(read):
+    """The length prefix of each shorter file agrees with it. The file itself may end with up to 3 bytes of padding."""
+    for length in range(4, len(DATA) - 3):
+        with pytest.raises(errors.BinaryFormatError):
+            read((length - 4).to_bytes(4, "little") + DATA[4:length])
+
+
 def test_foreign_file():
     with pytest.raises(errors.BinaryFormatError, match="not a valid TTNN binary"):
         Binary(b"\x7fELF" + bytes(300))

@@ -63,6 +63,31 @@ def test_fused_equals_single(program, tail, dtype, torch_dtype, tolerance, resid
     assert (fused - single).abs().max() <= tolerance * max(1.0, single.abs().max())
 
 
+@pytest.mark.parametrize("reader", ["ConcatOp", "EltwiseUnaryCompositeOp", "program"])
+def test_a_product_with_a_second_reader_is_kept(reader):
+    """The readers have it in a list, in a union, or as a result of the program."""
+    maker = Maker()
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    y = maker.op("MatmulOp", a=maker.input((8, 8)), b=maker.input((8, 8)), out=maker.tensor((8, 8)))
+    z = unary(maker, "Relu", y, "Float32")
+    product, outputs = a @ b, [z]
+    expected = [product.relu()]
+    if reader == "ConcatOp":
+        outputs.append(maker.op("ConcatOp", inputs=[z, y], dim=0, out=maker.tensor((16, 8))))
+        expected.append(torch.cat([product.relu(), product]))
+    elif reader == "program":
+        outputs.append(y)
+        expected.append(product)
+    else:
+        bounds = {"ClampTensorOpParams": {"min": y, "max": y}}
+        outputs.append(maker.op(reader, type="ClampTensor", **{"in": z}, params=bounds, out=maker.tensor((8, 8))))
+        expected.append(product)
+    executable = Executable(Binary(maker.binary(*outputs)))
+    for resident in ((), (1,)):
+        for got, want in zip(executable([a, b], resident), expected, strict=True):
+            torch.testing.assert_close(got, want)
+
+
 def kernels_of(data, inputs, resident):
     """The names of the kernels that a later call of a program runs, as PyTorch's profiler sees them."""
     executable = Executable(Binary(data))
