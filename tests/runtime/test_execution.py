@@ -69,15 +69,19 @@ def test_constants_are_evaluated_once_per_version():
     assert torch.allclose(executable([x, w])[0], x @ (2 * w), atol=1e-4)  # if w is not resident, nothing is cached
 
 
-def test_memory_statistics():
+@pytest.mark.parametrize("space, other, banks", [("dram", "l1", 12), ("l1", "dram", 64)])
+def test_memory_statistics(space, other, banks):
     device = Device()
-    executable = Executable(Binary(chain_of_adds(5, (64, 64))), device=device)
-    executable([torch.rand(64, 64)] * 2)
-    stats = device.memory_stats()["dram"]
-    assert stats["allocated"] == 0 and stats["banks"] == 12
-    # Two inputs, a value and its successor. Each has four tiles in as many banks.
-    assert stats["peak"] == 4 * 12 * 4096 == executable.memory_stats()["dram_peak"]
-    assert executable.memory_stats()["l1_peak"] == 0
+    executable = Executable(Binary(chain_of_adds(5, (64, 64), buffer=space.upper())), device=device)
+    x, y = torch.rand(64, 64), torch.rand(64, 64)
+    # The most tensors are two inputs, a value and its successor. Each has four tiles in as many banks. At the last run,
+    # two tensors are resident, but the inputs are not these.
+    for resident, held, most in ((), 0, 4), ((0, 1), 2, 4), ((), 2, 6):
+        executable([x, y], resident)
+        stats = device.memory_stats()
+        assert stats[space]["allocated"] == held * banks * 4096
+        assert executable.memory_stats()[f"{space}_peak"] == stats[space]["peak"] == most * banks * 4096
+        assert executable.memory_stats()[f"{other}_peak"] == stats[other]["peak"] == 0
 
 
 HELD = ["Float32", "BFloat16", "Int32", "UInt32", "UInt16", "UInt8", *facts.BLOCK_FLOATS.values()]

@@ -201,3 +201,29 @@ def test_bitcast(source, target, dtype):
     value = floats if "Float" in source else floats.view(torch.int32 if source == "Int32" else torch.uint32)
     got = Executable(Binary(maker.binary(y)))([value], output_dtypes=[dtype])[0]
     assert torch.equal(got.view(torch.uint8), value.view(torch.uint8))
+
+
+@pytest.mark.parametrize(
+    "source, target, value",
+    [
+        ("Float32", "BFP_BFloat8", randn(32, 32)),
+        ("Float32", "BFP_BFloat4", randn(32, 32)),
+        ("Int32", "UInt16", torch.arange(32 * 32, dtype=torch.int32).reshape(32, 32) * 97 - 500),
+    ],
+)
+def test_what_is_written_in_place_has_the_type_of_its_target(source, target, value):
+    """Block floats are rounded, and short integers wrap, as in a cast."""
+
+    def result(op):
+        maker = Maker()
+        x, y = maker.input((32, 32), source), maker.input((32, 32), target)
+        if op == "CopyOp":
+            maker.op(op, src=x, dst=y)
+        else:
+            y = maker.op(op, **{"in": x}, out=maker.tensor((32, 32), target))
+        zeros = torch.zeros(32, 32, dtype=value.dtype)
+        return Executable(Binary(maker.binary(y)))([value, zeros])[0]
+
+    written = result("CopyOp")
+    assert torch.equal(written, result("TypecastOp"))
+    assert not torch.equal(written.to(value.dtype), value)
