@@ -33,6 +33,27 @@ def test_outputs_have_the_shape_of_the_results():
         plain().run([X, Y], None, [torch.empty(32, 31)])
 
 
+STRIDED = {
+    "transposed": lambda: torch.zeros(32, 32).t(),
+    "columns": lambda: torch.zeros(32, 64)[:, ::2],
+    "rows": lambda: torch.zeros(64, 32)[1::2],
+    "other type": lambda: torch.zeros(32, 32, dtype=torch.bfloat16),
+}
+
+
+@pytest.mark.parametrize("memory", STRIDED)
+def test_results_are_written_to_the_memory_that_is_given(memory):
+    out = STRIDED[memory]()
+    plain().run([X.round(), Y.round()], None, [out])
+    assert torch.equal(out.float(), X.round() + Y.round())
+
+
+def test_a_dimension_of_one_element_may_have_any_stride():
+    out, x = torch.zeros(64).as_strided((1, 32), (7, 1)), torch.rand(1, 32)
+    plain((1, 32)).run([x, x], None, [out])
+    assert torch.equal(out, 2 * x)
+
+
 @pytest.mark.parametrize("shape, dtype", [((32, 31), "Float32"), ((32, 32), "BFloat16")])
 def test_a_resident_tensor_of_another_program(shape, dtype):
     device, source = Device(), torch.rand(shape)

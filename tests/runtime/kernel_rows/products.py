@@ -10,6 +10,7 @@ from kernel_rows.row import Row, randn
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
                "relu6": F.relu6, "exp": torch.exp, "abs": torch.abs, "square": torch.square,
                "hardsigmoid": F.hardsigmoid, "neg": torch.neg, "softplus": F.softplus}  # fmt: skip
+FUNCTIONS = ACTIVATIONS | {"sqrt": torch.sqrt, "": lambda y: y}  # a square root needs operands that are not negative
 
 
 def product(a, b, bias=None, label="", **attributes):
@@ -19,7 +20,7 @@ def product(a, b, bias=None, label="", **attributes):
         a = a.transpose(-1, -2) if attributes.get("transpose_a") else a
         b = b.transpose(-1, -2) if attributes.get("transpose_b") else b
         y = a @ b + bias
-        return ACTIVATIONS[attributes["activation"]](y) if "activation" in attributes else y
+        return FUNCTIONS[attributes.get("activation", "")](y)
 
     shape = tuple(expected(*operands.values()).shape)
     shapes = " ".join("x".join(map(str, t.shape)) for t in operands.values())
@@ -38,7 +39,7 @@ PRODUCTS = [
     product(A, MATRICES), product(A, MATRICES[:1]), product(A[0], B), product(A, B[:, 0]), product(A[0], B[:, 0]),
     product(BATCHED, B[:, 0]), product(A[:, :1], B[:1]), product(A, B[:, :1], BIAS[:1]),
     *(product(A, B, BIAS, activation=name) for name in ACTIVATIONS),
-    product(BATCHED, MATRICES, activation="gelu"),
+    product(BATCHED, MATRICES, activation="gelu"), product(A.abs(), B.abs(), BIAS.abs(), activation="sqrt"),
 ]  # fmt: skip
 
 # --- convolutions ---------------------------------------------------------------------------------
@@ -52,27 +53,30 @@ def sides(padding):
     return left, right, top, bottom
 
 
-FUSED = {name.capitalize(): function for name, function in ACTIVATIONS.items()}
-FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y, None: lambda y: y}
+FUSED = {name.capitalize() or None: function for name, function in FUNCTIONS.items()}
+FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y}
 SCALES = {"Relu6": 9, "Exp": 0.25}  # sums above six, and sums whose rounding an exponential does not enlarge
 
 
 def conv2d(
-    kernel=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, bias=True, activation=None, scale=1
-):
+    kernel=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1, bias=True, activation=None, scale=1,
+    params=(),
+):  # fmt: skip
     x, w = randn(1, 1, 84, 8) * scale, randn(6, 8 // groups, *kernel) / 4
     operands = {"input": x, "weight": w} | ({"bias": randn(1, 1, 1, 6)} if bias else {})
+    if activation == "Sqrt":
+        operands = {name: operand.abs() for name, operand in operands.items()}
     function = FUSED[activation]
 
     def expected(x, w, b=None):
         x = F.pad(image(x, 7, 6), sides(padding))
         y = F.conv2d(x, w, None if b is None else b.flatten(), stride, 0, dilation, groups)
-        return flat(function(y))
+        return flat(function(y, *params))
 
     how = {"kernel_size": list(kernel), "stride": list(stride), "padding": list(padding),
            "dilation": list(dilation), "groups": groups}  # fmt: skip
-    config = {"conv2d_config": {"activation": {"op_type": activation, "params": []}}} if activation else {}
-    label = f"{list(how.values())} {bias} {activation}"
+    config = {"conv2d_config": {"activation": {"op_type": activation, "params": list(params)}}} if activation else {}
+    label = f"{list(how.values())} {bias} {activation} {list(params)}"
     return Row("Conv2dOp", operands, {"out": tuple(expected(*operands.values()).shape)}, expected,
                IMAGE | how | config, label)  # fmt: skip
 
@@ -119,7 +123,7 @@ def prepared3d(alignment, padded):
 CONVOLUTIONS = [
     conv2d(), conv2d(bias=False), conv2d(stride=(2, 1), padding=(2, 0)), conv2d(dilation=(1, 2), padding=(0, 2)),
     conv2d(groups=2), conv2d(padding=(1, 1, 2, 2)), conv2d(padding=(0, 1, 2, 3), stride=(2, 3)),
-    conv2d(padding=(0, 1, 2, 2)), conv2d(padding=(1, 1, 0, 2)),
+    conv2d(padding=(0, 1, 2, 2)), conv2d(padding=(1, 1, 0, 2)), conv2d(activation="LeakyRelu", params=(0.3,)),
     conv2d(kernel=(1, 2), padding=(0, 0)), conv2d(kernel=(7, 6), padding=(0, 0)),
     *(conv2d(activation=name, scale=SCALES.get(name, 1)) for name in FUSED),
     *(conv2d(activation=name, padding=(0, 1, 1, 0)) for name in ("Relu", "Gelu", "LeakyRelu")),
