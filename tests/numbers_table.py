@@ -42,6 +42,9 @@ SCALARS = [
     Exact("powers of bf16", lambda x: (x**257, x**3, x**255, x**65537), [of(bf16, -1, 2, 1.0078125, -0.0)]),
     Exact("beyond float32", lambda x: (x + 1e300, x * -1e39, x < 1e300, x / 3.5e38), [FEW]),
     Exact("beyond float32 of booleans", lambda b: (b + 1e300, b * -1e300), [of(b8, True, False)]),
+    Exact(
+        "quotients beyond float32", lambda b: (b / 1e300, b // 1e300, b % 1e300, b.fmod(1e300)), [of(b8, True, False)]
+    ),
     Exact("neighbours of mixed dtypes", lambda x, y: (torch.nextafter(x, y), torch.nextafter(y, x)), [FEW, of(f16, 1)]),
     Exact("threshold of NaN", lambda x: (F.threshold(x, 1.0, 5.0), F.threshold(x, -2, 3)), [FEW]),
     Exact("threshold of integers", lambda x: (F.threshold(x, 1, 5), F.threshold(x, 2, -1)), [of(i32, 3, 1, -7)]),
