@@ -186,6 +186,7 @@ def gelu_of_one(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 EDGE, VALUES = of(f32, 1, 2, 3), of(f32, nan, 2, -1, inf, -inf, -0.0)
+NOT_SORTED = of(f32, 1, 1, 1, nan, nan, nan, nan, nan, 2, 0)
 
 
 def places(edges: torch.Tensor, values: torch.Tensor) -> list[torch.Tensor]:
@@ -206,6 +207,9 @@ def each_dimension(x: torch.Tensor) -> list[torch.Tensor]:
 OTHERS = [
     Exact("searchsorted of NaN", places, [EDGE, VALUES]),
     Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
+    Exact("searchsorted in numbers that are not sorted", places, [NOT_SORTED, VALUES]),
+    Exact("searchsorted in nothing", places, [of(f32), VALUES]),
+    Exact("searchsorted of integers", places, [of(i64, 3, 1, 2, 2, 7), of(i64, 2, 0, 9, 3)]),
     Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
     *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),

@@ -83,16 +83,21 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The number of edges that are smaller; with `right`, smaller or equal. NaN comes after all other numbers."""
-    edges = edges if sorter is None else edges.gather(-1, sorter)
-    if edges.dim() > 1:
-        edges = edges.unsqueeze(-2)
-    values, upper = values.unsqueeze(-1), right or side == "right"
-    count = (edges <= values if upper else edges < values).sum(-1)
-    if edges.is_floating_point() or values.is_floating_point():
-        reached = (edges > values if upper else edges >= values).any(-1)
-        count = torch.where(reached, count, edges.shape[-1])  # beyond all edges, also those that are NaN
-    return count.to(torch.int32 if out_int32 else torch.int64)
+    """The number of edges that are smaller; with `right`, smaller or equal. edges: (..., n), values: (..., m) or, for
+    edges of one dimension, any shape.
+
+    This is a binary search with eager's steps and comparisons, so edges that are NaN or not sorted give its places.
+    """
+    edges, upper = edges if sorter is None else edges.gather(-1, sorter), right or side == "right"
+    shape, n = values.shape, edges.shape[-1]
+    values = values.reshape(-1) if edges.dim() == 1 else values
+    low, high = (torch.full(values.shape, bound, dtype=torch.int64) for bound in (0, n))
+    for _ in range(n.bit_length()):
+        middle = ((low + high) >> 1).clamp(max=n - 1)  # (low + high) >> 1 may be n in a search that has ended
+        edge = edges.gather(-1, middle)
+        reached = edge > values if upper else edge >= values
+        high, low = torch.where(reached, middle, high), torch.where(reached | (low >= high), low, middle + 1)
+    return low.to(torch.int32 if out_int32 else torch.int64).reshape(shape)
 
 
 @decomposes(aten.searchsorted.Scalar)
