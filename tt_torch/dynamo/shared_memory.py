@@ -119,7 +119,7 @@ def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
     sharing = defaultdict(list)
     for i, node in enumerate(outputs):
         sharing[_memory(node)].append(i)
-    groups = {memory: group for memory, group in sharing.items() if len({outputs[i] for i in group}) > 1}
+    groups = {memory: group for memory, group in sharing.items() if len(group) > 1}
     bases: dict[int, Node] = {}
     for node in gm.graph.nodes if groups else ():
         value = node.meta.get("val")
