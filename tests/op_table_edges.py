@@ -26,6 +26,14 @@ EDGES = [
     Row("log_softmax of infinity", lambda x: x.log_softmax(0), [tensor(INF)]),
     Row("scatter of nothing", lambda x, i: x.scatter(0, i, INF), [(3,), tensor([], i64)], NUMBERS),
     Row("index_put of nothing", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([False] * 3, b1), (0,)], NUMBERS),
+    *(
+        Row(f"{name} of an empty index with more dimensions", fn, [(3, 3), tensor([[[]]], i64), (3, 3)])
+        for name, fn in {
+            "scatter": lambda x, i, y: x.scatter(0, i, y),
+            "scatter_add": lambda x, i, y: x.scatter_add(0, i, y),
+            "scatter_reduce": lambda x, i, y: x.scatter_reduce(0, i, y, "amax", include_self=False),
+        }.items()
+    ),
     Row("masked_scatter of nothing", lambda x, m, v: x.masked_scatter(m, v), [(3,), tensor([False] * 3, b1), (0,)]),
     *(
         Row(

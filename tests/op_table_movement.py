@@ -161,6 +161,15 @@ INDEXING = [
     Row("slice_scatter", lambda x, v: x.slice_scatter(v, 1, 1, 3), [(2, 5), (2, 2)], NUMBERS),
     Row("slice_scatter to the end", lambda x, v: torch.slice_scatter(x, v, 1, 2), [(2, 5), (2, 3)], NUMBERS),
     Row("slice_scatter step", lambda x, v: x.slice_scatter(v, 1, 0, 5, 2), [(2, 5), (2, 3)], NUMBERS),
+    Row("slice_scatter of nothing", lambda x, v: x.slice_scatter(v, 0, 0, 0), [(0, 5), (0, 5)], NUMBERS),
+    *(
+        Row(f"{name} of floats to integers", fn, [tensor([[1, 2, 3]], torch.int32), (1, 2)], (torch.float32,))
+        for name, fn in {
+            "slice_scatter": lambda x, v: x.slice_scatter(v, 1, 1, 3),
+            "slice_scatter step": lambda x, v: x.slice_scatter(v, 1, 0, 3, 2),
+            "select_scatter": lambda x, v: x.select_scatter(v[0, :1], 1, 1),
+        }.items()
+    ),
     Row("select_scatter", lambda x, v: x.select_scatter(v, 0, -1), [(3, 4), (4,)], NUMBERS),
     Row("masked_scatter by where", lambda x, m, v: torch.where(m, v, x), [(3, 4), of(b1, 3, 4), (3, 4)], ALL),
     Row("bucketize", lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), [X], (f32,)),

@@ -103,9 +103,11 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _composed(op: OpOverload) -> None:
-    """Registers the form of `op` for scalars, and for booleans, which are summed as integers."""
+    """Registers the form of `op` for scalars, for booleans, which are summed as integers, and for no places."""
 
     def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor | NotImplementedType:
+        if not index.numel():  # of any number of dimensions
+            return x.clone()
         if not x.dim():
             return op(x.reshape(1), 0, index.reshape(1), source.reshape(1)).reshape(())
         if x.dtype is torch.bool:
@@ -137,6 +139,8 @@ def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor | NotImplementedType:
     """A plain reduction becomes a composite. A mean is a sum and a count. Booleans are integers."""
+    if not index.numel():  # of any number of dimensions
+        return x.clone()
     if x.dtype is torch.bool:
         own, others = x.to(torch.int32), source.to(torch.int32)
         reduce = "amin" if reduce == "prod" else reduce

@@ -25,19 +25,21 @@ def slice_scatter(
 ) -> Tensor:
     """slice_scatter with `end` inside of the dimension; otherwise torch-mlir needs unbounded memory."""
     dim, size = lengths(x, dim)
+    source = source.to(x.dtype)
     begin, stop, _ = slice(start, end).indices(size)
     if step != 1:
         rows = aten.index_put(x.movedim(dim, 0), [torch.arange(begin, stop, step)], source.movedim(dim, 0))
         return strided_like(rows.movedim(0, dim), x)
     stop = max(begin, stop)
     parts = [x.narrow(dim, 0, begin), source, x.narrow(dim, stop, size - stop)]
-    return strided_like(torch.cat([p for p in parts if p.shape[dim]], dim), x)
+    return strided_like(torch.cat([p for p in parts if p.shape[dim]] or [x], dim), x)
 
 
 @decomposes(aten.select_scatter.default)
 def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
     """select_scatter by position. This works for a symbolic size, too."""
     dim, size = lengths(x, dim)
+    source = source.to(x.dtype)
     places = torch.arange(size).reshape([-1] + [1] * (x.dim() - 1 - dim))
     return strided_like(torch.where(places == (index if index >= 0 else size + index), source.unsqueeze(dim), x), x)
 
@@ -65,7 +67,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     moved = x.movedim((dim1, dim2), (-2, -1))
     places = _diagonal_places(moved.shape[-2], moved.shape[-1], offset)
-    flat = aten.index_copy(moved.flatten(-2), -1, places, source)
+    flat = aten.index_copy(moved.flatten(-2), -1, places, source.to(x.dtype))
     return strided_like(flat.reshape(moved.shape).movedim((-2, -1), (dim1, dim2)), x)
 
 
