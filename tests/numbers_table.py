@@ -11,6 +11,7 @@ from exact_table import LAST, ODD, Exact, div, f32, i8, i16, i32, i64, inf, nan,
 
 bf16, f16, b8 = torch.bfloat16, torch.float16, torch.bool
 BIG, FIRST = 10**10, -(2**31)
+HOST = "call on the host"
 FEW = of(f32, 1, -3.5, 0.0, -0.0, 7.2e12, inf, nan)
 at = torch.tensor
 
@@ -171,11 +172,12 @@ LIMITS = [
     *(Exact(f"{dtype} beside 300", beside_300, [x]) for dtype, x in EDGES.items()),
     *(Exact(f"int32 by {n}", f, [EDGES[i32]]) for n, f in zip(("-2^31", "2^31"), QUOTIENTS, strict=True)),
     Exact("int32 by each other", among_each_other, [EACH.repeat_interleave(7), EACH.repeat(7)]),
+    Exact("smallest int64 by -1", lambda x, y: (x // -1, x // y), [of(i64, -(2**63), 5), of(i64, -1, -1)], HOST),
     Exact("fmod by 2^31", lambda x: torch.fmod(x, 2**31), [of(i32, 5, -7)]),
     Exact("bounds of uint8", bounded, [EDGES[u8]]),
     Exact("int8 beside uint8", lambda x, y: (x < y, x + y, x.maximum(y)), [of(i8, -3, 7), of(u8, 250, 7)]),
-    Exact("infinity to integer", lambda x: (1 / x).to(i64), [of(i32, 0, 2)], "call on the host"),
-    Exact("quotient to integer", lambda x, y: (x / y).to(i64), [of(i64, 1, 5), of(i64, 0, 2)], "call on the host"),
+    Exact("infinity to integer", lambda x: (1 / x).to(i64), [of(i32, 0, 2)], HOST),
+    Exact("quotient to integer", lambda x, y: (x / y).to(i64), [of(i64, 1, 5), of(i64, 0, 2)], HOST),
 ]
 
 # --- NaN among sorted numbers, 0-d results, reductions over nothing
@@ -213,6 +215,15 @@ OTHERS = [
     Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
     *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),
+    *(
+        Exact(
+            f"median of nothing, {dtype}",
+            lambda x: (x.median(), (x + 1)[1:].nanmedian()),
+            [torch.empty(0, 2).to(dtype)],
+        )
+        for dtype in (f32, i32, u8)
+    ),
+    Exact("median of nothing, int64", lambda x: (x + 1)[1:].median(), [torch.empty(0, 2).to(i64)], "op on the host"),
     *(Exact(f"over nothing {size}", each_dimension, [torch.empty(size)]) for size in ((0,), (0, 3), (2, 0, 3))),
     *(
         Exact(f"booleans over nothing {s}", each_dimension, [torch.empty(s, dtype=b8)])

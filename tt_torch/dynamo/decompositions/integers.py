@@ -31,20 +31,29 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
 def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor") -> Tensor | NotImplementedType:
     """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
+    by_another_number = not isinstance(y, Tensor) and y != -1
     x, y = _promoted(x, y)
     if rounding_mode == "trunc" and x.is_floating_point():
         return torch.trunc(x / y)
     if rounding_mode != "floor":
         return NotImplemented
     if not x.is_floating_point():
-        down = (torch.remainder(x, y) != 0) & ((x < 0) != (y < 0))
-        return torch.div(x, y, rounding_mode="trunc") - down.to(x.dtype)
+        if by_another_number:
+            return _floor(x, y)
+        negates = y == -1  # on a CPU, "trunc" of the smallest integer by -1 ends the process
+        return torch.where(negates, -x, _floor(x, torch.where(negates, 1, y)))
     rest = torch.fmod(x, y)
     quotient = (x - rest) / y
     quotient = torch.where((rest != 0) & ((y < 0) != (rest < 0)), quotient - 1, quotient)
     whole = torch.floor(quotient)
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
     return torch.where(y == 0, x / y, torch.where(quotient == 0, 0 * (x / y), whole))
+
+
+def _floor(x: Tensor, y: Tensor) -> Tensor:
+    """The quotients of integers, which are rounded down."""
+    down = (torch.remainder(x, y) != 0) & ((x < 0) != (y < 0))
+    return torch.div(x, y, rounding_mode="trunc") - down.to(x.dtype)
 
 
 def _promoted(x: Tensor, y: Tensor | Scalar) -> list[Tensor]:

@@ -14,6 +14,7 @@ from tt_torch.dynamo.decompositions.registry import decomposes
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
@@ -53,7 +54,7 @@ def topk(x: Tensor, k: int, dim: int = -1, *_: Argument, **__: Argument) -> tupl
 
 def _pick(x: Tensor, dim: int, at: int | Tensor, keepdim: bool, order: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """The value and position of the element number `at` in sorted order; `at` is one number or one per row."""
-    picked = [t.narrow(dim, at, 1) if isinstance(at, int) else t.gather(dim, at) for t in order]
+    picked = [t.narrow(dim, at, 1).clone() if isinstance(at, int) else t.gather(dim, at) for t in order]
     values, positions = (t if keepdim else t.squeeze(dim) for t in picked)
     return values, positions
 
@@ -84,13 +85,20 @@ def nanmedian(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, 
 
 
 @decomposes(aten.median.default)
-def median_of_all(x: Tensor) -> Tensor | NotImplementedType:
-    return median(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
+def median_of_all(x: Tensor) -> Tensor:
+    return median(x.reshape(-1), 0)[0] if x.numel() else _median_of_nothing(x.dtype)
 
 
 @decomposes(aten.nanmedian.default)
-def nanmedian_of_all(x: Tensor) -> Tensor | NotImplementedType:
-    return nanmedian(x.reshape(-1), 0)[0] if x.numel() else NotImplemented
+def nanmedian_of_all(x: Tensor) -> Tensor:
+    return nanmedian(x.reshape(-1), 0)[0] if x.numel() else _median_of_nothing(x.dtype)
+
+
+def _median_of_nothing(dtype: torch.dtype) -> Tensor:
+    """NaN, or the integer to which the CPU converts it."""
+    with without_modes():  # while tracing, tensors have no values
+        value = torch.tensor(torch.nan).to(dtype).item()
+    return torch.full((), value, dtype=dtype)
 
 
 @along(aten.mode.default)
