@@ -95,6 +95,12 @@ def test_a_model_that_is_no_graph_is_a_compile_error(model: Callable[[torch.Tens
         tt_torch.compile_model(model, (torch.ones(3),))
 
 
+@pytest.mark.parametrize("function", [torch.nonzero, lambda x: x[x > 0]])
+def test_shapes_that_depend_on_values_are_refused(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    with pytest.raises(CompileError, match="depends on values"):
+        tt_torch.compile_model(function, (torch.tensor([1.0, 0.0, 3.0]),))
+
+
 def test_recurrent_layers_are_unrolled() -> None:
     model, x = torch.nn.LSTM(4, 5), torch.randn(2, 3, 4)
     with torch.no_grad():

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.backend import compile_captured
+from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.dynamo.tracing import traced_for_device
@@ -117,6 +117,8 @@ def compile_model(
     except BackendCompilerFailed as failure:
         if isinstance(failure.inner_exception, TTTorchError):
             raise failure.inner_exception from None
+        if isinstance(failure.inner_exception, VALUES_DECIDE):
+            raise CompileError(f"a shape or an index depends on values: {failure.inner_exception}") from failure
         raise
     except (Unsupported, UserError) as failure:
         advice = "torch.compile with tt_torch.backend accepts models of several graphs"

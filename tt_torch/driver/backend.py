@@ -43,6 +43,8 @@ from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
+# Errors of a capture in which a shape, a condition or an index is a value of a tensor.
+VALUES_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 # The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64
 MANY_SHAPES = (
@@ -137,7 +139,7 @@ def _noting(errors: list[Exception], function: Callable[..., Function], *args: o
     """Calls the function and keeps its errors in `errors`, except those about sizes that depend on values."""
     try:
         return function(*args)
-    except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode):
+    except VALUES_DECIDE:
         raise
     except Exception as error:
         errors.append(error)
