@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
-from tt_torch.fuzz.programs import FAMILIES, Program, Statement, generate
+from tt_torch.fuzz.programs import Program, Statement, generate
+from tt_torch.fuzz.statements import DTYPES, FAMILIES
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
+from tt_torch.fuzz.ways import EAGER, WAYS, Way, run
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -31,7 +36,10 @@ def _bits(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.filterwarnings("ignore")
 def test_programs_are_of_all_kinds() -> None:
     programs = [generate(seed, 6) for seed in range(150)]
-    assert {x.dtype for p in programs for x in p.inputs.values()} >= {torch.float32, torch.bfloat16, torch.bool}
+    assert {x.dtype for p in programs for x in p.inputs.values()} == set(DTYPES)
+    assert any(p.trains for p in programs)
+    assert any(not x.is_contiguous() for p in programs for x in p.inputs.values())
+    assert any(x.numel() > 1024 for p in programs for x in p.inputs.values())
     assert {x.dim() for p in programs for x in p.inputs.values()} >= {0, 1, 2, 3, 4}
     assert any(x.numel() == 0 for p in programs for x in p.inputs.values())
     assert sum(len(p.statements) >= 4 for p in programs) > 75
@@ -44,7 +52,7 @@ def test_programs_are_of_all_kinds() -> None:
 @pytest.mark.parametrize("way", ["compile", "aot", "tt"])
 def test_programs_agree_with_eager(way: str) -> None:
     """`tt-torch fuzz` runs more of them; these show that each way works."""
-    records = [run_seed(seed, way, 6) for seed in range(4 if way != "tt" else 40)]
+    records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
     assert "match" in {record["verdict"] for record in records}
 
@@ -62,7 +70,7 @@ def program(*texts: str, **inputs: torch.Tensor) -> Program:
 def others(of: Program) -> list[torch.Tensor]:
     with_errors = []
     for seed in range(4):
-        with OtherRoundings(seed):
+        with OtherRoundings(seed, bf16=False):
             with_errors.append(of.function()(*of.inputs.values())[0])
     return with_errors
 
@@ -106,22 +114,72 @@ def test_moved_numbers_are_exact() -> None:
 def test_a_wrong_op_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A way that computes one op wrongly: the smallest program is that op."""
 
-    def broken(function: object, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        with monkeypatch.context() as patch:
-            patch.setattr(torch.Tensor, "cumsum", lambda x, dim: x)
-            return [*function(*inputs), *inputs]  # type: ignore[operator]
+    def compiled(function: Callable[..., Any], examples: object) -> Callable[..., Any]:
+        def broken(*inputs: torch.Tensor) -> Any:
+            with monkeypatch.context() as patch:
+                patch.setattr(torch.Tensor, "cumsum", lambda x, dim: x)
+                return function(*inputs)
 
-    monkeypatch.setitem(check.WAYS, "broken", broken)
+        return broken
+
+    monkeypatch.setitem(WAYS, "broken", Way(compiled))  # type: ignore[misc]
     made = program("x.exp()", "v0 * 2", "v1.cumsum(0)", "v2 + x", "v3.relu()", x=torch.tensor([1.0, 2.0, 3.0]))
     smallest, found = shrunk(made, "broken", wrong(made, "broken"))
     assert [s.text for s in smallest.statements if "cumsum" in s.text] == ["v1.cumsum(0)"]
     assert len(smallest.statements) <= 3
     assert found == wrong(smallest, "broken")
     assert "wrong" in found
-    (tmp_path / "found.py").write_text(source(smallest))
+    (tmp_path / "found.py").write_text(source(smallest, "tt"))
     done = subprocess.run([sys.executable, tmp_path / "found.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("tensor") == 2
+    eager, on_tt = done.stdout.split("tt:\n")
+    assert eager.removeprefix("eager:\n") == on_tt
+    assert "tensor(" in on_tt
+
+
+def test_a_script_has_inputs_of_the_same_layout() -> None:
+    memory = torch.arange(12.0)
+    for x in (memory.reshape(3, 4).t(), memory[2:], memory.as_strided((3, 3), (2, 1), 1), memory[:1].expand(4)):
+        again = eval(check._literal(x), {"torch": torch})
+        assert torch.equal(again, x)
+        assert (again.stride(), again.storage_offset()) == (x.stride(), x.storage_offset())
+
+
+# --- what is seen of a program
+
+
+def seen_difference(*texts: str, instead: str, trains: bool = False) -> str:
+    """How `instead` departs from the last text, by the same rules as a program that was compiled."""
+    made, other = (program(*texts[:-1], last, x=torch.ones(2, 3)) for last in (texts[-1], instead))
+    made, other = (replace(p, outputs=("v0", p.outputs[0]), trains=trains) for p in (made, other))
+    expected, got = ([*run(p.function(), list(p.inputs.values()), EAGER, trains)] for p in (made, other))
+    return check._departure(made, got, expected, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "found"),
+    [
+        ("v0.t()", "v0.t().contiguous()", "strides (2, 1), expected (1, 3)"),
+        ("v0.view(-1)", "v0.flatten().clone()", "shares memory with v1, expected v0"),
+        ("v0 * -0.0", "v0 * 0.0", "0.0 at [0, 0], expected -0.0 (6 wrong)"),
+        ("v0 + 1", "v0 + 1.001", "3.000999927520752 at [0, 0], expected 3.0 (6 wrong)"),
+        ("v0 * 2", "v0 * 2 * 1", ""),
+    ],
+)
+def test_strides_memory_and_signs_are_compared(text: str, instead: str, found: str) -> None:
+    assert seen_difference("x * 2", text, instead=instead).removeprefix("v1: ") == found
+
+
+def test_gradients_and_the_optimizers_writes_are_compared() -> None:
+    assert seen_difference("x * 2", "v0.exp()", instead="v0.exp() * 1", trains=True) == ""
+    found = seen_difference("x * 2", "v0 * 1", instead="v0.detach() * 1", trains=True)
+    assert found.startswith("v0: ")  # the second step's output depends on the first step's gradient
+    made = replace(program("x * 2", x=torch.ones(2, 3)), trains=True)
+    output, x, gradient = run(made.function(), list(made.inputs.values()), EAGER, trains=True)
+    weights = torch.linspace(-1, 1, 6).reshape(2, 3)
+    torch.testing.assert_close(gradient.value, 2 * weights)
+    torch.testing.assert_close(x.value, torch.ones(2, 3) - 2 * 0.1 * 2 * weights)
+    torch.testing.assert_close(output.value, 2 * (torch.ones(2, 3) - 0.1 * 2 * weights))
 
 
 def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:

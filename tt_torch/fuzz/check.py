@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 
 import torch
 
-import tt_torch
-from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import CompileError
-from tt_torch.fuzz.programs import Program, Statement, generate
-from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference
+from tt_torch.fuzz.programs import Program, Statement, generate, trainable
+from tt_torch.fuzz.quirks import EITHER_ZERO
+from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference, memory
+from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, run, strides_of_shape_functions
 from tt_torch.records.lines import Record
 
-Tensors = list[torch.Tensor]
 MATCH, REFUSED, AS_TRACED = "match", "refused", "as-traced"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED)
-
-
-def _compiled(function: Function, inputs: Tensors, **options: str) -> Tensors:
-    config = BackendOptions(compiler_config=CompilerConfig(**options))  # type: ignore[arg-type]
-    backend = partial(tt_torch.backend, options=config)
-    return [*torch.compile(function, backend=backend, dynamic=False)(*inputs), *inputs]
-
-
-def _ahead_of_time(function: Function, inputs: Tensors) -> Tensors:
-    model = tt_torch.compile_model(function, [x.clone() for x in inputs])
-    return [*model(*inputs), *inputs]
-
-
-def _eager_on_tt(function: Function, inputs: Tensors) -> Tensors:
-    moved = [x.to("tt") for x in inputs]
-    return [x.cpu() for x in (*function(*moved), *moved)]
-
-
-# Each gives the results, then the inputs as the program leaves them.
-WAYS = {
-    "compile": _compiled,
-    "bf16": lambda function, inputs: _compiled(function, inputs, dtype="bf16"),
-    "aot": _ahead_of_time,
-    "tt": _eager_on_tt,
-}
 
 
 def run_seed(seed: int, way: str, length: int) -> Record:
@@ -61,55 +35,67 @@ def run_seed(seed: int, way: str, length: int) -> Record:
         if found in NO_FINDING:
             return {"verdict": found}
         smallest, found = shrunk(program, way, found)
-        return {"verdict": "mismatch", "message": found, "source": source(smallest)}
+        return {"verdict": "mismatch", "message": found, "source": source(smallest, way)}
 
 
 def wrong(program: Program, way: str) -> str:
     """How the program departs from eager: one of NO_FINDING, or a line of text."""
     torch.compiler.reset()
-    function = program.function()
-    inputs = list(program.inputs.values())
-    # The options of eager on "tt" and of an ahead-of-time compilation do not change dtypes.
-    least = torch.finfo(torch.bfloat16).eps if way == "bf16" else 0.0
-    expected = _eager(function, inputs)
-    others = [_eager(function, inputs, OtherRoundings(seed, least)) for seed in range(RUNS)]
+    chosen, function = WAYS[way], program.function()
+    # A copy to a device loses gaps in memory, so the CPU also computes without them then.
+    inputs = [x if chosen.device == "cpu" else x.clone() for x in program.inputs.values()]
+    trains = program.trains and chosen.trains
+    expected = _eager(function, inputs, trains)
+    others = [_eager(function, inputs, trains, OtherRoundings(seed, chosen.bf16)) for seed in range(RUNS)]
+    others = [other for other in others if len(other) == len(expected)]
     try:
-        got = WAYS[way](function, [x.clone() for x in inputs])
+        got = run(function, inputs, chosen, trains)
     except Exception as error:
-        return REFUSED if _is_refusal(error, function, inputs) else f"{type(error).__name__}: {str(error)[:300]}"
+        if isinstance(error, CompileError) or _traced(function, inputs, trains) is None:
+            return REFUSED
+        return f"{type(error).__name__}: {str(getattr(error, 'inner_exception', error))[:300]}"
     if not (found := _departure(program, got, expected, others)):
         return MATCH
-    traced = _traced(function, inputs) if way != "tt" else None
-    return AS_TRACED if traced and not _departure(program, got, traced, others) else found
+    if chosen.device != "cpu":
+        return found
+    for strides in ([], strides_of_shape_functions(function, inputs)):
+        traced = _traced(function, inputs, trains) or expected
+        own = [replace(x, strides=s) for x, s in zip(traced, strides, strict=False)]
+        if not _departure(program, got, [*own, *traced[len(own) :]], others):
+            return AS_TRACED
+    return found
 
 
-def _departure(program: Program, got: Tensors, expected: Tensors, others: list[Tensors]) -> str:
+def _departure(program: Program, got: list[Seen], expected: list[Seen], others: list[list[Seen]]) -> str:
     names = [*program.outputs, *(f"input {name}" for name in program.inputs)]
+    names += [f"gradient {i}" for i in range(len(expected) - len(names))]
+    if len(got) != len(expected):
+        return f"{len(got)} tensors, expected {len(expected)}"
+    signs = not any(EITHER_ZERO.search(s.text) for s in program.statements)
     for name, a, b, *moved in zip(names, got, expected, *others, strict=True):
-        if found := difference(a, b, moved):
+        if found := difference(a.value, b.value, [other.value for other in moved], signs):
             return f"{name}: {found}"
+        if a.strides != b.strides:
+            return f"{name}: strides {a.strides}, expected {b.strides}"
+        if a.first != b.first:
+            return f"{name}: shares memory with {names[a.first]}, expected {names[b.first]}"
     return ""
 
 
-def _is_refusal(error: Exception, function: Function, inputs: Tensors) -> bool:
-    """Whether one binary cannot have the program, or PyTorch cannot trace it for any backend."""
-    return isinstance(error, CompileError) or _traced(function, inputs) is None
-
-
-def _traced(function: Function, inputs: Tensors) -> Tensors | None:
+def _traced(function: Function, inputs: Sequence[torch.Tensor], trains: bool) -> list[Seen] | None:
     """The results of PyTorch's own tracing without a compiler behind it; None if it cannot trace the program."""
     torch.compiler.reset()
-    own = [x.clone() for x in inputs]
     try:
-        return [*torch.compile(function, backend="aot_eager", dynamic=False)(*own), *own]
+        return run(function, inputs, TRACED, trains)
     except Exception:
         return None
 
 
-def _eager(function: Function, inputs: Tensors, roundings: OtherRoundings | None = None) -> Tensors:
-    own = [x.clone() for x in inputs]
+def _eager(
+    function: Function, inputs: Sequence[torch.Tensor], trains: bool, roundings: OtherRoundings | None = None
+) -> list[Seen]:
     with roundings or nullcontext():
-        return [x.clone() for x in (*function(*own), *own)]
+        return run(function, roundings.converted(inputs) if roundings else inputs, EAGER, trains)
 
 
 def shrunk(program: Program, way: str, found: str) -> tuple[Program, str]:
@@ -127,6 +113,14 @@ def shrunk(program: Program, way: str, found: str) -> tuple[Program, str]:
 
 
 def _smaller(program: Program) -> Iterator[Program]:
+    if program.trains:
+        yield replace(program, trains=False)
+    for smaller in _parts(program):
+        if not program.trains or trainable(smaller):
+            yield smaller
+
+
+def _parts(program: Program) -> Iterator[Program]:
     if len(program.outputs) > 1:
         for output in program.outputs:
             yield replace(program, outputs=(output,)).without_dead_code()
@@ -140,31 +134,32 @@ def _given(program: Program, index: int) -> Program:
     before: tuple[Statement, ...] = program.statements[: index + 1]
     name = before[-1].result
     upto = replace(program, statements=before, outputs=(name,))
-    (value,) = upto.function()(*[x.clone() for x in program.inputs.values()])
-    inputs = {**program.inputs, name: value.clone()}
+    (value,) = upto.function()(*copy.deepcopy(list(program.inputs.values())))
+    inputs = {**program.inputs, name: value}
     rest = (*program.statements[:index], *program.statements[index + 1 :])
     return replace(program, inputs=inputs, statements=rest).without_dead_code()
 
 
-def source(program: Program) -> str:
+def source(program: Program, way: str) -> str:
     """The program as a script that shows the difference."""
     inputs = "\n".join(f"{name} = {_literal(value)}" for name, value in program.inputs.items())
-    arguments = ", ".join(f"{name}.clone()" for name in program.inputs)
     return f"""import torch
-import tt_torch
 from torch import inf, nan
+
+from tt_torch.fuzz.ways import show
 
 {inputs}
 
 
 {program.source()}
 
-print(torch.compile(program, backend=tt_torch.backend)({arguments}))
-print(program({arguments}))
+show(program, [{", ".join(program.inputs)}], {way!r}, trains={program.trains})
 """
 
 
 def _literal(value: torch.Tensor) -> str:
-    flat: Sequence[object] = value.tolist()
-    made = f"torch.tensor({flat!r}, dtype={value.dtype})"
-    return made if value.numel() else f"torch.empty({list(value.shape)}, dtype={value.dtype})"
+    """A tensor of these numbers, strides and offset."""
+    whole = memory(value)
+    made = f"torch.tensor({whole.tolist()!r}, dtype={value.dtype})"
+    plain = value.is_contiguous() and whole.shape == value.shape
+    return made if plain else f"{made}.as_strided({(*value.shape,)}, {value.stride()}, {value.storage_offset()})"

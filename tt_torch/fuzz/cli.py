@@ -20,7 +20,9 @@ def fuzz(
     seed: Annotated[int, typer.Option(min=0, help="seed of the first program; the next ones follow")] = 0,
     count: Annotated[int, typer.Option(min=0, help="number of programs; 0: as many as there is time for")] = 0,
     minutes: Annotated[float, typer.Option(min=0, help="time to run; 0: until COUNT programs are done")] = 0.0,
-    way: Annotated[str, typer.Option(help="how programs run: compile, bf16, aot or tt")] = "compile",
+    way: Annotated[
+        str, typer.Option(help="how programs run: compile, bf16, aot (compiled, saved, loaded) or tt")
+    ] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="time limit per program, shrinking included, in seconds")] = 300,
@@ -30,7 +32,8 @@ def fuzz(
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
     from tt_torch.files import write
-    from tt_torch.fuzz.check import NO_FINDING, WAYS
+    from tt_torch.fuzz.check import NO_FINDING
+    from tt_torch.fuzz.ways import WAYS
     from tt_torch.workers.engine import Limits, run
 
     if way not in WAYS:

@@ -8,6 +8,7 @@ that changes in them says nothing, and is not compared.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,48 +23,80 @@ from tt_torch.torch_private.trees import tree_map_only
 RUNS = 4
 _ROUNDINGS = 4  # units in the last place of one result; our kernels and eager's may be of different algorithms
 _MOVEMENTS = 16  # what an element may differ by, in its largest movement: few runs do not show the worst
-_RTOL = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
+_RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 
 class OtherRoundings(TorchDispatchMode):
-    """Adds errors to the floats that ops compute. Results that only move numbers, and views, stay as they are."""
+    """Adds errors to the floats that ops compute. Results that only move numbers, and views, stay as they are, unless
+    the device has another dtype for them: float32 for float16 and float64, and bfloat16 if `bf16`."""
 
-    def __init__(self, seed: int, least: float = 0.0) -> None:
+    def __init__(self, seed: int, bf16: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._least = least  # relative precision, if that of a dtype is better
+        self._converted = (torch.float16, torch.float64, *((torch.float32,) if bf16 else ()))
+        self._least = torch.finfo(torch.bfloat16 if bf16 else torch.float32).eps  # relative precision, of any dtype
         self._generator = torch.Generator().manual_seed(seed)
+
+    def converted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs of a program as the device takes them; strides and shared memory stay."""
+        own = copy.deepcopy(list(inputs))
+        for x in own:
+            memory(x).copy_(self._moved(memory(x), exact=True))
+        return own
 
     def __torch_dispatch__(
         self, op: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = op(*args, **(kwargs or {}))
-        if facts.of(op) & _EXACT or any(returned.alias_info for returned in schema(op).returns):
+        known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
+        if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
             return result
-        return tree_map_only(torch.Tensor, self._moved, result)
+        if not aliases:
+            return tree_map_only(torch.Tensor, lambda x: self._moved(x, bool(known & _EXACT)), result)
+        known |= facts.of(getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op))  # `add_` is as `add`
+        tree_map_only(torch.Tensor, lambda x: self._rewrite(x, bool(known & _EXACT)), result)
+        return result
 
-    def _moved(self, value: torch.Tensor) -> torch.Tensor:
-        if not value.dtype.is_floating_point:
+    def _rewrite(self, x: torch.Tensor, exact: bool) -> None:
+        """Moves a tensor in place. Elements that share memory stay as they are: PyTorch refuses to write them."""
+        if (moved := self._moved(x, exact)) is not x and 0 not in x.stride():
+            x.copy_(moved)
+
+    def _moved(self, value: torch.Tensor, exact: bool) -> torch.Tensor:
+        if not value.dtype.is_floating_point or (exact and value.dtype not in self._converted):
             return value
+        precision = max(self._least, torch.finfo(value.dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
-        error *= _ROUNDINGS * max(self._least, torch.finfo(value.dtype).eps)
-        return (value.float() * (1 + error)).to(value.dtype)
+        return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)
 
 
-def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch.Tensor]) -> str:
+def memory(x: torch.Tensor) -> torch.Tensor:
+    """All elements in the memory of which `x` is a view."""
+    return x.as_strided((x.untyped_storage().nbytes() // x.itemsize,), (1,), 0)
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch.Tensor], signs: bool = True) -> str:
     """Says where `got` is not what eager computes, in one line; an empty string if it is. `others` are eager's results
-    with other roundings."""
+    with other roundings. The signs of zeros are compared with `signs`."""
     for name in ("dtype", "shape"):
         if getattr(got, name) != getattr(expected, name):
             return f"{name} {getattr(got, name)}, expected {getattr(expected, name)}"
     allowed, known = _allowed(expected, others)
     a, b = got.detach().double(), expected.detach().double()
-    wrong = known & (a != b) & ~(a.isnan() & b.isnan()) & ~((a - b).abs() <= allowed)
+    far = (a != b) & ~(a.isnan() & b.isnan()) & ~((a - b).abs() <= allowed)
+    other_zero = (a == 0) & (b == 0) & (a.signbit() != b.signbit()) & _same_zeros(b, others)
+    wrong = known & (far | other_zero if signs else far)
     if not wrong.any():
         return ""
     place = wrong.nonzero()[0].tolist()
     at = f" at {place}" if place else ""
     return f"{got[tuple(place)].item()}{at}, expected {expected[tuple(place)].item()} ({int(wrong.sum())} wrong)"
+
+
+def _same_zeros(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Which elements are a zero of the same sign with other roundings."""
+    same = [(other == 0) & (other.signbit() == expected.signbit()) for other in others if other.shape == expected.shape]
+    return torch.stack([torch.ones_like(expected, dtype=torch.bool), *same]).all(0)
 
 
 def _allowed(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,0 +1,44 @@
+"""What eager PyTorch does not define, as its own kernels disagree. docs/reliability.md lists it for users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+# Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
+# elements choose differently, and so do one element and several.
+EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum")
+
+
+@dataclass(frozen=True)
+class Quirk:
+    """Statements with this text are not made if `given` is true for the values of one of their operands."""
+
+    text: re.Pattern[str]
+    given: Callable[[torch.Tensor], bool]
+
+
+def _has_denormals(x: torch.Tensor) -> bool:
+    return x.dtype.is_floating_point and bool(((x != 0) & (x.abs() < torch.finfo(torch.float32).tiny)).any())
+
+
+def _is_not_finite(x: torch.Tensor) -> bool:
+    return x.dtype.is_floating_point and not x.isfinite().all()
+
+
+QUIRKS = (
+    # The vector loop gives NaN, and the loop over the remaining elements gives the remainder.
+    Quirk(re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode"), _has_denormals),
+    # NaN in float32, infinity in float16.
+    Quirk(re.compile("gelu"), _is_not_finite),
+    # The kernel for a CPU takes a row of NaN for an empty one.
+    Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
+)
+
+
+def undefined(text: str, operands: Sequence[torch.Tensor]) -> bool:
+    """Whether eager's result of a statement depends on which of its kernels runs."""
+    return any(quirk.text.search(text) and any(map(quirk.given, operands)) for quirk in QUIRKS)

@@ -1,0 +1,143 @@
+"""What random programs are made of: texts of statements, and numbers, dtypes, shapes and layouts of tensors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import torch
+
+# {x}, {y}, {z}: variables; {i}: one of integers; {m}: one of booleans; {s}: a number; {d}, {e}: dimensions;
+# {n}: a small size; {t}: a dtype.
+_ELEMENTWISE = """
+{x} + {y} | {x} - {y} | {x} * {y} | {x} / {y} | {x} // {y} | {x} % {y} | {x} ** {y} | {x} + {s} | {x} - {s}
+{s} - {x} | {x} * {s} | {x} / {s} | {s} / {x} | {x} // {s} | {x} % {s} | {x} ** 2 | {x} ** {s} | {s} ** {x}
+{x} & {y} | {x} | {y} | {x} ^ {y} | {x} & {s} | {x} ^ {s} | {x} << {y} | {x} >> {y} | {x} << {s} | {x} >> {s} | ~{x}
+-{x} | {x}.abs() | {x} == {y} | {x} < {y} | {x} != {s} | {x} >= {s} | {x} == {s} | {x} < {s} | {x}.add({y}, alpha={s})
+{x}.sub({y}, alpha={s}) | torch.rsub({x}, {y}) | {x}.clamp({s}, {s}) | {x}.clamp(max={s}) | {x}.clamp(min={y})
+{x}.relu() | {x}.sigmoid() | {x}.tanh() | {x}.exp() | {x}.log() | {x}.sqrt() | {x}.rsqrt() | {x}.sin() | {x}.erf()
+{x}.floor() | {x}.round() | {x}.trunc() | {x}.sign() | {x}.signbit() | {x}.isnan() | {x}.isinf() | {x}.logical_not()
+{x}.logical_xor({y}) | torch.where({m}, {x}, {y}) | torch.where({x} < {s}, {x}, {s}) | torch.minimum({x}, {y})
+torch.maximum({x}, {y}) | torch.fmod({x}, {y}) | torch.fmod({x}, {s}) | torch.remainder({s}, {x}) | {x}.to({t})
+{x}.float() | {x}.long() | {x}.bool() | {x}.int() | torch.lerp({x}, {y}, {s})
+torch.addcmul({x}, {y}, {z}, value={s}) | torch.nn.functional.gelu({x}) | torch.nn.functional.threshold({x}, {s}, {s})
+torch.nn.functional.softplus({x}) | {x}.masked_fill({m}, {s}) | torch.nan_to_num({x}) | torch.heaviside({x}, {y})
+torch.copysign({x}, {y}) | {x}.square() | torch.div({x}, {y}, rounding_mode='floor')
+torch.div({x}, abs({s}), rounding_mode='trunc') | torch.floor_divide({x}, {y})
+{x}.exp2() | {x}.expm1() | {x}.log1p() | {x}.cos() | {x}.tan() | {x}.asin() | {x}.sinh() | {x}.atan() | {x}.ceil()
+{x}.frac() | {x}.reciprocal() | {x}.isfinite() | {x} > {y} | {x} <= {s} | torch.atan2({x}, {y}) | torch.hypot({x}, {y})
+torch.logaddexp({x}, {y}) | torch.xlogy({x}, {y}) | torch.addcdiv({x}, {y}, {z}, value={s}) | torch.isclose({x}, {y})
+torch.gcd({x}, {y}) | torch.fmax({x}, {y}) | torch.nn.functional.silu({x}) | torch.nn.functional.elu({x}, {s})
+torch.nn.functional.leaky_relu({x}, {s}) | torch.nn.functional.hardtanh({x}, {s}, {s}) | torch.where({m}, {s}, {x})
+{x}.logical_and({y}) | {x}.half() | {x}.double() | {x}.type_as({y})
+"""
+_SHAPES = """
+{x}.unsqueeze({d}) | {x}.squeeze() | {x}.flatten() | {x}.transpose({d}, {e}) | {x}.flip({d}) | {x}.roll({n}, {d})
+{x}[0] | {x}[..., 0] | {x}[..., -1:] | {x}[1:] | {x}[..., ::2] | {x}[None] | {x}.narrow({d}, 0, {n})
+{x}.select({d}, {n}) | torch.cat([{x}, {y}], {d}) | torch.stack([{x}, {x}], {d}) | {x}.expand({n}, *{x}.shape)
+{x}.repeat({n}, *[1] * {x}.dim()) | {x}.reshape(-1) | {x}.split({n}, {d})[0] | {x}.chunk(2, {d})[-1]
+torch.nn.functional.pad({x}, (1, {n})) | {x}.mT | {x}.contiguous() | {x}.clone() | {x}.diagonal() | {x}.tril()
+{x}.triu({n}) | {x}.unfold({d}, {n}, 1) | {x}.movedim({d}, {e}) | torch.zeros_like({x})
+torch.ones_like({x}, dtype={t}) | torch.full_like({x}, {s}) | torch.arange({n}, device={x}.device) + {x}
+{x}.view(-1) | {x}.repeat_interleave({n}, {d}) | {x}.unbind({d})[0] | {x}.squeeze({d}) | {x}.detach() | {x}.rot90()
+{x}.permute(*range({x}.dim())[::-1]) | {x}.expand_as({y}) | {x}[:, None] | {x}[::2, 1:] | torch.hstack([{x}, {y}])
+torch.vstack([{x}, {y}]) | torch.broadcast_to({x}, (2, *{x}.shape)) | {x}.select({d}, 0) | {x}.swapaxes({d}, {e})
+{x}.unflatten({d}, (-1, 1)) | torch.cat([{x}, {y}, {x}], {d}) | torch.empty_like({x}).copy_({y})
+"""
+_REDUCTIONS = """
+{x}.sum() | {x}.sum({d}) | {x}.sum({d}, dtype={t}) | {x}.mean({d}) | {x}.amax({d}) | {x}.amin({d}, True)
+{x}.max({d})[0] | {x}.prod({d}) | {x}.any({d}) | {x}.all() | {x}.all({d}) | {x}.argmax({d}) | {x}.argmin()
+{x}.var({d}) | {x}.std() | {x}.cumsum({d}) | {x}.cumprod({d}) | {x}.cummax({d})[0] | {x}.sort({d})[0]
+{x}.softmax({d}) | {x}.log_softmax({d}) | {x}.logsumexp({d}) | {x}.norm() | {x}.count_nonzero()
+{x}.topk({n}, {d})[0] | {x}.sort({d}, stable=True)[1] | {x}.nansum({d}) | torch.linalg.vector_norm({x}, 1, {d})
+{x}.aminmax(dim={d})[1] | {x}.median() | {x}.diff(dim={d})
+{x}.cummin({d})[0] | {x}.cummax({d})[1] | {x}.logcumsumexp({d}) | {x}.argsort({d}, stable=True) | {x}.argmin({d})
+{x}.kthvalue(1, {d})[0] | {x}.mean() | {x}.std({d}) | {x}.max() | {x}.min({d})[0]
+{x}.sum((0, -1)) | {x}.amax((0, -1)) | {x}.any() | {x}.prod() | {x}.nanmean({d}) | {x}.sort({d}, descending=True)[0]
+torch.nn.functional.mse_loss({x}, {y}) | torch.nn.functional.normalize({x}, dim={d}) | {x}.trace()
+{x}.cumsum({d}, dtype={t})
+"""
+_INDEXING = """
+{x}.gather({d}, {i}) | {x}.index_select({d}, {i}.flatten()) | {x}[{i}] | {x}[{m}.flatten()[0].long()] | {x}.take({i})
+{x}.scatter({d}, {i}, {y}) | {x}.scatter_add({d}, {i}, {y}) | {x}.index_fill({d}, {i}.flatten(), {s})
+{x}.index_put(({i},), {y}) | {x}.index_put(({i},), {y}, accumulate=True) | {x}.index_add({d}, {i}.flatten(), {y})
+torch.nn.functional.one_hot({i}) | torch.bucketize({x}, {y}.flatten().sort()[0]) | {x}.masked_scatter({m}, {y})
+torch.searchsorted({x}.flatten().sort()[0], {y}) | {x}.scatter({d}, {i}, {s}) | torch.isin({x}, {y})
+{x}.scatter_reduce({d}, {i}, {y}, 'amax') | {x}.scatter_reduce({d}, {i}, {y}, 'sum', include_self=False) | {x}[{m}]
+{x}.scatter_reduce({d}, {i}, {y}, 'mean') | {x}.index_copy({d}, {i}.flatten(), {y}) | {x}.take_along_dim({i}, {d})
+{x}[..., {i}] | {x}[{i}, None] | {x}.select_scatter({y}, {d}, {n}) | {x}.slice_scatter({y}, {d}, {n})
+{x}.diagonal_scatter({y}) | torch.nn.functional.embedding({i}, {x}) | {x}.nonzero() | torch.bincount({i}.flatten())
+"""
+_PRODUCTS = """
+{x} @ {y} | {x} @ {x}.mT | torch.mm({x}, {y}) | torch.outer({x}.flatten(), {y}.flatten())
+torch.dot({x}.flatten(), {x}.flatten()) | torch.nn.functional.linear({x}, {y})
+torch.baddbmm({x}, {y}, {z}, beta={s}) | torch.nn.functional.layer_norm({x}, {x}.shape[-1:])
+torch.bmm({x}, {y}) | torch.addmm({x}, {y}, {z}, alpha={s}) | torch.mv({x}, {y}) | torch.tensordot({x}, {y}, 1)
+torch.einsum('...i,...i->...', {x}, {y}) | torch.nn.functional.conv1d({x}, {y}) | torch.cdist({x}, {y})
+torch.nn.functional.scaled_dot_product_attention({x}, {x}, {y}) | torch.nn.functional.avg_pool1d({x}, 2)
+torch.nn.functional.max_pool1d({x}, 2) | torch.nn.functional.rms_norm({x}, {x}.shape[-1:])
+"""
+_WRITES = """
+{x}.add_({y}) | {x}.mul_({s}) | {x}.zero_() | {x}.fill_({s}) | {x}.copy_({y}) | {x}[..., 0].add_({y})
+{x}.clamp_({s}, {s}) | {x}.masked_fill_({m}, {s}) | {x}.sub_({s}) | {x}.flatten().add_(1) | {x}.t_().neg_()
+{x}[0].copy_({y}) | {x}.relu_() | {x}.index_put_(({i},), {y}) | {x}.scatter_({d}, {i}, {y})
+{x}.transpose(0, -1).mul_({y}) | {x}.cumsum_({d}) | {x}.logical_not_()
+{x}.narrow({d}, 0, {n}).copy_({y}) | {x}.select({d}, {n}).mul_({s}) | {x}.diagonal().fill_({s}) | {x}.unsqueeze_({d})
+{x}.view(-1)[::2].add_({s}) | {x}.index_add_({d}, {i}.flatten(), {y}) | {x}.index_fill_({d}, {i}.flatten(), {s})
+{x}.masked_scatter_({m}, {y}) | {x}.div_({y}) | {x}.pow_(2) | {x}.transpose_({d}, {e}) | {x}.squeeze_() | {x}.exp_()
+{x}.fill_diagonal_({s}) | {x}.floor_divide_({s}) | {x}.bitwise_xor_({y}) | {x}.scatter_add_({d}, {i}, {y})
+{x}.detach().mul_({s})
+"""
+
+
+def _texts(table: str) -> list[str]:
+    """Entries are separated by " | ", except the operator of that form, which has its operands beside it."""
+    joined = " | ".join(table.strip().splitlines()).replace("{x} | {y}", "{x} OR {y}")
+    return [text.strip().replace(" OR ", " | ") for text in joined.split(" | ")]
+
+
+FAMILIES = {
+    "elementwise": (6, _texts(_ELEMENTWISE)),
+    "shapes": (3, _texts(_SHAPES)),
+    "reductions": (3, _texts(_REDUCTIONS)),
+    "indexing": (2, _texts(_INDEXING)),
+    "products": (1, _texts(_PRODUCTS)),
+    "writes": (2, _texts(_WRITES)),
+}
+DTYPES = (
+    torch.float32, torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.bfloat16, torch.float16,
+    torch.float64, torch.int64, torch.int64, torch.int32, torch.bool, torch.bool, torch.uint8, torch.int16, torch.int8,
+)  # fmt: skip
+SHAPES = (
+    (), (), (1,), (5,), (5,), (3, 5), (3, 5), (3, 1), (5, 5), (5, 5), (2, 3, 5), (2, 3, 5), (2, 1, 5), (33,), (1, 64),
+    (0, 5), (0,), (2, 3, 4, 5), (2, 1, 2, 3, 5), (1025,), (33, 70),
+)  # fmt: skip
+SCALARS = (
+    0, 1, -1, 2, 3, 7, -5, 31, 33, 127, 128, 255, -128, 2**15, 2**16, 2**24 + 1, 2**31 - 1, -(2**31), 2**31, 2**40,
+    10**10, 2**53 + 1, 2**63 - 1, -(2**63), True, False, 0.5, -0.5, 1.5, -2.0, 0.0, -0.0, 1e-3, 3.7, 1e10, 1e-45,
+    65520.0, 1e39, -1e300, float("inf"), float("-inf"), float("nan"),
+)  # fmt: skip
+_LAYOUTS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+    lambda x: x.mT.contiguous().mT if x.dim() > 1 else x,
+    lambda x: torch.stack([x, x], -1)[..., 0],
+    lambda x: torch.cat([x, x])[len(x) :] if x.dim() else x,
+    lambda x: x[:1].expand_as(x) if x.dim() else x,
+)
+
+
+def random_input(draw: random.Random, shapes: Sequence[Sequence[int]]) -> torch.Tensor:
+    """A tensor of random dtype, layout and shape, sometimes with the limits of its dtype among its elements."""
+    shape, dtype = tuple(draw.choice(shapes)), draw.choice(DTYPES)
+    generator = torch.Generator().manual_seed(draw.randrange(1 << 30))
+    if dtype.is_floating_point:
+        value = torch.randn(shape, generator=generator) * draw.choice((1, 1, 10, 1000))
+        special = torch.tensor([float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e-40, 3e38, 0.5, 2.5])
+    else:
+        value = torch.randint(*draw.choice(((-4, 5), (0, 2), (0, 3))), shape, generator=generator)  # often indices
+        bound = torch.iinfo(dtype if dtype != torch.bool else torch.uint8)
+        special = torch.tensor([bound.min, bound.max, 0, 1, -1, 127])
+    if draw.random() < 0.3:
+        mask = torch.rand(shape, generator=generator) < 0.2
+        value = torch.where(mask, special[torch.randint(len(special), shape, generator=generator)], value)
+    value = value.to(dtype)
+    return draw.choice(_LAYOUTS)(value) if draw.random() < 0.25 else value

@@ -1,0 +1,118 @@
+"""The ways in which a program runs, and what is seen of it."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tt_torch
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.dynamo.types import Function
+from tt_torch.fuzz.training import Compiler, Tensors, train
+from tt_torch.torch_private.tensors import storage_of
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A tensor after a program has run."""
+
+    value: torch.Tensor  # on the CPU
+    strides: tuple[int, ...]  # of dimensions with more than one element; none of a tensor without elements
+    first: int  # the first tensor of the program with the same memory
+
+
+def _torch_compile(function: Function, examples: Sequence[Any], **options: str) -> Function:
+    config = BackendOptions(compiler_config=CompilerConfig(**options))  # type: ignore[arg-type]
+    backend = partial(tt_torch.backend, options=config)
+    return torch.compile(function, backend=backend, dynamic=False)
+
+
+def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
+    """The compiled model, with the program of its saved file instead of its own."""
+    model = tt_torch.compile_model(function, copy.deepcopy(list(examples)))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder, "program.ttnn"))
+        loaded = tt_torch.load(Path(folder, "program.ttnn"))
+    own = model.executor.executable
+
+    def from_file(arguments: Tensors, *forms: Any) -> Tensors:
+        """The results of the file in the forms (dtypes, strides) that the compiled model gives them."""
+        results = loaded(*arguments)
+        return [form.copy_(result) for form, result in zip(own(arguments, *forms), results, strict=True)]
+
+    model.executor.executable = from_file  # type: ignore[assignment]
+    return model
+
+
+def _eager(function: Function, examples: Sequence[Any]) -> Function:
+    return function
+
+
+def _traced(function: Function, examples: Sequence[Any]) -> Function:
+    """PyTorch's own tracing, without a compiler behind it."""
+    return torch.compile(function, backend="aot_eager", dynamic=False)
+
+
+@dataclass(frozen=True)
+class Way:
+    compiled: Compiler
+    trains: bool = True
+    bf16: bool = False
+    device: str = "cpu"
+
+
+WAYS: Mapping[str, Way] = {
+    "compile": Way(_torch_compile),
+    "bf16": Way(partial(_torch_compile, dtype="bf16"), bf16=True),
+    "aot": Way(_ahead_of_time, trains=False),
+    "tt": Way(_eager, device="tt"),
+}
+EAGER, TRACED = Way(_eager), Way(_traced)
+
+
+def run(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool) -> list[Seen]:
+    """What is seen of the outputs, then of the inputs as the program leaves them, then of the gradients."""
+    own = copy.deepcopy(list(inputs)) if way.device == "cpu" else [x.clone().to(way.device) for x in inputs]
+    if trains:
+        return seen(train(function, own, way.compiled))
+    return seen([*way.compiled(function, own)(*own), *own])
+
+
+def strides_of_shape_functions(function: Function, inputs: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
+    """The strides that PyTorch's shape functions give the outputs; none if values decide about shapes.
+
+    For some ops they are not those of the kernels. Whatever traces a program, only sees the shape functions.
+    """
+    meta = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta") for x in inputs]
+    try:
+        return [_strides(x) for x in function(*meta)]
+    except (RuntimeError, NotImplementedError):
+        return []
+
+
+def _strides(x: torch.Tensor) -> tuple[int, ...]:
+    return tuple(step for step, size in zip(x.stride(), x.shape, strict=True) if size > 1 and x.numel())
+
+
+def seen(tensors: Sequence[torch.Tensor]) -> list[Seen]:
+    first: dict[int, int] = {}
+    found = []
+    for i, x in enumerate(tensors):
+        shares = first.setdefault(storage_of(x), i) if x.numel() else i
+        found.append(Seen(x.detach().cpu().clone(), _strides(x), shares))
+    return found
+
+
+def show(function: Function, inputs: Sequence[torch.Tensor], way: str, trains: bool) -> None:
+    """Prints what eager PyTorch gives, and what the way gives."""
+    for name, each in (("eager", EAGER), (way, WAYS[way])):
+        print(f"{name}:")
+        for tensor in run(function, inputs, each, trains):
+            print(f"  {tensor}")
