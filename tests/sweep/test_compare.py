@@ -120,7 +120,9 @@ def test_the_exception_of_eager_must_be_raised(monkeypatch):
     def reshape(x):
         return x.reshape(2, 2)
 
-    assert check_sample(reshape, ((X,), {}))["verdict"] == "eager-raises-same"
+    record = check_sample(reshape, ((X,), {}))
+    assert (record["verdict"], record["error"]) == ("eager-raises-same", "RuntimeError")
+    assert record["message"].startswith("shape '[2, 2]' is invalid for input of size")
 
 
 def test_random_results_agree_in_distribution(monkeypatch):

@@ -116,7 +116,7 @@ class _Compiled:
         self.ops: Counter[str] = Counter()
 
     def observer(self) -> Observer:
-        return Observer(self.executors.append, self._graph, _note)
+        return Observer(self.executors.append, self._graph, reached=_note)
 
     def _graph(self, gm: torch.fx.GraphModule) -> None:
         self.ops.update(str(node.target) for node in computing(gm.graph))
@@ -156,7 +156,10 @@ def _verdict(compare: Callable[[], None], eager: _Run, compiled: _Run) -> Record
         error = type(compiled.error).__name__ if raised else "Mismatch"
         message = str(difference)[:_MESSAGE_CHARACTERS]
         return {"verdict": "error" if raised else "wrong", "error": error, "message": message}
-    return {"verdict": "match" if eager.error is None else "eager-raises-same"}
+    if eager.error is None:
+        return {"verdict": "match"}
+    message = _first_line(eager.error)[:_MESSAGE_CHARACTERS]
+    return {"verdict": "eager-raises-same", "error": type(eager.error).__name__, "message": message}
 
 
 class _Run:
