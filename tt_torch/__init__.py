@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
     from tt_torch.driver.aot import CompiledModel, compile_model
     from tt_torch.driver.backend import backend
+    from tt_torch.driver.explain import explain
     from tt_torch.driver.loading import load
     from tt_torch.runtime import refresh
 
@@ -22,6 +23,7 @@ __all__ = [
     "CompilerConfig",
     "backend",
     "compile_model",
+    "explain",
     "load",
     "refresh",
 ]
@@ -34,6 +36,7 @@ _HOMES = {
     "CompiledModel": "driver.aot",
     "compile_model": "driver.aot",
     "backend": "driver.backend",
+    "explain": "driver.explain",
     "load": "driver.loading",
     "refresh": "runtime",
 }

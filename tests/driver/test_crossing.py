@@ -49,25 +49,28 @@ def twice_from_the_host(x: torch.Tensor) -> torch.Tensor:
         (twice_from_the_host, 3, 3),
     ],
 )
-def test_each_tensor_is_moved_once(
+def test_each_tensor_is_moved_once_and_explain_knows_the_bytes(
     function: Callable[[torch.Tensor], object], to_host: int, to_device: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moved = {"host": 0, "device": 0}
+    explained = tt_torch.explain(function, X).graphs[0].moved
+    moved: dict[str, list[int]] = {"host": [], "device": []}  # bytes of each tensor
     call, cpu, to = Executor.__call__, torch.Tensor.cpu, torch.Tensor.to
 
     def counting(self: Executor, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         results = call(self, inputs)
         kinds = self.compiled.kinds[: len(inputs)]
-        moved["device"] += sum(x.is_cpu and kind == "input" for x, kind in zip(inputs, kinds, strict=True))
-        moved["host"] += sum(x.is_cpu for x in results)
+        given = zip(inputs, kinds, strict=True)
+        moved["device"].extend(x.nbytes for x, kind in given if x.is_cpu and kind == "input")
+        moved["host"].extend(x.nbytes for x in results if x.is_cpu)
         return results
 
     def to_cpu(x: torch.Tensor) -> torch.Tensor:
-        moved["host"] += 1
+        moved["host"].append(x.nbytes)
         return cpu(x)
 
     def to_other(x: torch.Tensor, *arguments: object, **options: object) -> torch.Tensor:
-        moved["device"] += arguments == (torch.device("tt"),)
+        if arguments == (torch.device("tt"),):
+            moved["device"].append(x.nbytes)
         return to(x, *arguments, **options)
 
     with pytest.warns(HostFallbackWarning):
@@ -78,7 +81,8 @@ def test_each_tensor_is_moved_once(
     monkeypatch.setattr(torch.Tensor, "cpu", to_cpu)
     monkeypatch.setattr(torch.Tensor, "to", to_other)
     torch.testing.assert_close(run(X), expected, rtol=1e-4, atol=1e-4)
-    assert (moved["host"], moved["device"]) == (to_host, to_device)
+    assert (len(moved["host"]), len(moved["device"])) == (to_host, to_device)
+    assert (sum(moved["host"]), sum(moved["device"])) == (explained.to_host, explained.to_device)
 
 
 @pytest.mark.parametrize("function", [past_the_host, past_the_host_as_a_view, returned_too, twice_from_the_host])

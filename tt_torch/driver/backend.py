@@ -281,6 +281,7 @@ def _runner(
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
         if isinstance(runner, Executor):
             observer.executor(runner)
+    observer.compiled(program, roles, device_runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
     check = compile_whole(plan.check, [roles[i] for i in plan.checked]) if plan.check else None
     return ExactRunner(device_runner, eager, plan, resident, check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch.fx import GraphModule, Node
@@ -28,7 +28,7 @@ def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Ca
     outer.recompile()
 
 
-def _read_by(node: Node, calls: list[Node], is_view: Callable[[Node], bool]) -> bool:
+def _read_by(node: Node, calls: Collection[Node], is_view: Callable[[Node], bool]) -> bool:
     return any(user in calls or (is_view(user) and _read_by(user, calls, is_view)) for user in node.users)
 
 
@@ -45,14 +45,22 @@ def _return_on_device(executor: Executor, position: int) -> None:
     compiled.output_devices = [*devices[:position], _eager_device(), *devices[position + 1 :]]
 
 
+def with_views(
+    graph: torch.fx.Graph, results: Collection[Node], calls: Collection[Node], is_view: Callable[[Node], bool]
+) -> set[Node]:
+    """Results of device subgraphs, and the views of them that device subgraphs read. `calls` are those of subgraphs."""
+    there = set(results)
+    for node in graph.nodes:
+        if is_view(node) and there & set(node.all_input_nodes) and _read_by(node, calls, is_view):
+            there.add(node)
+    return there
+
+
 def _copy_to_host(
     graph: torch.fx.Graph, kept: set[Node], calls: list[Node], is_view: Callable[[Node], bool]
 ) -> set[Node]:
     """Lets host ops read a copy of each kept result. Returns the views of kept results that device subgraphs read."""
-    there = set(kept)
-    for node in list(graph.nodes):
-        if is_view(node) and there & set(node.all_input_nodes) and _read_by(node, calls, is_view):
-            there.add(node)
+    there = with_views(graph, kept, calls, is_view)
     for node in [n for n in graph.nodes if n in there]:
         readers = [user for user in node.users if user not in calls and user not in there]
         if readers:

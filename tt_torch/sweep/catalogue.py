@@ -6,6 +6,7 @@ import importlib.util
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from tt_torch.errors import ModelsFileError
 from tt_torch.sweep.registry import Model
@@ -21,6 +22,19 @@ def load(source: str = "") -> Sequence[Model]:
 
 
 def _from_file(path: Path) -> Sequence[Model]:
+    module = module_of(path)
+    if not hasattr(module, "MODELS"):
+        raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
+    for row in module.MODELS:
+        if not isinstance(row, Model):
+            raise ModelsFileError(
+                str(path), f"MODELS has an entry of type {type(row).__name__}, not a tt_torch.sweep.registry.Model"
+            )
+    return module.MODELS
+
+
+def module_of(path: Path) -> ModuleType:
+    """The module that a user's Python file defines. Raises ModelsFileError if the file cannot be run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ModelsFileError(str(path), "it is no Python file")
@@ -32,11 +46,4 @@ def _from_file(path: Path) -> Sequence[Model]:
             (f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == str(path)), 0
         )
         raise ModelsFileError(str(path), f"line {line}: {type(error).__name__}: {error}") from error
-    if not hasattr(module, "MODELS"):
-        raise ModelsFileError(str(path), "it has no list MODELS of tt_torch.sweep.registry.Model")
-    for row in module.MODELS:
-        if not isinstance(row, Model):
-            raise ModelsFileError(
-                str(path), f"MODELS has an entry of type {type(row).__name__}, not a tt_torch.sweep.registry.Model"
-            )
-    return module.MODELS
+    return module

@@ -19,7 +19,7 @@ import torch
 from torch._dynamo import (
     config,  # 2.13.0: for recurrent_layers_unrolled
     convert_frame,  # 2.13.0: for compiled_within
-    utils,  # 2.13.0: for nodes_run_by and once
+    utils,  # 2.13.0: for nodes_run_by, once and told_of_recompilations
 )
 from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for compiled_within
 from torch._dynamo.exc import (
@@ -102,6 +102,24 @@ def _compile_within_contexts(*args: Any, **options: Any) -> object:
 
 # 2.13.0: for compiled_within.
 convert_frame._compile = _compile_within_contexts
+
+
+# 2.13.0: without it explain would not say why a function is compiled again.
+def told_of_recompilations(tell: Callable[[CodeType, str], None]) -> Callable[[Function], Function]:
+    """Marks a backend with a function that gets the code of each frame that Dynamo compiles again for this backend,
+    and the guard that failed."""
+
+    @contextmanager
+    def telling(frame: Compilation) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            # The reason is for example "0/1: x == 3   # in the file ...", and a stack below.
+            reason = utils.get_compilation_metrics()[-1].recompile_reason
+            if reason:
+                tell(frame.code, reason.partition("\n")[0].partition(": ")[2].partition("  #")[0].strip())
+
+    return compiled_within(telling)
 
 
 # 2.13.0: without it a graph break would be told again with each recompilation, and for each frame around its line.

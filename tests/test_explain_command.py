@@ -1,0 +1,81 @@
+"""`tt-torch explain FILE:FUNCTION`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tt_torch.tools.cli import app
+
+SOURCE = """
+import torch
+
+def model(x, *, scale=1):
+    y = torch.relu(x)
+    print("a line of the program")
+    return y * scale
+
+def by_position():
+    return model, (torch.ones(2, 3),)
+
+def by_name():
+    return torch.nn.Linear(4, 3), {"input": torch.ones(2, 4)}
+
+def bad_form():
+    return model, torch.ones(3)
+
+def no_model():
+    return 1, ()
+
+def numbers_as_names():
+    return model, {0: torch.ones(3)}
+
+number = 1
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_the_report_is_printed(file: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", f"{file}:by_position"])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[-2:] == ["ops on the host: 0", "recompilations: 0"]
+    assert "graphs: 2" in lines and "graph breaks: 1" in lines
+    assert f"  1 ops at {file}:5; 24 bytes go to the device and 24 to the host per call" in lines
+
+
+def test_arguments_by_name(file: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", f"{file}:by_name"])
+    assert result.exit_code == 0 and "graphs: 1" in result.stdout and "60 bytes of weights once" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "said"),
+    [
+        ("{file}", 2, "FILE:FUNCTION"),
+        ("{file}:", 2, "FILE:FUNCTION"),
+        ("nowhere.py:f", 2, "FILE:FUNCTION"),
+        ("{file}:nothing", 1, "it has no function nothing"),
+        ("{file}:number", 1, "it has no function number"),
+        ("{file}:bad_form", 1, "bad_form returns tuple, not a model and its arguments"),
+        ("{file}:no_model", 1, "no_model returns tuple, not a model and its arguments"),
+        ("{file}:numbers_as_names", 1, "not a model and its arguments"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(file: Path, target: str, status: int, said: str) -> None:
+    result = CliRunner().invoke(app, ["explain", target.format(file=file)], env={"COLUMNS": "400"})
+    assert result.exit_code == status and said in result.output and "Traceback" not in result.output
+
+
+def test_a_file_that_fails_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("\n1 / 0")
+    result = CliRunner().invoke(app, ["explain", f"{tmp_path / 'bad.py'}:f"])
+    assert result.exit_code == 1 and "line 2: ZeroDivisionError" in result.output
