@@ -109,6 +109,9 @@ RIGHT |= {
     "largest elements": lambda x: ((x > 0).amax(1), (x * 9).int().amax(1)),
     "counts": lambda x: ((x > 0).count_nonzero(1), x.mean((1, 2), keepdim=True), x.sum(1, keepdim=True)),
     "along others": lambda x: (x.sort(2), x.roll(1, 2), x.unbind(2), x.scatter_add(2, x.argmax(2, True), x[..., :1])),
+    "marked places": lambda x: torch.zeros(20, 16, dtype=torch.bool).index_put(
+        (torch.arange(x.shape[1]),), x[0] > 0, accumulate=True
+    ),
     "counted places": lambda x: torch.zeros(20, 16).index_put((torch.arange(x.shape[1]),), x[0], accumulate=True),
     "a slice that leaves nothing out": lambda x: aten.slice(x.flatten(0, 1), 0) * 2,
     "causal attention of a few rows": lambda x: F.scaled_dot_product_attention(

@@ -17,6 +17,7 @@ from tt_torch.config import CompilerConfig
 
 OPTIONS = {"compiler_config": CompilerConfig(fallback="error")}
 IMAGE, CHANNEL = (4, 6, 5, 3), (6,)
+SPECIAL = "logit i0 i0e i1 i1e digamma gammaln erfcx log_ndtr ndtri erfinv entr sinc".split()
 # Functions, and the shapes of their operands.
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "batch_norm": (lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b), [IMAGE] + [CHANNEL] * 4),
@@ -32,6 +33,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "addbmm": (lambda b, x, y: torch.addbmm(b, x, y, beta=0.3), [(30, 5), (2, 30, 40), (2, 40, 5)]),
     "bilinear": (F.bilinear, [(30, 5), (30, 6), (7, 5, 6)]),
     "linear": (F.linear, [(30, 40), (5, 40), (5,)]),
+    "special functions": (lambda x: torch.stack([getattr(torch.special, name)(x / 2) for name in SPECIAL]), [IMAGE]),
     "conv_transpose3d": (lambda x, w, b: F.conv_transpose3d(x, w, b, 2), [(2, 3, 3, 4, 2), (3, 4, 2, 2, 2), (4,)]),
 }
 
