@@ -39,7 +39,10 @@ def first(output: Any) -> torch.Tensor:
 
 
 def interleaved(
-    sides: Mapping[str, Callable[[], Any]], rounds: int, pick: Callable[[list[float]], float] = statistics.median
+    sides: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    pick: Callable[[list[float]], float] = statistics.median,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """The median of each side's seconds, or another statistic, `pick`.
 
@@ -50,9 +53,9 @@ def interleaved(
         call()
     for _ in range(rounds):
         for name, call in sides.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            taken[name].append(time.perf_counter() - start)
+            taken[name].append(clock() - start)
     return {name: pick(values) for name, values in taken.items()}
 
 

@@ -16,8 +16,9 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr size_t kLine = 64;         // bytes of a cache line, which is read as fast as one byte of it
-constexpr size_t kPhases = 32;       // a quick look reads one line of each group of this many lines
+constexpr size_t kLine = 64;          // bytes of a cache line, which is read as fast as one byte of it
+constexpr size_t kChunk = 2 * kLine;  // bytes that a quick look reads in one place
+constexpr size_t kPhases = 256;  // a quick look reads one chunk of each group of this many, which is 32 KiB
 constexpr size_t kSmall = 64 << 10;  // memory of at most this many bytes is read completely at each call
 constexpr uint64_t kOdd =
     0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio: its multiples are well spread
@@ -41,12 +42,20 @@ struct Hash {
     std::memcpy(line, begin, bytes);
     add(line);
   }
-  bool operator==(const Hash&) const = default;
+  uint64_t digest() const {
+    uint64_t all = 0;
+    for (uint64_t lane : lanes) all = std::rotl(all ^ lane, 29) * kOdd;
+    return all;
+  }
 };
 
-// The line of a group that a phase reads. It differs from group to group. Otherwise a column of a matrix
-// could be missed in many phases, because the stride of its elements is many lines.
-size_t line_of(size_t group, size_t phase) { return (phase + (group * kOdd >> 59)) % kPhases; }
+// The chunk of a group that a phase reads. It differs from group to group as if by chance. Otherwise a column
+// of a matrix could be missed in many phases, because its elements have equal distances. A single
+// multiplication would leave a pattern, which columns of some distances miss more often.
+size_t chunk_of(size_t group, size_t phase) {
+  const uint64_t mixed = group * kOdd;
+  return (phase + ((mixed ^ mixed >> 32) * kOdd >> 32)) % kPhases;
+}
 
 struct Span {
   const char* begin;
@@ -79,40 +88,48 @@ struct Fingerprint::Impl {
     if (watched) stop_watching();
   }
 
-  Hash hash_ends() const {
+  uint64_t hash_ends() const {
     Hash hash;
     hash.add(head.begin, head.bytes);
     hash.add(tail.begin, tail.bytes);
-    return hash;
+    return hash.digest();
   }
 
-  const char* line(size_t group, size_t phase) const {
-    return reinterpret_cast<const char*>(pages.begin) + (group * kPhases + line_of(group, phase)) * kLine;
-  }
-  size_t groups() const { return (pages.end - pages.begin) / (kPhases * kLine); }
+  size_t chunks() const { return (pages.end - pages.begin) / kChunk; }
+  size_t groups() const { return (chunks() + kPhases - 1) / kPhases; }
 
-  std::array<Hash, kPhases> hash_pages() const {
+  // The memory that a phase reads of a group; nullptr if the pages end before it, in the last group.
+  const char* chunk(size_t group, size_t phase) const {
+    const size_t index = group * kPhases + chunk_of(group, phase);
+    return index < chunks() ? reinterpret_cast<const char*>(pages.begin) + index * kChunk : nullptr;
+  }
+
+  std::vector<uint64_t> hash_pages() const {
     std::array<Hash, kPhases> hashes;
     for (size_t group = 0; group < groups(); ++group)
-      for (size_t phase = 0; phase < kPhases; ++phase) hashes[phase].add(line(group, phase));
-    return hashes;
+      for (size_t phase = 0; phase < kPhases; ++phase)
+        if (const char* found = chunk(group, phase)) hashes[phase].add(found, kChunk);
+    std::vector<uint64_t> digests;
+    for (const Hash& hash : hashes) digests.push_back(hash.digest());
+    return digests;
   }
 
-  Hash hash_phase(size_t phase) const {
-    constexpr size_t kAhead = 24;  // groups that are prefetched, to hide the latency of memory
+  uint64_t hash_phase(size_t phase) const {
+    constexpr size_t kAhead = 16;  // groups that are prefetched, to hide the latency of memory
     Hash hash;
     for (size_t group = 0; group < groups(); ++group) {
-      __builtin_prefetch(line(group + kAhead, phase));
-      hash.add(line(group, phase));
+      if (const char* later = chunk(group + kAhead, phase))
+        for (size_t i = 0; i < kChunk; i += kLine) __builtin_prefetch(later + i);
+      if (const char* found = chunk(group, phase)) hash.add(found, kChunk);
     }
-    return hash;
+    return hash.digest();
   }
 
   bool same_pages(bool whole) {
     if (!whole && !watched) {
-      // First look at few lines: a loop that changes all weights at each step should not pay for watching
+      // First look at few chunks: a loop that changes all weights at each step should not pay for watching
       // them.
-      if (!same_lines()) return false;
+      if (!same_chunks()) return false;
       if (!begin_to_watch()) return true;
     }
     const auto now = watched ? WriteTracker::instance().writes(pages) : std::nullopt;
@@ -124,7 +141,7 @@ struct Fingerprint::Impl {
     return true;
   }
 
-  bool same_lines() {
+  bool same_chunks() {
     phase = (phase + 1) % kPhases;
     return hash_phase(phase) == phases[phase];
   }
@@ -143,8 +160,8 @@ struct Fingerprint::Impl {
   std::mutex mutex;
   Span head, tail;  // the bytes before and after the whole pages
   Pages pages;
-  Hash ends;
-  std::array<Hash, kPhases> phases;
+  uint64_t ends = 0;
+  std::vector<uint64_t> phases;  // a hash per phase
   size_t phase = 0;
   std::optional<uint64_t> writes;  // the tracker's number when the pages were last compared
   bool watched = false, unwatchable = false;

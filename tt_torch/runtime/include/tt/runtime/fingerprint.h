@@ -9,7 +9,7 @@
 
 namespace tt::runtime {
 
-// Remembers the contents of memory as hashes, which take at most a thousandth of its size. Thread-safe.
+// Remembers the contents of memory as hashes, which take about 2 KiB. Thread-safe.
 class TT_RUNTIME_API Fingerprint {
  public:
   // Reads all of the memory. The memory must stay valid until the last call of `same`.
@@ -18,9 +18,9 @@ class TT_RUNTIME_API Fingerprint {
   // Whether the memory has the same bytes as at construction. With `whole`, all of them are read. Without it,
   //   - memory of at most 64 KiB is read completely;
   //   - larger memory is read if the kernel has seen writes to it (Linux 6.7 or newer);
-  //   - without the kernel's help, 1/32 of larger memory is read, another part at each call. A write to 4 KiB
-  //     without a gap is always seen, a write to n scattered lines of 64 bytes is missed with probability
-  //     (31/32)^n, and after 32 calls every write has been seen.
+  //   - without the kernel's help, 1/256 of larger memory is read, another part at each call. A write to
+  //     64 KiB without a gap is always seen, a write to n scattered chunks of 128 bytes is missed with
+  //     probability (255/256)^n, and after 256 calls every write has been seen.
   bool same(bool whole = false);
 
   // Turns the kernel's help on or off for this process, and returns whether it is used. For tests and
