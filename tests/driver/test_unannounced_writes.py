@@ -213,6 +213,45 @@ def test_columns_are_missed_as_often_as_documented(stride: int) -> None:
     assert _misses(memory, values, column, 1000) == pytest.approx(1000 * missed, abs=4 * deviation)
 
 
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 129])
+def test_every_byte_of_small_memory_counts(count: int) -> None:
+    values = torch.zeros(count, dtype=torch.uint8)
+    memory = _runtime.Fingerprint(values, "values")
+    for i in range(count):
+        values.data[i] = 1
+        assert not memory.same()
+        values.data[i] = 0
+        assert memory.same()
+
+
+def watched(values: torch.Tensor) -> bool:
+    """Whether Linux watches the memory in the middle of a tensor for writes."""
+    middle = values.data_ptr() + values.nbytes // 2
+    found = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if bounds := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            found = int(bounds[1], 16) <= middle < int(bounds[2], 16)
+        elif found and line.startswith("VmFlags:"):
+            return "uw" in line.split()
+    raise AssertionError("the tensor is in no mapping")
+
+
+def test_memory_is_watched_while_it_does_not_change(tracking: str) -> None:
+    if tracking != "tracked" or not kernel_helps():
+        pytest.skip("only with the write tracking of the kernel")
+    still, changing = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE)
+    memory, same, other = (_runtime.Fingerprint(values, "values") for values in (still, still, changing))
+    for _ in range(3):
+        assert memory.same() and same.same()
+        changing.data.add_(1)
+        assert not other.same()
+    assert watched(still) and not watched(changing)
+    del memory
+    assert watched(still)
+    del same
+    assert not watched(still)
+
+
 def test_values_that_come_back_are_the_same() -> None:
     values = torch.randn(SIZE, SIZE)
     memory = _runtime.Fingerprint(values, "values")

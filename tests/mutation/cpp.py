@@ -30,7 +30,7 @@ SOURCES = ROOT / "tt_torch" / "runtime" / "src"
 NEAREST = 60
 ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # they do not run the libraries of the broken copy
 OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glob("test_*.py"))]
-OWN.append("tests/driver/test_unannounced_writes.py")  # of fingerprints
+OWN += ["tests/driver/test_unannounced_writes.py", "tests/device/test_memory.py"]  # of fingerprints, of untyped memory
 OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
 # Compiled without optimization: a file takes seconds.
 OPTIONS = ("-G", "Ninja", "-DSKBUILD=ON", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")

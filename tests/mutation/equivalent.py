@@ -47,6 +47,13 @@ EQUIVALENT = (
         " - ",
         "Any number that depends on the group is as good: the phases still read one line of a group each.",
     ),
+    Equivalent(
+        "runtime/src/wire/verify.cpp",
+        "Checker::vector",
+        " + ",
+        " - ",
+        "The positions 4 bytes before and after the length differ by 8, which is a multiple of each alignment.",
+    ),
 )
 
 

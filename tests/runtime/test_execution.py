@@ -155,6 +155,27 @@ def test_callback_sees_all_results_of_an_op_at_once(dtype, shown):
     assert torch.equal(ordered.long(), torch.arange(8).repeat(4, 1)) and torch.equal(indices.long(), values.argsort(1))
 
 
+def test_callback_sees_a_program_without_inputs():
+    maker = Maker()
+    executable = Executable(Binary(maker.binary(maker.op("NamedFullOp", type="Ones", out=maker.tensor((2, 2))))))
+    seen = []
+    executable.set_callback(lambda op, *event: seen.append(op))
+    executable([])
+    assert seen == ["NamedFullOp"]
+
+
+def test_a_view_sees_each_write_to_its_source():
+    maker = Maker()
+    x, first, second = (maker.input((4, 8)) for _ in range(3))
+    summed = maker.op("CumSumOp", **{"in": x}, dim=0, out=maker.tensor((4, 8)))
+    view = maker.op("ReshapeOp", **{"in": summed}, out=maker.tensor((32,)))
+    for source in (first, second):
+        maker.op("CopyOp", src=source, dst=summed)
+    executable = Executable(Binary(maker.binary(view)))
+    for _ in range(2):
+        assert executable([torch.full((4, 8), float(i)) for i in range(3)])[0].tolist() == [2.0] * 32
+
+
 def test_exception_in_callback_comes_out():
     executable = Executable(Binary(chain_of_adds(3)))
 

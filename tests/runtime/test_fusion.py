@@ -46,7 +46,7 @@ def conv(tail, dtype):
 
 
 PROGRAMS = [(linear, tail) for tail in ("Add", "Relu", "Gelu", "kept")]
-PROGRAMS += [(conv, tail) for tail in ("Relu", "Gelu", "Add", "Add+Relu", "Add+Gelu", "Relu+Add")]
+PROGRAMS += [(conv, tail) for tail in ("Relu", "Gelu", "Add", "Add+Relu", "Add+Gelu", "Relu+Add", "Add+Add")]
 
 
 @pytest.mark.parametrize("resident", [(), (1, 2)])
@@ -108,7 +108,7 @@ def test_a_product_and_its_tail_run_as_one_kernel(program, tail, dtype, torch_dt
     names = kernels_of(data, [torch.randn(shape).to(torch_dtype) for shape in shapes], (1, 2))
     fused = "mkldnn::_linear_pointwise" if program is linear else "mkldnn::_convolution_pointwise"
     assert names.count(fused) == 1
-    adds = {"aten::add"} if dtype == "BFloat16" and tail in ("kept", "Relu+Add") else set()
+    adds = {"aten::add"} if dtype == "BFloat16" and tail in ("kept", "Relu+Add", "Add+Add") else set()
     single = {"aten::add", "aten::relu", "aten::clamp_min", "aten::gelu"}
     assert single & {*names} == LEFT.get(tail, set()) | adds
 

@@ -9,7 +9,7 @@ from test_execution import convolution
 from torch.profiler import ProfilerActivity, profile
 
 from tt_torch.errors import BinaryFormatError
-from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime import Binary, Device, Executable, _runtime
 
 TILE_BYTES = 4096  # of float32
 
@@ -64,15 +64,19 @@ def test_intermediates_share_host_memory():
         assert executable.memory_stats()["host_arena"] == 2 * 4 * 64 * 64
 
 
+def events_of(call):
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        call()
+    return profiled.profiler.kineto_results.events()
+
+
 def memory_of(call):
     """The most bytes that PyTorch's allocator held during a call and those that it holds after it.
 
     Both numbers are the difference to the bytes that it held before.
     """
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        call()
     held = highest = 0
-    for event in profiled.profiler.kineto_results.events():
+    for event in events_of(call):
         if event.name() == "[memory]":
             held += event.nbytes()
             highest = max(highest, held)
@@ -132,6 +136,35 @@ def test_programs_share_a_constant_until_their_device_is_closed():
     assert first - again == elsewhere - again == 2 * size
     assert memory_of(device.close)[1] == -size
     assert [name.split()[0] for name, _ in other.memory_stats()["dram"]["live"]] == ["resident", "constant"]
+
+
+def test_a_constant_is_computed_once_per_device():
+    result, w = (256, 128), torch.rand(128, 128)
+    device, x = Device(), torch.rand(result)
+    programs = [Executable(Binary(constant_of(1, w.shape, result)), device=d) for d in (device, device, Device())]
+    calls = [programs[i] for i in (0, 0, 1, 0, 2)]
+    names = [{event.name() for event in events_of(lambda one=one: one([x, w], {1}))} for one in calls]
+    assert ["aten::repeat" in ops for ops in names] == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize("buffer", ["DRAM", "host"])
+def test_a_resident_tensor_holds_its_values_once(buffer):
+    """In a copy on the device, or in the memory of its source, which it keeps."""
+    maker, kept = Maker(), []
+    maker.input((128, 128), buffer=buffer)
+    spec, device = Executable(Binary(maker.binary())).inputs[0], Device()
+
+    def make():
+        source = torch.rand(128, 128)
+        kept.append(_runtime.Tensor(device._impl, spec, source, source.untyped_storage(), "x"))
+
+    assert memory_of(make)[1] == 4 * 128**2
+
+
+def test_inputs_are_read_without_a_copy():
+    executable, x = Executable(Binary(chain_of_adds(1, (128, 128)))), torch.rand(128, 128)
+    executable([x, x])
+    assert memory_of(lambda: executable([x, x])) == (4 * 128**2, 0)  # the result
 
 
 def test_a_program_keeps_nothing_of_its_inputs():

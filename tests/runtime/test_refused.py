@@ -63,6 +63,12 @@ def messages():
     return found
 
 
+def test_each_op_has_one_kernel():
+    """The tables at the ends of the files have it once."""
+    ops = [op for file in KERNELS.glob("*.cpp") for op in re.findall(r'\{"(\w+Op)", \w+\}', file.read_text())]
+    assert len(ops) == len(set(ops)) > 80
+
+
 def test_each_check_of_a_kernel_is_tried():
     tried = [message for cases in REFUSED.values() for message, _ in cases]
     left = {m: file for m, file in messages().items() if file not in ELSEWHERE and not any(m in t for t in tried)}

@@ -32,7 +32,8 @@ A, B, BIAS = randn(6, 8) / 2, randn(8, 5) / 2, randn(5)
 BATCHED, MATRICES = randn(3, 6, 8) / 2, randn(3, 8, 5) / 2
 PRODUCTS = [
     product(A, B), product(A, B, BIAS), product(A, B, BIAS.reshape(1, 5)), product(A, B, randn(6, 5)),
-    product(A, B, randn(6, 1)), product(A, B, BIAS[:1]), product(A.t().contiguous(), B, BIAS, transpose_a=True),
+    product(A, B, randn(6, 1)), product(A, B, BIAS[:1]), product(A[0], B, BIAS),
+    product(A.t().contiguous(), B, BIAS, transpose_a=True),
     product(A, B.t().contiguous(), BIAS, transpose_b=True),
     product(BATCHED, B, BIAS), product(BATCHED, MATRICES), product(BATCHED, MATRICES, BIAS),
     product(BATCHED, MATRICES.transpose(1, 2).contiguous(), transpose_b=True),

@@ -166,6 +166,7 @@ CONVOLUTIONS = {
     "PrepareConv2dWeightsOp": [
         ("the weight does not have O x C x KH x KW elements", {"weight_tensor": x(6, 8, 3, 2)}),
         ("input_dtype must be a float type", {"input_dtype": "Int32"}),
+        ("a device cannot hold values of type BFP_BFloat2", {"input_dtype": "BFP_BFloat2"}),
     ],
     "PrepareConvTranspose2dWeightsOp": [
         ("the weight's shape is not I x O x KH x KW", {"weight_tensor": x(6, 8, 3, 3)}),
