@@ -111,8 +111,10 @@ namespace {
 
 std::string label(const Plan& plan, const MemoryEvent& event) {
   const std::string spec = describe(plan.values[event.slot].spec);
-  for (size_t i = 0; event.op < 0 && i < plan.inputs.size(); ++i)
-    if (plan.inputs[i] == event.slot) return "input " + std::to_string(i) + " " + spec;
+  if (event.op < 0) {
+    const auto position = std::find(plan.inputs.begin(), plan.inputs.end(), event.slot) - plan.inputs.begin();
+    return "input " + std::to_string(position) + " " + spec;
+  }
   const OpNote& note = plan.ops[event.op];
   return std::string(note.name) + " " + spec + " at " + short_location(note.location);
 }

@@ -15,21 +15,14 @@ constexpr size_t kListed = 8;  // buffers that an error lists
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Of the types that a device can hold.
 int64_t element_bytes(DataType dtype) {
   switch (dtype) {
     case DataType::UInt8:
-    case DataType::Int8:
-    case DataType::Bool:
       return 1;
     case DataType::BFloat16:
-    case DataType::Float16:
     case DataType::UInt16:
-    case DataType::Int16:
       return 2;
-    case DataType::Float64:
-    case DataType::Int64:
-    case DataType::UInt64:
-      return 8;
     default:
       return 4;
   }

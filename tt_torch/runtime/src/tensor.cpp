@@ -59,11 +59,12 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
       [&] {
         const at::Tensor host = view_of(source);
         at::Tensor held = to_value(host, spec.dtype);
-        borrows = held.is_alias_of(host);
-        return borrows && buffer ? held.clone() : held;
+        const bool shares = held.is_alias_of(host);
+        borrows = shares && !buffer;
+        return shares && buffer ? held.clone() : held;
       },
       [&] { return "keeping " + who + " on the device"; });
-  auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows || buffer != nullptr);
+  auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows);
   impl->buffer = std::move(buffer);
   if (borrows) impl->owner = std::move(owner);
   return Tensor(std::move(impl));

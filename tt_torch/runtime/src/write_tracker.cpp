@@ -76,7 +76,7 @@ std::optional<bool> WriteTracker::scan(Pages pages, uint64_t category, uint64_t 
               .category_mask = category,
               .return_mask = category};
     const int count = ioctl(pagemap_, _IOWR('f', 16, Scan), &scan);
-    if (count < 0 || scan.walk_end <= begin) return std::nullopt;
+    if (count < 0) return std::nullopt;
     found |= count > 0;
     begin = scan.walk_end;
   }

@@ -23,17 +23,14 @@ using Function = WrappedTensor* (*)(WrappedTensor*);
 
 struct MemoryFile {
   const int descriptor = memfd_create("tt_host_code", MFD_CLOEXEC);
-  ~MemoryFile() {
-    if (descriptor >= 0) close(descriptor);
-  }
+  ~MemoryFile() { close(descriptor); }  // does nothing if there is no file
 };
 
 std::shared_ptr<void> load_library(OpBuilder& op, std::span<const uint8_t> image) {
   const auto file = std::make_shared<MemoryFile>();
   const int descriptor = file->descriptor;
-  op.require(
-      descriptor >= 0 && write(descriptor, image.data(), image.size()) == static_cast<ssize_t>(image.size()),
-      "the host library cannot be written to memory");
+  op.require(write(descriptor, image.data(), image.size()) == static_cast<ssize_t>(image.size()),
+             "the host library cannot be written to memory");
   void* handle = dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) op.invalid(std::string("the host library cannot be loaded: ") + dlerror());
   // The loader identifies libraries by path. So the descriptor stays open while the library is loaded:

@@ -47,9 +47,9 @@ static void product(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const auto given = op.attributes().maybe_integer("dim_arg");
   const bool keep = op.attributes().flag("keep_dim");
-  const int64_t dim = given ? op.dim(*given, rank(op, source)) : 0;
-  op.compute(out, [=, all = !given, shape = op.spec(out).shape](Frame& f) {
-    return (all ? at::prod(f[source]) : at::prod(f[source], dim, keep)).reshape(shape);
+  const std::optional<int64_t> dim = given ? std::optional(op.dim(*given, rank(op, source))) : std::nullopt;
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    return (dim ? at::prod(f[source], *dim, keep) : at::prod(f[source])).reshape(shape);
   });
 }
 
