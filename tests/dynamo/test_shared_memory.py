@@ -17,6 +17,8 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "overlapping slices": lambda x: ((y := x.sin())[:, :3], y[:, 1:]),
     "split": lambda x: (x * 2).split(2, 1),
     "one twice": lambda x: ((y := x + 1), y, y.detach()),
+    "diagonal": lambda x: ((y := x + 1), y.diagonal(), y[1]),
+    "diagonal alone": lambda x: ((x + 1).diagonal(1), x),
     "changed in place": lambda x: ((y := x + 1), y.neg_()),
     "not converted": lambda x: (x.sum(0), (y := x.sum(1)), y.float()),
     "not shared": lambda x: (x + 1, (x + 1).clone()),

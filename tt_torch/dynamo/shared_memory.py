@@ -56,7 +56,7 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View]:
 
 
 def share_strided(gm: GraphModule, run: Function) -> Function:
-    """`run`, with results of `unfold` and `as_strided` as views again; on the device they are copies.
+    """`run`, with results of `unfold`, `as_strided` and `diagonal` as views again; on the device they are copies.
 
     A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
     memory as in eager. AOTAutograd handles results that need gradients or share memory with inputs.
@@ -76,7 +76,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
 
 
 def _strided_views(gm: GraphModule) -> dict[int, View]:
-    copied_views = (aten.unfold, aten.as_strided)
+    copied_views = (aten.unfold, aten.as_strided, aten.diagonal)
     strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
     if not strided:
         return {}
