@@ -25,6 +25,8 @@ EDGES = [
     Row("log_softmax of a scalar", lambda x: x.log_softmax(0), [()]),
     Row("log_softmax of infinity", lambda x: x.log_softmax(0), [tensor(INF)]),
     Row("scatter of nothing", lambda x, i: x.scatter(0, i, INF), [(3,), tensor([], i64)], NUMBERS),
+    Row("take by a scalar", lambda x, i: x.take(i), [(3,), tensor(-2, i64)], NUMBERS),
+    Row("index_put by uint8", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([0, 1, 2], torch.uint8), (2,)]),
     Row("index_put of nothing", lambda x, m, v: x.index_put((m,), v), [(3,), tensor([False] * 3, b1), (0,)], NUMBERS),
     *(
         Row(f"{name} of an empty index with more dimensions", fn, [(3, 3), tensor([[[]]], i64), (3, 3)])

@@ -28,7 +28,7 @@ def unsafe_index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 @decomposes(aten.take.default)
 def take(x: Tensor, index: Tensor) -> Tensor:
-    return x.reshape(-1)[index]
+    return aten.index(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
 
 
 def _along(index: Tensor, source: Tensor, dim: int) -> Tensor:
@@ -68,6 +68,9 @@ def index_put(
 ) -> Tensor | NotImplementedType:
     """index_put with one mask. All selected elements get the same value, or there is one value per element."""
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if any(i.dtype is torch.uint8 for _, i in given):  # they are masks, too
+        masks = [i.to(torch.bool) if i is not None and i.dtype is torch.uint8 else i for i in indices]
+        return aten.index_put(x, masks, values, accumulate)
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
         return NotImplemented
     if not values.numel():
