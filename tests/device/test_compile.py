@@ -178,6 +178,8 @@ for program, options in ((lambda x: x.to("tt:0") * 2, {}), (lambda x: x * 2, {"d
         torch.compile(program, backend="tt", fullgraph=True, options=options)(x)
     except Exception as error:
         print(error.inner_exception)
+on_second = torch.compile(lambda x: x * 2, backend="tt", options={"devices": [runtime.Device(device_ids=(1,))]})
+print(on_second(torch.ones(1)).item())
 """
 
 
@@ -185,9 +187,10 @@ def test_programs_run_on_the_chip_of_their_tensors():
     environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
     done = subprocess.run([sys.executable, "-c", CHIPS], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    two, other = done.stdout.splitlines()
+    two, other, from_host = done.stdout.splitlines()
     assert two == "a program runs on one chip, but this one has tensors on tt:0 and tt:1; move them to one device"
     assert other == "the program's tensors are on tt:1, but `devices` has only the chips (0,)"
+    assert from_host == "2.0"  # tensors of the host go to any chip
 
 
 def test_views_and_updates():

@@ -87,3 +87,35 @@ func.func @main(%t: tensor<3x10x4xf32>, %i: tensor<3x5xi32>) -> tensor<3x5x2x4xf
   } : (tensor<3x10x4xf32>, tensor<3x5xi32>) -> tensor<3x5x2x4xf32>
   return %0 : tensor<3x5x2x4xf32>
 }
+
+// -----
+
+// Each reduction of a body has a type of its own.
+// CHECK-LABEL: @main(
+func.func @main(%t: tensor<9xf32>, %i: tensor<3x1xi64>, %u: tensor<3xf32>) -> (tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) {
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Max"}
+  %0 = "stablehlo.scatter"(%t, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.maximum %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<9xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<9xf32>
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Min"}
+  %1 = "stablehlo.scatter"(%t, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.minimum %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<9xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<9xf32>
+  // CHECK: "ttir.scatter"({{.*}}) {dim = 0 : i64, scatter_reduce_type = "Prod"}
+  %2 = "stablehlo.scatter"(%t, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.multiply %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) {
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<9xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<9xf32>
+  return %0, %1, %2 : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>
+}
