@@ -25,7 +25,9 @@ LINEAR = torch.nn.Linear(16, 5)
 aten, f64 = torch.ops.aten, torch.float64
 
 
-def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, list[Executor]]:
+def recording(
+    function: Any, buckets: dict[str, Sequence[int]], dynamic: bool | None = True
+) -> tuple[Any, list[Executor]]:
     """Returns the compiled function, and the list of programs, which grows as they are made."""
     programs: list[Executor] = []
     options = BackendOptions(compiler_config=CompilerConfig(buckets=buckets, fallback="error"))
@@ -33,7 +35,7 @@ def recording(function: Any, buckets: dict[str, Sequence[int]]) -> tuple[Any, li
     def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         return compile_captured(gm, inputs, options, Observer(programs.append, flag=False))
 
-    return torch.compile(function, backend=backend, dynamic=True), programs
+    return torch.compile(function, backend=backend, dynamic=dynamic), programs
 
 
 def heads(x: torch.Tensor) -> torch.Tensor:
@@ -196,6 +198,17 @@ def test_results_are_those_without_padding(name: str) -> None:
         for length in (4, 8, 12, 5, 13):
             x = torch.rand(2, length, 16) - (0 if name == "element-wise" else 0.5)
             torch.testing.assert_close(run(x), RIGHT[name](x), rtol=1e-4, atol=1e-4)
+    assert len(programs) == 2
+
+
+def test_sizes_that_do_not_change_are_numbers() -> None:
+    """With dynamic=True, each size of an input has a symbol. Here only the length has one."""
+    run, programs = recording(RIGHT["reductions"], {"x.1": (8, 16)}, dynamic=None)
+    for length in (5, 12, 6):
+        x = torch.rand(2, length, 16)
+        torch._dynamo.mark_dynamic(x, 1)
+        with torch.no_grad():
+            torch.testing.assert_close(run(x), RIGHT["reductions"](x), rtol=1e-4, atol=1e-4)
     assert len(programs) == 2
 
 

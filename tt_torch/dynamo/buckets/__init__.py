@@ -7,6 +7,7 @@ padding into results that are kept. An op that has no rule there is refused, by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import sympy
 import torch
@@ -36,10 +37,10 @@ def symbols_of(gm: GraphModule, buckets: Sizes) -> dict[sympy.Symbol, tuple[int,
         if node.op != "placeholder" or not isinstance(x, torch.Tensor):
             continue
         for dim, size in enumerate(x.shape):
-            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+            if symbol := _symbol(size):
                 names.append(f"{node.meta.get('source')}.{dim}")
                 if sizes := wanted.get(names[-1]):
-                    found[size.node.expr] = sizes
+                    found[symbol] = sizes
     if not found:
         wrong, right = ", ".join(wanted), ", ".join(names)
         text = f"the option buckets names {wrong}, which do not change; the sizes that change in this graph are {right}"
@@ -138,24 +139,24 @@ def _is_tensor(node: object) -> bool:
     return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
 
 
+def _symbol(size: int) -> sympy.Symbol | None:
+    """The symbol of a size; None for a number, and for a size that is computed from others."""
+    expr = size.node.expr if isinstance(size, torch.SymInt) else None
+    return expr if isinstance(expr, sympy.Symbol) else None
+
+
 def _hints(inputs: Sequence[Node]) -> dict[sympy.Symbol, int]:
     """The sizes for which the graph was captured."""
-    sizes = {}
-    for node in inputs:
-        value = node.meta["val"]
-        for size in value.shape if isinstance(value, torch.Tensor) else [value]:
-            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
-                sizes[size.node.expr] = size.node.hint
-    return sizes
+    values = [n.meta["val"] for n in inputs]
+    sizes: list[Any] = [s for v in values for s in (v.shape if isinstance(v, torch.Tensor) else [v])]
+    return {symbol: s.node.hint for s in sizes if (symbol := _symbol(s))}
 
 
 def _bound(node: Node, given: Argument) -> dict[sympy.Symbol, int]:
     """The symbols whose values follow from an input, with these values."""
     value = node.meta["val"]
     pairs = zip(value.shape, given.shape, strict=True) if isinstance(value, torch.Tensor) else [(value, given)]
-    return {
-        s.node.expr: int(n) for s, n in pairs if isinstance(s, torch.SymInt) and isinstance(s.node.expr, sympy.Symbol)
-    }
+    return {symbol: int(n) for size, n in pairs if (symbol := _symbol(size))}
 
 
 def _placed(x: torch.Tensor, like: torch.Tensor, sizes: Mapping[sympy.Symbol, int]) -> torch.Tensor:
