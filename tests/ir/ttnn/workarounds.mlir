@@ -51,7 +51,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>) -> tensor<
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2xi32> {
   // CHECK: [[I:%[0-9]+]] = "ttnn.argmax"(%arg0) {{.*}} -> tensor<2xui32, {{.*}}"RowMajor"
-  // CHECK: "ttnn.typecast"([[I]]) {{.*}} -> tensor<2xi32
+  // CHECK: "ttnn.typecast"([[I]]) {{.*}} -> tensor<2xi32, {{.*}}"RowMajor"
   %0 = "ttir.argmax"(%x) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<2x3xf32>) -> tensor<2xi32>
   return %0 : tensor<2xi32>
 }
