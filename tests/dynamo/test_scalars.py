@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -21,12 +23,17 @@ def test_any_number_but_zero_is_true() -> None:
     assert [number_in(n, torch.bool) for n in (0, 0.0, False, 2, -0.5, 2**40)] == [False] * 3 + [True] * 3
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.complex64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.complex64, torch.float64], ids=str)
 def test_only_integers_of_more_than_32_bits_become_floats(dtype: torch.dtype) -> None:
-    numbers = [3, 2**31 - 1, 1 - 2**31, 2**31, -(2**31), 2**40 + 1, 0.1, True]
+    numbers = [3, 2**31 - 1, 1 - 2**31, 2**31, -(2**31), 2**40, 0.1, True]
     found = [number_in(n, dtype) for n in numbers]
     assert found == numbers
     assert [type(n) for n in found] == [int] * 3 + [float] * 4 + [bool]
+
+
+def test_numbers_beyond_float32_are_infinite_in_a_dtype_without_them() -> None:
+    assert [number_in(n, torch.float32) for n in (10**39, -1e39)] == [math.inf, -math.inf]
+    assert [number_in(n, torch.float64) for n in (10**39, -1e39)] == [1e39, -1e39]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
