@@ -22,8 +22,8 @@ MAP = Path(tempfile.gettempdir()) / "tt_torch_mutation_map"
 RECORDED = [
     f"tests/{name}"
     for name in (
-        "test_ops.py test_exact.py test_config.py test_cli.py test_verify.py dynamo driver mlir wire ir runtime models "
-        "codegen device bringup"
+        "test_ops.py test_exact.py test_config.py test_cli.py test_verify.py test_torch_private.py dynamo driver mlir "
+        "wire ir runtime models codegen device bringup profiling explore"
     ).split()
 ]
 

@@ -1,7 +1,7 @@
 """A pytest plugin (`-p tests.mutation.recorder`) that records which lines of the package each test runs.
 
 Each process writes a file of coverage.py into the folder that TT_TORCH_MUTATION_MAP names, with one context per test,
-and a JSON file with the seconds that each passed test took.
+and a JSON file with the seconds of processor time that each passed test took.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ class Recorder:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self.lines.switch_context(item.nodeid)
+        start = processor_seconds()
         yield
+        self.seconds[item.nodeid] = processor_seconds() - start
         if item.path.name == "test_lit.py":
             run_steps_here(item.path.parent / item.callspec.params["file"])  # type: ignore[attr-defined]
         self.lines.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.outcome != "passed":
             self.failed.add(report.nodeid)
 
@@ -46,6 +47,11 @@ class Recorder:
         self.lines.save()
         passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
         (FOLDER / f"seconds.{os.getpid()}.json").write_text(json.dumps(passed))
+
+
+def processor_seconds() -> float:
+    """The processor time of this process and of children that ended: it does not grow with the load of the machine."""
+    return sum(os.times()[:4])
 
 
 def run_steps_here(file: Path) -> None:
