@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,37 @@ def test_a_file_that_tt_mlir_wrote_without_host_library(tmp_path):
 
 def test_a_complete_file_stays_as_it_is():
     assert link(GATHER) is GATHER
+
+
+CALLS = "llvm.func @f{0}(%a: i64) -> i64 {{ {1} llvm.return %1 : i64 }}"
+TWICE = "%0 = llvm.call @f{0}(%a) : (i64) -> i64 %1 = llvm.call @f{0}(%0) : (i64) -> i64"
+HOSTILE = {
+    "nested": ("builtin.module {" * 6000 + "}" * 6000, "more than 256 brackets inside one another"),
+    "nested types": (f"llvm.func @f() -> {'!llvm.struct<(' * 9000}i8{')>' * 9000}", "more than 256 brackets"),
+    "a function without code": ("llvm.func @f() { }", "LLVM fails on it: it died of SIGSEGV"),
+    "unclosed": ("llvm.func @f() { { { {", "string index out of range"),
+    "odd digits": ("\n x: \"0x0\"\n", "non-hexadecimal number"),
+    "no such op": ("llvm.so()", "Unable to parse module"),
+}  # fmt: skip
+
+
+def with_host_code(text):
+    text = f"module {{ ttcore.cpu_module {{ builtin.module {{ {text} }} }} }}"
+    return encode(decode(GROUP_NORM) | {"mlir": {"name": "ttnn", "source": text}})
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_host_code(case):
+    text, message = HOSTILE[case]
+    with pytest.raises(BinaryFormatError, match=message):
+        link(with_host_code(text))
+
+
+def test_functions_that_call_the_next_one_twice():
+    functions = [CALLS.format(i, TWICE.format(i + 1)) for i in range(40)]
+    began = time.process_time()
+    linked = link(with_host_code("\n".join([*functions, CALLS.format(40, "%1 = llvm.mul %a, %a : i64")])))
+    assert time.process_time() - began < 10 and len(linked) < 1 << 18
 
 
 def test_a_file_without_the_llvm_module_is_an_error():

@@ -114,8 +114,11 @@ def numpy_dtype(dtype: str) -> np.dtype:
 
 
 def from_message(message: File) -> Program:
-    """Reads a decoded binary. Raises UnsupportedBinaryError, which names all ops without a row in calls.py."""
+    """Reads a decoded binary. Raises UnsupportedBinaryError, which names all ops without a row in calls.py, and
+    BinaryFormatError for a binary that no compiler writes."""
     programs = message["programs"]
+    if not any(not program.get("private") for program in programs):
+        raise BinaryFormatError("the binary has no public program, so nothing can be called")
     unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
     if unknown:
         raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
@@ -184,7 +187,10 @@ class _Reader:
         return Statement(op.key, op.location, results, value, callee, needs_host)
 
     def _constant(self, op: facts.Op, base: str) -> Statement:
-        (result,) = self._results(op, f"{base}_constant")
+        results = self._results(op, f"{base}_constant")
+        if len(results) != 1:
+            raise BinaryFormatError(f"a constant at {op.location} defines a tensor that exists already")
+        (result,) = results
         key = f"constant_{len(self.constants)}"
         self.constants[key] = (result, bytes(op.record["input"]))
         if op.record.get("device"):
@@ -281,7 +287,8 @@ def _weight_names(programs: list[Described]) -> dict[int, str]:
                     name = f"{node_name(op.location) or 'model'}_{kind.removesuffix('_tensor')}"
                     found.setdefault(tensor.id, name)
                     for caller in callers[program["name"]]:
-                        found.setdefault(caller.operands[hosts[tensor.id]].id, name)
+                        if hosts[tensor.id] < len(caller.operands):
+                            found.setdefault(caller.operands[hosts[tensor.id]].id, name)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -13,6 +14,7 @@ import numpy as np
 from tt_torch.codegen import quoting
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
+from tt_torch.errors import BinaryFormatError
 from tt_torch.files import write
 from tt_torch.wire import bfloat16, locations
 from tt_torch.wire.decode import decode
@@ -112,10 +114,13 @@ def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndar
 
 
 def constant(tensor: Tensor, data: bytes) -> np.ndarray:
-    """The values of a constant of the binary. bfloat16 becomes float32, because NumPy has no such type."""
-    if tensor.dtype == "BFloat16":
-        return bfloat16.floats(np.frombuffer(data, np.uint16)).reshape(tensor.shape)
-    return np.frombuffer(data, numpy_dtype(tensor.dtype)).reshape(tensor.shape).copy()  # ttnn needs a writable array
+    """The values of a constant of the binary. bfloat16 becomes float32, because NumPy has no such type. Raises
+    BinaryFormatError if the binary has another number of bytes than the constant's shape."""
+    dtype = np.dtype(np.uint16) if tensor.dtype == "BFloat16" else numpy_dtype(tensor.dtype)
+    if len(data) != math.prod(tensor.shape) * dtype.itemsize:
+        raise BinaryFormatError(f"a constant of {tensor.dtype} and the shape {tensor.shape} has {len(data)} bytes")
+    values = np.frombuffer(data, dtype).reshape(tensor.shape)
+    return bfloat16.floats(values) if tensor.dtype == "BFloat16" else values.copy()  # ttnn needs a writable array
 
 
 def _random(generator: np.random.Generator, tensor: Tensor) -> np.ndarray:

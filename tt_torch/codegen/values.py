@@ -87,7 +87,7 @@ def render(value: object) -> str | Call:
     """A value as Python text: a number, an enum's member by its name on the wire, or a memory config.
 
     Texts of a file come as `Text`, from `text`. Raises UnsupportedBinaryError for a member that ttnn has no name for,
-    and TypeError for a value of any other kind.
+    and BinaryFormatError for a value of any other kind.
     """
     if isinstance(value, Call | Text):
         return value
@@ -105,7 +105,7 @@ def render(value: object) -> str | Call:
         return f"[{', '.join(str(render(v)) for v in value)}]"
     if value is None or isinstance(value, bool | int):
         return repr(value)
-    raise TypeError(f"no Python form for {value!r}")
+    raise BinaryFormatError(f"a field has a value that no argument of ttnn can have: {ascii(value)[:60]}")
 
 
 def memory_config(value: MemoryConfig) -> str | Call:
@@ -118,7 +118,7 @@ def memory_config(value: MemoryConfig) -> str | Call:
 
 
 def _shard_spec(value: ShardSpec) -> Call:
-    orientation = {"RowMajor": "RowMajorShards", "ColMajor": "ColMajorShards"}[value["orientation"]]
+    orientation = f"{value['orientation']}Shards"
     return call("ttnn.ShardSpec", core_ranges(value["core_range_set"]), *map(render, (value["shape"], orientation)))
 
 
@@ -139,14 +139,16 @@ def text(value: str) -> Text:
 
 def number(value: Record) -> int | float:
     """The number in a NumberType union: `{"FP": {"value": 0.5}}` gives 0.5."""
-    ((_, record),) = value.items()
-    found: int | float = record["value"]
-    return found
+    found: int | float
+    match value:
+        case {"FP": {"value": found}} | {"I32": {"value": found}}:
+            return found
+    raise BinaryFormatError("a field that is a number has another value")
 
 
 def whole(value: float) -> int | float:
     """A float without a fractional part becomes an int: the wire describes ranges of integers by floats."""
-    return int(value) if value == int(value) else value
+    return int(value) if value.is_integer() else value
 
 
 def pool_padding(value: Sequence[int]) -> list[int]:
@@ -168,8 +170,12 @@ def pairs(value: Sequence[int]) -> Text:
 
 def reduce(value: str) -> Text | None:
     """ttnn's name for how scattered elements combine; None means that they overwrite, which is ttnn's default."""
-    name = {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply", "Invalid": None}[value]
-    return text(name) if name else None
+    if value == "Invalid":
+        return None
+    names = {"Sum": "add", "Max": "amax", "Min": "amin", "Prod": "multiply"}
+    if value not in names:
+        raise UnsupportedBinaryError(f"codegen/values.py has no name of the ttnn package for scattering with {value}")
+    return text(names[value])
 
 
 def scale(value: Record) -> Value:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tt_torch.errors import ModuleFormatError
+from tt_torch.errors import BinaryFormatError, ModuleFormatError
 from tt_torch.profiling.cost_model import PlannedOp, planned
 from tt_torch.wire import facts, locations
 from tt_torch.wire.binary import first_chip
@@ -65,7 +65,7 @@ def read_graphs(path: Path) -> list[Graph]:
 
 def _program(program: Program, arch: str) -> Graph:
     graph, plan = Graph(program["name"], True), planned(program, arch)
-    made: dict[int, Source] = {}
+    made = _Made()
     for i, tensor in enumerate(facts.inputs(program)):
         graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(tensor)]))
         made[tensor.id] = (f"input {i}", 0)
@@ -81,12 +81,19 @@ def _program(program: Program, arch: str) -> Graph:
     return graph
 
 
+class _Made(dict[int, Source]):
+    """The source of each tensor that an input or an op gives, by its id."""
+
+    def __missing__(self, number: int) -> Source:
+        raise BinaryFormatError(f"the binary's outputs have tensor {number}, which no input or op gives")
+
+
 def node_of(location: str) -> str:
     """The FX node that an op came from, the last one of a fused op; empty if its location names none."""
     return (locations.nodes(location) or [""])[-1]
 
 
-def _op(identity: str, op: facts.Op, made: dict[int, Source]) -> Node:
+def _op(identity: str, op: facts.Op, made: _Made) -> Node:
     """Makes the node of an op. `made` maps a tensor's id to its source; the op's results are added to it."""
     node = Node(identity, op.name, node_of(op.location))
     node.attributes = {k: json.dumps(v) for k, v in op.attributes.items()} | {"location": op.location}

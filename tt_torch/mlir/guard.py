@@ -1,8 +1,7 @@
-"""Runs native passes in a forked child, so that a crash, a hang or runaway memory ends the child, not the user's
-process.
+"""Runs native code in a forked child, so that a crash, a hang or runaway memory ends the child, not the user's process.
 
-The child is a copy of this process, so the module need not be sent to it. The result comes back as bytecode. The child
-dies with its parent, however that ends.
+The child is a copy of this process, so modules need not be sent to it. Its result comes back as bytes. The child dies
+with its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import resource
 import select
 import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from torch_mlir import ir
@@ -36,22 +37,40 @@ class NativeCrash(Exception):
 
 def run_guarded(module: ir.Module, *passes: str) -> None:
     """`run_native` in a child process. Raises NativeCrash if the child dies, and MLIRError if the passes fail."""
-    reader, writer = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        _work(module, passes, writer, parent)  # never returns
-    os.close(writer)
-    with os.fdopen(reader, "rb", buffering=0) as pipe:
-        data, status = _receive(pipe, child)
-    if status or not data:
-        raise NativeCrash(_cause(status))
+    seconds = PROCESSOR_SECONDS + SECONDS_PER_OP * _count(module.operation)
+    data = in_child(partial(_passed, module, passes), seconds)
     if data[:1] == FAILED:
         run_native(module, *passes)  # this fails in the same way, with the diagnostics; it did not crash in the child
     _adopt(module, data[1:])
 
 
-def _work(module: ir.Module, passes: tuple[str, ...], writer: int, parent: int) -> None:
+def _passed(module: ir.Module, passes: tuple[str, ...]) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        run_native(module, *passes)
+        module.operation.write_bytecode(buffer)
+    except ir.MLIRError:
+        return FAILED
+    return OK + buffer.getvalue()
+
+
+def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
+    """What `work` returns, which is not empty, computed in a child process with `seconds` of processor time. Raises
+    NativeCrash if the child dies or needs too much time or memory, or if `work` raises."""
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _work(work, math.ceil(seconds), writer, parent)  # never returns
+    os.close(writer)
+    with os.fdopen(reader, "rb", buffering=0) as pipe:
+        data, status = _receive(pipe, child)
+    if status or not data:
+        raise NativeCrash(_cause(status))
+    return data
+
+
+def _work(work: Callable[[], bytes], seconds: int, writer: int, parent: int) -> None:
     """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
     try:
         _die_with(parent)
@@ -60,15 +79,8 @@ def _work(module: ir.Module, passes: tuple[str, ...], writer: int, parent: int) 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (mapped, mapped))
-        seconds = math.ceil(PROCESSOR_SECONDS + SECONDS_PER_OP * _count(module.operation))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
-        buffer = io.BytesIO()
-        try:
-            run_native(module, *passes)
-            module.operation.write_bytecode(buffer)
-            answer = OK + buffer.getvalue()
-        except ir.MLIRError:
-            answer = FAILED
+        answer = work()
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(answer)
         os._exit(0)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place
 from tt_torch.wire.messages import Program
 
@@ -98,8 +99,16 @@ def cost_of(op: Op, chip: Chip) -> OpCost:
 def matrix_flops(op: Op) -> int:
     """The number of multiplications and additions of an op of the matrix unit; 0 for other ops.
 
-    Example: a product of 32x64 and 64x16 has 2 * 32 * 16 * 64 = 65,536 flops.
+    Example: a product of 32x64 and 64x16 has 2 * 32 * 16 * 64 = 65,536 flops. Raises BinaryFormatError if the op has
+    no groups of channels, or a scalar where it needs a matrix.
     """
+    try:
+        return _matrix_flops(op)
+    except (ZeroDivisionError, IndexError):
+        raise BinaryFormatError(f"{op.name} at {op.location}: its shapes or groups are no op's") from None
+
+
+def _matrix_flops(op: Op) -> int:
     record = op.record
     if op.name in ("MatmulOp", "LinearOp"):
         shape = op.tensor("a").shape

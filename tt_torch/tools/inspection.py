@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tt_torch.errors import ConfigError
+from tt_torch.errors import BinaryFormatError, ConfigError
 from tt_torch.wire import facts
 from tt_torch.wire.as_json import Json, as_json
+from tt_torch.wire.binary import chips
 from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import ChipDesc, File, Program, SystemDesc, Version
 from tt_torch.wire.schema import load
@@ -54,8 +55,7 @@ def _origin(message: File) -> str:
 
 
 def _system(desc: SystemDesc) -> Iterator[str]:
-    chips = [desc["chip_descs"][i] for i in desc["chip_desc_indices"]]
-    for (arch, grid, l1, channels, dram), count in Counter(map(_chip, chips)).items():
+    for (arch, grid, l1, channels, dram), count in Counter(map(_chip, chips(desc))).items():
         yield (
             f"system: {count} x {arch}, {grid} cores with {l1:,} bytes of L1 each, "
             f"{channels} DRAM channels of {dram:,} bytes"
@@ -94,14 +94,21 @@ def _tensor(tensor: facts.Tensor) -> str:
 
 
 def section(name: str, message: File, brief: bool = False) -> object:
-    """A part of a file in the form of `ttrt read --section NAME`. `brief` shortens bytes to length and hash."""
+    """A part of a file in the form of `ttrt read --section NAME`. `brief` shortens bytes to length and hash.
+
+    Raises ConfigError for an unknown name, and BinaryFormatError if the file lacks what the part consists of.
+    """
     if name not in SECTIONS:
         raise ConfigError("section", name, " or ".join(SECTIONS))
     if "programs" not in message and name not in ("all", "version", "system_desc"):
         raise ConfigError("section", name, "all, version or system_desc for a system descriptor")
     if name == "op_stats":
         return _op_stats(message)
-    return _OF_JSON[name](as_json(message, _digest if brief else list))
+    file = as_json(message, _digest if brief else list)
+    try:
+        return _OF_JSON[name](file)
+    except KeyError as missing:
+        raise BinaryFormatError(f"the file has no {missing.args[0]} for its section {name!r}") from None
 
 
 def _digest(data: bytes) -> Json:

@@ -12,17 +12,21 @@ import re
 import shutil
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from torch_mlir import ir
 from torch_mlir.execution_engine import ExecutionEngine
 
-from tt_torch.errors import BinaryFormatError, EnvironmentMissingError
+from tt_torch.errors import BinaryFormatError, EnvironmentMissingError, ModuleFormatError
+from tt_torch.mlir.context import parse
+from tt_torch.mlir.guard import NativeCrash, in_child
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.messages import DynamicLib, Program
 
+SECONDS = 60  # of processor time for LLVM; a host function of tt-mlir takes less than one
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LOCATION = re.compile(r"^#loc\w* = .*$", re.MULTILINE)
 _RESOURCE = re.compile(r'^\s*([\w.]+): "0x([0-9A-Fa-f]+)"', re.MULTILINE)
@@ -42,13 +46,15 @@ def link(binary: bytes) -> bytes:
         return binary
     if needed != {0}:
         raise BinaryFormatError(f"the binary calls the host libraries {sorted(needed)}, but has only {sorted(found)}")
+    source = message.get("mlir", {}).get("source", "")
+    start = source.find("builtin.module", source.find("ttcore.cpu_module"))
+    if "ttcore.cpu_module" not in source or start < 0:
+        raise BinaryFormatError("the binary has neither the machine code of its host functions nor their LLVM module")
     try:
-        code = _compile(_cpu_module(message.get("mlir", {}).get("source", "")))
-    except (ir.MLIRError, KeyError, IndexError) as error:  # text that is not what tt-mlir writes
-        raise BinaryFormatError(
-            f"the LLVM module of the binary's host functions cannot be compiled: {error}"
-        ) from error
-    library: list[DynamicLib] = [{"dylib_id": 0, "raw_file": code}]
+        module = _cpu_module(source, start)
+    except (LookupError, ValueError) as error:  # text that is not what tt-mlir writes
+        raise _failure(error) from error
+    library: list[DynamicLib] = [{"dylib_id": 0, "raw_file": _compile(module)}]
     programs: list[Program] = [{**program, "dylibs": library} for program in message["programs"]]
     return encode({**message, "programs": programs})
 
@@ -57,11 +63,9 @@ def _libraries(program: Program) -> list[int]:
     return [op.record["dylib_id"] for op in facts.ops(program) if op.name == "CpuOp"]
 
 
-def _cpu_module(source: str) -> str:
-    """The module for the CPU without the text around it, whose dialects torch-mlir does not know."""
-    start = source.find("builtin.module", source.find("ttcore.cpu_module"))
-    if "ttcore.cpu_module" not in source or start < 0:
-        raise BinaryFormatError("the binary has neither the machine code of its host functions nor their LLVM module")
+def _cpu_module(source: str, start: int) -> str:
+    """The module for the CPU, which begins at `start`, without the text around it, whose dialects torch-mlir does not
+    know. Raises LookupError or ValueError for text that is not what tt-mlir writes."""
     plain = _STRING.sub(lambda text: "_" * len(text[0]), source)  # braces inside of strings must not count
     depth, end = 0, plain.index("{", start)
     while True:
@@ -84,13 +88,34 @@ def _dense(blob: bytes, shape: str, kind: str, width: str) -> str:
     return f'dense<"0x{blob.hex().upper()}"> : tensor<{shape}x{kind}{width}>'
 
 
+def _failure(cause: Exception | str) -> BinaryFormatError:
+    return BinaryFormatError(f"the LLVM module of the binary's host functions cannot be compiled: {cause}")
+
+
 def _compile(module: str) -> bytes:
+    """The library of an LLVM module in MLIR's text. LLVM crashes on some modules, so a child compiles it."""
     compiler = shutil.which("cc")
     if not compiler:
         raise EnvironmentMissingError("linking host functions needs a C compiler: install one that is called cc")
-    with tempfile.TemporaryDirectory(prefix="tt_torch_") as folder, ir.Context():
+    with tempfile.TemporaryDirectory(prefix="tt_torch_") as folder:
         code, library = Path(folder) / "host.o", Path(folder) / "host.so"
-        engine = ExecutionEngine(ir.Module.parse(module), opt_level=2, enable_pic=True)
-        engine.dump_to_object_file(str(code))
-        subprocess.run([compiler, "-shared", "-o", library, code], check=True, capture_output=True)
+        try:
+            if fault := in_child(partial(_write_object, module, code), SECONDS).strip():
+                raise _failure(fault.decode())
+        except NativeCrash as crash:
+            raise _failure(f"LLVM fails on it: {crash}") from None
+        done = subprocess.run([compiler, "-shared", "-o", library, code], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise _failure(done.stderr)
         return library.read_bytes()
+
+
+def _write_object(module: str, path: Path) -> bytes:
+    """Writes the object file of an LLVM module. Returns the text of the error, or a space if there is none."""
+    with ir.Context() as context:
+        try:
+            engine = ExecutionEngine(parse(module, context), opt_level=2, enable_pic=True)
+        except (ir.MLIRError, ModuleFormatError, RuntimeError) as error:
+            return str(error).encode()
+        engine.dump_to_object_file(str(path))
+    return b" "

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from tt_torch.errors import ConfigError
+from tt_torch.errors import BinaryFormatError, ConfigError
 from tt_torch.wire.decode import decode
 from tt_torch.wire.messages import ChipDesc, Dim2d, Record, SystemDesc
 from tt_torch.wire.schema import DEFAULT, load
@@ -47,8 +47,19 @@ def system_desc(arch: str, num_chips: int = 1) -> SystemDesc:
     }
 
 
+def chips(system: SystemDesc) -> list[ChipDesc]:
+    """The description of each chip of a system. Raises BinaryFormatError if the system does not have it."""
+    found, indices = system["chip_descs"], system["chip_desc_indices"]
+    if any(index >= len(found) for index in indices):
+        raise BinaryFormatError(f"the system describes {len(found)} chips, and has one of number {max(indices)}")
+    return [found[index] for index in indices]
+
+
 def first_chip(system: SystemDesc) -> ChipDesc:
-    """The description of the chips that programs are compiled for. All chips of a mesh are equal."""
+    """The description of the chips that programs are compiled for. All chips of a mesh are equal. Raises
+    BinaryFormatError for a system without chips."""
+    if not system["chip_descs"]:
+        raise BinaryFormatError("the system has no description of a chip")
     return system["chip_descs"][0]
 
 

@@ -3,7 +3,8 @@
 A message is nested plain Python. A table is a dict from field to value, an enum is its member's name, a union is a dict
 `{member: table}`, a struct is a dict, and a vector is a list (a vector of ubyte is bytes). Plain scalars are always
 present, with their default if the file lacks them; every other field is present only if the file has it. A table that
-several others refer to is one dict object, so do not change messages.
+several others refer to is one dict object, so do not change messages. Reading a part that a table lacks,
+`table["part"]`, raises a BinaryFormatError, which names the table, its position and the part.
 
 Bytes are not trusted. Every read is checked to lie inside the file. The sum of the sizes of all objects is limited to
 twice the size of the file, because the objects of an honest file hardly overlap. This keeps crafted files from taking
@@ -80,6 +81,19 @@ def _root_text(reader: Reader, root: int, slot: int) -> str:
     if len(offsets) <= slot or not offsets[slot]:
         return ""
     return reader.string(reader.follow(root + offsets[slot], "root text"), "root text")
+
+
+class Table(dict[str, Value]):
+    """A table of a file. The format lets files leave out any part, so reading one that is absent is an error of the
+    file."""
+
+    __slots__ = ("name", "position")
+
+    def __init__(self, name: str, position: int) -> None:
+        self.name, self.position = name, position
+
+    def __missing__(self, part: str) -> Value:
+        raise BinaryFormatError(f"{self.name} at byte {self.position} has no {part}")
 
 
 class Reader:
@@ -167,7 +181,7 @@ class Reader:
         for offset, width in zip(offsets, plan.widths, strict=True):
             if offset and not 4 <= offset <= size - width:
                 raise BinaryFormatError(f"{plan.name} at byte {pos}: a field is not inside its {size} bytes")
-        message: Record = {}
+        message = Table(plan.name, pos)
         for field in plan.fields:
             offset = offsets[field.id]
             if offset:

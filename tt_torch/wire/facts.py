@@ -25,6 +25,7 @@ ELEMENT_BYTES = {
 BLOCK_BITS = {
     "BFP_BFloat8": 8, "BFP_BFloat4": 4, "BFP_BFloat2": 2, "BFP_Float8": 8, "BFP_Float4": 4, "BFP_Float2": 2,
 }  # fmt: skip
+_MOST_ELEMENTS = 1 << 48  # of a tensor
 BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # option value -> data type
 
 Attribute = str | int | float | list[str] | list[int] | list[float]  # bool is an int
@@ -125,7 +126,11 @@ def page_layout(tiled: bool) -> str:
 
 
 def tensor(ref: TensorRef) -> Tensor:
-    return Tensor(ref["global_id"], tuple(ref["desc"]["shape"]), ref["desc"]["layout"]["memory_desc"])
+    """The tensor of a reference. Raises BinaryFormatError if its shape has more elements than memory can hold."""
+    shape = tuple(ref["desc"]["shape"])
+    if any(size < 0 for size in shape) or math.prod(max(size, 1) for size in shape) > _MOST_ELEMENTS:
+        raise BinaryFormatError(f"tensor {ref['global_id']} has the shape {shape}, which no tensor has")
+    return Tensor(ref["global_id"], shape, ref["desc"]["layout"]["memory_desc"])
 
 
 def is_tensor(part: object) -> TypeGuard[TensorRef]:
