@@ -23,7 +23,7 @@ torch.maximum({x}, {y}) | torch.fmod({x}, {y}) | torch.fmod({x}, {s}) | torch.re
 torch.addcmul({x}, {y}, {z}, value={s}) | torch.nn.functional.gelu({x}) | torch.nn.functional.threshold({x}, {s}, {s})
 torch.nn.functional.softplus({x}) | {x}.masked_fill({m}, {s}) | torch.nan_to_num({x}) | torch.heaviside({x}, {y})
 torch.copysign({x}, {y}) | {x}.square() | torch.div({x}, {y}, rounding_mode='floor')
-torch.div({x}, abs({s}), rounding_mode='trunc') | torch.floor_divide({x}, {y})
+torch.div({x}.clamp(min=-99), {s}, rounding_mode='trunc') | torch.floor_divide({x}, {y})
 {x}.exp2() | {x}.expm1() | {x}.log1p() | {x}.cos() | {x}.tan() | {x}.asin() | {x}.sinh() | {x}.atan() | {x}.ceil()
 {x}.frac() | {x}.reciprocal() | {x}.isfinite() | {x} > {y} | {x} <= {s} | torch.atan2({x}, {y}) | torch.hypot({x}, {y})
 torch.logaddexp({x}, {y}) | torch.xlogy({x}, {y}) | torch.addcdiv({x}, {y}, {z}, value={s}) | torch.isclose({x}, {y})

@@ -12,6 +12,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.scalars import number_in
 from tt_torch.dynamo.types import Argument, Result
 from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tensors import unset_fake_temporarily
@@ -56,7 +57,7 @@ def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Result]:
             elif fold and _foldable(node, values):
                 # Results of real ops may have other strides than tracing assumed, which not every view accepts.
                 target = facts.of_any_strides(node.target)
-                values[node] = target(*_concrete(node.args, values), **_concrete(node.kwargs, values))
+                values[node] = target(*_concrete(node, node.args, values), **_concrete(node, node.kwargs, values))
                 if Fact.ALLOCATES in facts.of(node.target):
                     values[node].zero_()  # what the memory held would differ from one compilation to the next
     return values
@@ -74,13 +75,19 @@ def _foldable(node: Node, values: dict[Node, Result]) -> bool:
     return all(isinstance(v, torch.Tensor) and v.numel() * v.element_size() <= LARGEST for v in results)
 
 
-def _concrete(argument: Argument, values: dict[Node, Result]) -> Argument:
-    """Replaces nodes in an argument by their values, all on the CPU."""
+def _concrete(node: Node, argument: Argument, values: dict[Node, Result]) -> Argument:
+    """Replaces nodes in an argument by their values, all on the CPU.
+
+    Tracing makes tensors of numbers. 1e39 is infinite as an operand in float32, but an error as a tensor of that dtype.
+    """
+    found = node.meta.get("val")
 
     def leaf(value: Argument) -> Argument:
         value = values[value] if isinstance(value, Node) else value
         if isinstance(value, torch.device):
             return torch.device("cpu")
+        if isinstance(value, float) and isinstance(found, torch.Tensor):
+            return number_in(value, found.dtype) if found.is_floating_point() else value
         return value.cpu() if isinstance(value, torch.Tensor) else value
 
     return torch.fx.node.map_aggregate(argument, leaf)
