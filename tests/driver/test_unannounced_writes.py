@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import math
+import mmap
 import os
 import platform
 import random
@@ -184,13 +185,14 @@ def _misses(memory: Any, values: torch.Tensor, places: Callable[[], slice], writ
 @pytest.mark.parametrize("tracking", ["sampled"], indirect=True)
 def test_writes_without_a_gap_are_missed_as_often_as_documented() -> None:
     """One chunk of each group of 256 is compared. 64 KiB hold a whole group of 32 KiB, wherever they begin."""
-    rng, values = random.Random(0), torch.zeros(1 << 18)
+    rng, more = random.Random(0), torch.zeros((1 << 18) + mmap.PAGESIZE)
+    start_of_page = -more.data_ptr() % mmap.PAGESIZE // 4  # before it, every byte would be compared
+    values = more[start_of_page : start_of_page + (1 << 18)]
     memory = _runtime.Fingerprint(values, "values")
-    first = -values.data_ptr() % 128 // 4
     for size, seen in ((32, 1 / 256), (1024, 32 / 256), (16384, 1)):
 
         def place(size: int = size) -> slice:
-            start = first + 32 * rng.randrange((len(values) - size - first) // 32)
+            start = 32 * rng.randrange((len(values) - size) // 32)
             return slice(start, start + size)
 
         deviation = math.sqrt(2000 * seen * (1 - seen))

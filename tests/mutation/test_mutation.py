@@ -187,8 +187,8 @@ def test_a_judge_that_died_is_started_again():
 
 def test_an_editable_installation_does_not_win_over_the_copy(monkeypatch, tmp_path):
     installed = type("Finder", (), {"__module__": "_editable_tt_torch"})
-    others = list(sys.meta_path)
-    monkeypatch.setattr(sys, "meta_path", [installed, installed(), *others])
+    others = [finder for finder in sys.meta_path if "editable" not in getattr(finder, "__module__", "")]
+    monkeypatch.setattr(sys, "meta_path", [installed, installed(), *sys.meta_path])
     exec(worker.COPY_FIRST)
     assert sys.meta_path == others
     command = [sys.executable, "-m", "tests.mutation.judge", str(tmp_path)]

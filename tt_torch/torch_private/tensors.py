@@ -5,6 +5,10 @@ from __future__ import annotations
 from operator import attrgetter
 
 import torch
+from torch._C._functorch import (
+    get_unwrapped,  # 2.13.0: without it a graph that has views inside of jvp or hessian is refused
+    is_functorch_wrapped_tensor,  # 2.13.0: the same
+)
 from torch._guards import detect_fake_mode  # 2.13.0: without it new fake tensors have another mode than the graph's
 from torch._prims_common import (
     is_non_overlapping_and_dense_or_false,  # 2.13.0: without it results with gaps in memory lose their strides
@@ -41,5 +45,7 @@ version = attrgetter("_version")
 
 # 2.13.0: without it outputs that are views of the same memory would be separate. Fake tensors have no address.
 def storage_of(tensor: torch.Tensor) -> int:
-    """A number that is the same for tensors that share memory."""
+    """A number that is the same for tensors that share memory, also inside of functorch's transforms."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
     return tensor.untyped_storage()._cdata
