@@ -65,7 +65,7 @@ SAME = {
 
 
 def constants(same: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
-    """What can be known of a tensor compared with itself: no op that follows may take a true for -1."""
+    """Compares a tensor with itself, which can be folded. No op that follows may take a true for -1."""
 
     def fn(b: torch.Tensor) -> Any:
         pairs = [(b, same(b)), (b.int() + 1, same(b.int() + 1)), (b.float() / 0, same(b.float() / 0))]

@@ -49,7 +49,7 @@ def test_the_report_is_printed(file: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[-2:] == ["ops on the host: 0", "recompilations: 0"]
     assert "graphs: 2" in lines and "graph breaks: 1" in lines
-    assert f"  1 ops at {file}:5; 24 bytes go to the device and 24 to the host per call" in lines
+    assert f"  1 op at {file}:5; 24 bytes go to the device and 24 to the host per call" in lines
 
 
 def test_arguments_by_name(file: Path) -> None:

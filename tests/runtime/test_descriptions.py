@@ -1,4 +1,4 @@
-"""What a file says of its programs, tensors and shards must be possible and must agree."""
+"""The descriptions of programs, tensors and shards in a file must be possible, and must agree."""
 
 import pytest
 from programs import Maker

@@ -105,7 +105,7 @@ def two_results(op, x, shape, **fields):
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("flag", [True, False])
 def test_sort_and_top_k(dim, flag):
-    """Of equal elements, a stable sort keeps the order."""
+    """A stable sort keeps the order of equal elements."""
     x = torch.arange(64).remainder(13).reshape(16, 4).float()
     want = torch.sort(x, dim=dim, descending=flag, stable=True)
     got = two_results("SortOp", x, x.shape, dim=dim, descending=flag, stable=True)

@@ -69,7 +69,7 @@ class Mallinfo2(ctypes.Structure):
 
 
 def test_host_code_leaks_no_memory():
-    """What a host function returns is in memory that its caller frees."""
+    """A host function returns memory that its caller frees."""
     used = ctypes.CDLL(None).mallinfo2
     used.restype = Mallinfo2
     executable, inputs, _ = load("gather")

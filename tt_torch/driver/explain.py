@@ -1,4 +1,4 @@
-"""What Dynamo and the compiler make of a model, without running a program on the device."""
+"""Reports how Dynamo and the compiler divide a model. No program runs on the device."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Graph:
     moved: Moved
 
     def __str__(self) -> str:
-        return f"{self.ops} ops at {', '.join(self.lines)}; {self.moved}"
+        return f"{self.ops} {'op' if self.ops == 1 else 'ops'} at {', '.join(self.lines)}; {self.moved}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Recompilation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` finds. Its text is a report; `host_ops` are the ops that run in eager PyTorch, of all graphs."""
+    """The findings of `explain`. Its text is a report. `host_ops` run in eager PyTorch; all graphs are in one list."""
 
     graphs: tuple[Graph, ...]
     breaks: tuple[GraphBreak, ...]
@@ -121,7 +121,7 @@ def _told(ops: list[HostOp]) -> Iterator[None]:
 
 @dataclass
 class _Found:
-    """What two calls have shown so far."""
+    """The findings of two calls, so far."""
 
     graphs: list[Graph] = field(default_factory=list)
     breaks: dict[GraphBreak, None] = field(default_factory=dict)  # in their order, each one once
@@ -152,7 +152,7 @@ class _Found:
 
 
 def _border(graph: fx.Graph) -> Crossing:
-    """What crosses for a graph that is one program."""
+    """The bytes that cross for a graph that is one program."""
     return {n for n in graph.find_nodes(op="placeholder") if n.users}, set(graph.output_node().all_input_nodes)
 
 

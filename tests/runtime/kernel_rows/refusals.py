@@ -1,4 +1,4 @@
-"""What kernels refuse: for each op, its program from the rows of the other files or from here, with one thing wrong.
+"""Programs that kernels refuse: those of the rows in the other files, or from here, with one thing wrong.
 
 A refusal is the message, and the fields that are wrong. `None` leaves a field out. ACCEPTED has programs at the limits.
 """
