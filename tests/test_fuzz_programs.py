@@ -102,6 +102,13 @@ def test_only_an_unstable_comparison_may_differ() -> None:
     assert "at [1]" in difference(torch.tensor([True, True]), expected, others(made))
 
 
+def test_an_index_that_other_roundings_put_out_of_range_is_no_error() -> None:
+    made = program("(x.exp() - 1.7182817 < 1).long()", "x[v0]", x=torch.ones(1))
+    with pytest.raises(IndexError):
+        others(made)
+    assert check.wrong(made, "compile") == check.MATCH
+
+
 def test_moved_numbers_are_exact() -> None:
     made = program("x[1:].flip(0)", x=torch.tensor([1.0, 2.0, 3.0]))
     (expected,) = made.function()(*made.inputs.values())
