@@ -17,10 +17,16 @@ from tt_torch.runtime import result_forms
 
 
 @pytest.fixture(scope="session")
-def checkers():
-    """A function that returns the checker of a mock device. The device stays open for all tests of this process."""
+def ttnn_folder():
+    """The folder of Tenstorrent's library. Tests that need it skip where it is not installed."""
     if not environment.is_ready():
         pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+    return environment.default_folder()
+
+
+@pytest.fixture(scope="session")
+def checkers(ttnn_folder):
+    """A function that returns the checker of a mock device. The device stays open for all tests of this process."""
     opened: dict[str, Checker] = {}
 
     def get(device: str = "n150") -> Checker:

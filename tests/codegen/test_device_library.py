@@ -35,14 +35,12 @@ boards: [[board_id: 72058994491072686, board_type: n300, chips: [0, 1]]]
 
 
 @pytest.fixture
-def mock(monkeypatch, tmp_path):
+def mock(ttnn_folder, monkeypatch, tmp_path):
     """A function that opens mock devices of the real package, of the kind that the environment variable describes."""
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
     opened = []
 
     def make(cluster: str = "n150", **options) -> TtnnDevice:
-        described = environment.variables(environment.default_folder(), "n150")[ttnn_device.MOCK]
+        described = environment.variables(ttnn_folder, "n150")[ttnn_device.MOCK]
         if cluster == "two chips":
             (tmp_path / "two_chips.yaml").write_text(TWO_CHIPS)
             described = str(tmp_path / "two_chips.yaml")
@@ -101,29 +99,21 @@ def test_options_of_opening_reach_the_package(mock, compiled):
         mock("two chips", mesh_shape=(2, 2)).statistics()
 
 
-def test_a_written_program_runs_by_itself(compiled, tmp_path):
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+def test_a_written_program_runs_by_itself(ttnn_folder, compiled, tmp_path):
     write_program(compiled[0], tmp_path / "net.py")
-    folder = environment.default_folder()
-    command, variables = (
-        [environment.python_in(folder), "net.py", "--calls", "2"],
-        environment.variables(folder, "n150"),
-    )
+    command = [environment.python_in(ttnn_folder), "net.py", "--calls", "2"]
+    variables = environment.variables(ttnn_folder, "n150")
     options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
     done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.sub(r"[\d.]+ ms", "ms", done.stdout) == "call 0: ms\ncall 1: ms\noutput 0: FLOAT32 [3, 4]\n"
 
 
-def test_the_package_takes_the_calls_of_a_trace(tmp_path):
+def test_the_package_takes_the_calls_of_a_trace(ttnn_folder, tmp_path):
     """Two calls are left out, since the library crashes at them on mock devices: running a trace, awaiting a queue."""
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
-    folder = environment.default_folder()
     script = Path(__file__).with_name("trace_on_mock.py")
-    command = [environment.python_in(folder), script, Path(ttnn_device.__file__).parent]
-    variables = environment.variables(folder, "n150")
+    command = [environment.python_in(ttnn_folder), script, Path(ttnn_device.__file__).parent]
+    variables = environment.variables(ttnn_folder, "n150")
     options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
     done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -58,9 +58,7 @@ def fits(row: calls.Row, signature: str) -> bool:
 
 
 @pytest.mark.needs_ttnn
-def test_each_row_fits_a_signature_of_its_function():
-    if not environment.is_ready():
-        pytest.skip(f"no ttnn package in {environment.default_folder()}: tt-torch check --setup makes it")
+def test_each_row_fits_a_signature_of_its_function(ttnn_folder):
     rows = calls.rows()
     known = signatures(sorted({row.function for row in rows.values()}))
     assert {name for name, found in known.items() if not found} == UNSTATED
