@@ -242,9 +242,9 @@ class CompilerConfig:
     def is_frozen(self) -> bool:
         return "_frozen" in vars(self)
 
-    def frozen(self) -> CompilerConfig:
-        """A copy that cannot be assigned to, and has a hash."""
-        copy = dataclasses.replace(self)
+    def frozen(self, **changes: Setting) -> CompilerConfig:
+        """A changed copy that cannot be assigned to, and has a hash."""
+        copy = dataclasses.replace(self, **changes)
         vars(copy)["_frozen"] = True
         return copy
 
@@ -262,7 +262,7 @@ class CompilerConfig:
         """A frozen copy with the overrides of environment variables. Unset and empty variables change nothing."""
         environ = os.environ if environ is None else environ
         fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
-        return dataclasses.replace(self, **{f.name: read(f, environ[f.metadata["env"]]) for f in fields}).frozen()
+        return self.frozen(**{f.name: read(f, environ[f.metadata["env"]]) for f in fields})
 
     def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""

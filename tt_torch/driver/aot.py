@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import types
@@ -101,8 +100,7 @@ def compile_model(
     that the device does not run.
     """
     executors: list[Executor] = []
-    config = (config or CompilerConfig()).with_env()
-    config = dataclasses.replace(config, fallback="error").frozen()  # the result is one binary
+    config = (config or CompilerConfig()).with_env().frozen(fallback="error")  # the result is one binary
     options = BackendOptions(compiler_config=config)
     observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
 
