@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ctypes import c_float
+import torch
 
+from tt_torch.dynamo.scalars import number_in
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
@@ -11,14 +12,12 @@ from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 from tt_torch.mlir.types import Attrs, Op, Value
 
-MOST = (2 - 2**-23) * 2.0**127  # the largest float32
-
 
 def number(value: float | int) -> Attrs:
     """A number as a value of the wire's union NumberType. Its floats are float32, in which 1e300 is infinite."""
     if isinstance(value, int):
         return {"I32": {"value": value}}
-    return {"FP": {"value": value if abs(value) <= MOST else c_float(value).value}}
+    return {"FP": {"value": number_in(value, torch.float32)}}
 
 
 @RULES.rewrites("ttir.full")
