@@ -1,4 +1,4 @@
-"""Makes binaries with random ops, for every kernel: from the schema, from rows of the kernel tests, and of both."""
+"""Makes binaries with random ops for every kernel. Ops come from the schema, from rows of the kernel tests, or both."""
 
 from __future__ import annotations
 

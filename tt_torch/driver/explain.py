@@ -157,7 +157,7 @@ def _border(graph: fx.Graph) -> Crossing:
 
 
 def _between_programs(outer: fx.Graph) -> Crossing:
-    """What crosses for a graph with host ops. Results that another program reads stay on the device for it."""
+    """The values that cross for a graph with host ops. A result that another program reads stays on the device."""
     calls = outer.find_nodes(op="call_module")
     there = with_views(outer, {n for call in calls for n in call.users}, calls, lambda n: facts.is_free(n.target))
     read = {n for call in calls for n in call.all_input_nodes} - there

@@ -1,4 +1,4 @@
-"""What eager PyTorch does not define, as its own kernels disagree. docs/reliability.md lists it for users."""
+"""Eager PyTorch does not define these results: its own kernels disagree. docs/reliability.md lists them for users."""
 
 from __future__ import annotations
 

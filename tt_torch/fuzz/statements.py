@@ -1,4 +1,4 @@
-"""What random programs are made of: texts of statements, and numbers, dtypes, shapes and layouts of tensors."""
+"""The parts of random programs: texts of statements, and numbers, dtypes, shapes and layouts of tensors."""
 
 from __future__ import annotations
 

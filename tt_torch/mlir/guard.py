@@ -55,8 +55,10 @@ def _passed(module: ir.Module, passes: tuple[str, ...]) -> bytes:
 
 
 def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
-    """What `work` returns, which is not empty, computed in a child process with `seconds` of processor time. Raises
-    NativeCrash if the child dies or needs too much time or memory, or if `work` raises."""
+    """Runs `work` in a child process with `seconds` of processor time, and gives its result, which must not be empty.
+
+    Raises NativeCrash if the child dies or needs too much time or memory, or if `work` raises.
+    """
     reader, writer = os.pipe()
     parent = os.getpid()
     child = os.fork()

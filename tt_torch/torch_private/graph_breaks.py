@@ -23,7 +23,7 @@ from tt_torch.torch_private.dynamo import Compilation, Function, compiled_within
 
 
 class Left(Enum):
-    """What Dynamo leaves to Python because of a graph break."""
+    """The part that Dynamo leaves to Python because of a graph break."""
 
     LINE = "the graph breaks at this line, which Python runs"
     REST = "the graph ends before this line, and Python runs the rest of the function"

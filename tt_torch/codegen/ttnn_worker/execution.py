@@ -124,7 +124,7 @@ class Execution:
         return tensor.to_numpy()
 
     def statistics(self) -> dict[str, int]:
-        """The numbers of programs, traces and kept tensors, and of kernel programs in the cache of the library."""
+        """Counts the programs, traces and kept tensors, and the kernel programs that the library caches."""
         traces = sum(program.trace is not None for program in self.programs.values())
         cached = self.device.num_program_cache_entries()
         return {"programs": len(self.programs), "traces": traces, "kept": len(self.kept), "cached": cached}
