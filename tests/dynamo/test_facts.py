@@ -147,6 +147,11 @@ def reshapes(call: Call) -> bool:
     return _same(call.result[0].reshape(-1), call.values[0].reshape(-1))
 
 
+def extents(call: Call) -> bool:
+    """A result of the operand's shape is the operand."""
+    return call.result[0].shape != call.values[0].shape or copies(call)
+
+
 def casts(call: Call) -> bool:
     return call.result[0].is_complex() or _same(call.result[0], call.values[0].to(call.result[0].dtype))
 
@@ -202,6 +207,7 @@ CHECKS: dict[Fact, Callable[[Call], bool]] = {
     Fact.ELEMENTWISE: elementwise,
     Fact.COPIES: copies,
     Fact.RESHAPES: reshapes,
+    Fact.EXTENTS: extents,
     Fact.CASTS: casts,
     Fact.KEEPS | Fact.MOVES: where_values_come_from,
     Fact.KEEPS | Fact.PICKS: where_values_come_from,

@@ -43,6 +43,7 @@ class Fact(Flag):
     ELEMENTWISE = auto()  # PyTorch: an element depends on its place, and on the operands' elements at this place
     COPIES = auto()  # all elements stay in their places
     RESHAPES = auto()  # the elements stay in row-major order; the arguments are a tensor and the new shape
+    EXTENTS = auto()  # the result is the operand itself if it has the same shape; otherwise a part, or repetitions
     MOVES = auto()  # shapes and numbers say which element goes where
     STRIDES = auto()  # strides and an offset say which elements of the operand's memory go where
     PICKS = auto()  # a tensor says which elements are read
@@ -81,6 +82,7 @@ def _row(facts: Fact, names: str, *others: OpOverload | OpOverloadPacket) -> Non
 _row(_F.KEEPS | _F.ELEMENTWISE | _F.COPIES, "alias clone detach detach_copy lift_fresh_copy")
 _row(_F.KEEPS | _F.ELEMENTWISE | _F.CASTS, "_to_copy", prims.convert_element_type)
 _row(_F.KEEPS | _F.MOVES | _F.RESHAPES, "_unsafe_view reshape view")
+_row(_F.KEEPS | _F.MOVES | _F.EXTENTS, "expand slice")
 _row(_F.KEEPS | _F.MOVES, "channel_shuffle flip pixel_shuffle pixel_unshuffle repeat roll rot90")
 _row(_F.KEEPS | _F.MOVES, "cat constant_pad_nd stack")
 _row(_F.KEEPS | _F.MOVES, "as_strided_scatter diagonal_scatter select_scatter slice_scatter")

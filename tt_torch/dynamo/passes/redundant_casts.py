@@ -12,9 +12,6 @@ aten = torch.ops.aten
 # Dynamo has checked these facts already, and in a functional graph these ops have no other effect.
 ASSERTS = {aten._assert_tensor_metadata.default}
 
-# Without a change of the shape, these views do nothing. torch-mlir removes them, too, but only after our rules.
-VIEWS = {aten.expand.default, aten.slice.Tensor}
-
 
 def remove_redundant_casts(graph: Graph) -> None:
     for node in list(graph.nodes):
@@ -26,14 +23,15 @@ def remove_redundant_casts(graph: Graph) -> None:
 
 
 def _unchanged(node: Node) -> Node | None:
-    """The operand, if the result has the same elements at the same places."""
+    """The operand, if the result has the same elements at the same places.
+
+    torch-mlir removes views of the same shape, too, but only after our rules.
+    """
     known = facts.of(node.target)
     if node.target is aten.cat.default and len(node.args[0]) == 1:
         return node.args[0][0]
-    keeps_shape = Fact.RESHAPES in known or node.target in VIEWS
-    same = (
-        Fact.COPIES in known
-        or (Fact.CASTS in known and node.args[0].meta["val"].dtype == node.meta["val"].dtype)
-        or (keeps_shape and node.args[0].meta["val"].shape == node.meta["val"].shape)
-    )
-    return node.args[0] if same else None
+    if Fact.CASTS in known:
+        return node.args[0] if node.args[0].meta["val"].dtype == node.meta["val"].dtype else None
+    if known & (Fact.RESHAPES | Fact.EXTENTS):
+        return node.args[0] if node.args[0].meta["val"].shape == node.meta["val"].shape else None
+    return node.args[0] if Fact.COPIES in known else None
