@@ -44,8 +44,9 @@ def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
 
     def from_file(arguments: Tensors, *forms: Any) -> Tensors:
         """The results of the file in the forms (dtypes, strides) that the compiled model gives them."""
-        results = loaded(*arguments)
-        return [form.copy_(result) for form, result in zip(own(arguments, *forms), results, strict=True)]
+        pairs = list(zip(own(arguments, *forms), loaded(*arguments), strict=True))
+        assert all(form.shape == result.shape for form, result in pairs)
+        return [form.copy_(result) for form, result in pairs]
 
     model.executor.executable = from_file  # type: ignore[assignment]
     return model
