@@ -105,7 +105,7 @@ def matrix_flops(op: Op) -> int:
     try:
         return _matrix_flops(op)
     except (ZeroDivisionError, IndexError):
-        raise BinaryFormatError(f"{op.name} at {op.location}: its shapes or groups are no op's") from None
+        raise BinaryFormatError(f"{op.name} at {op.location}: its shapes or groups fit no such op") from None
 
 
 def _matrix_flops(op: Op) -> int:
