@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from tests.mutation import judge
 from tests.mutation.drawing import PACKAGE, ROOT
 from tests.mutation.places import Place
 from tests.mutation.selection import Map
@@ -39,6 +40,13 @@ def record(tests: list[str]) -> None:
     subprocess.run(command, cwd=ROOT, env=os.environ | {"TT_TORCH_MUTATION_MAP": str(folder)}, check=False)
 
 
+def collected(root: Path) -> set[str]:
+    """The names of all tests of today that a judge may run: a recording also has tests that were renamed since."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", "-m", judge.MARKS, "tests"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return {line for line in listed.splitlines() if "::" in line}
+
+
 def judged(
     places: list[Place], folder: Path, jobs: int, seconds: float, limit: float
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -48,9 +56,9 @@ def judged(
     idle: SimpleQueue[Worker] = SimpleQueue()
     for number in range(jobs):
         idle.put(Worker(folder / str(number)))
-    known = Map(MAP, folder / "0")
+    known = Map(MAP, folder / "0", collected(folder / "0"))
 
-    def judge(place: Place) -> tuple[Place, dict[str, Any]]:
+    def verdict_on(place: Place) -> tuple[Place, dict[str, Any]]:
         chosen = known.choose(place, seconds)
         if not chosen:
             return place, {"outcome": "survives", "by": "", "seconds": 0.0, "tests": 0}
@@ -61,5 +69,5 @@ def judged(
             idle.put(worker)
 
     with ThreadPoolExecutor(jobs) as threads:
-        for verdict in as_completed([threads.submit(judge, place) for place in places]):
+        for verdict in as_completed([threads.submit(verdict_on, place) for place in places]):
             yield verdict.result()

@@ -73,13 +73,15 @@ def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
 
 
 class Map:
-    """All recordings together. For a file of tests that was recorded again, the last recording counts."""
+    """All recordings together, of the tests in `existing`. For a file of tests that was recorded again, the last
+    recording counts."""
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, existing: set[str]) -> None:
         self.root = root
         self.recordings = [Recording(one) for one in sorted(folder.iterdir())]
         files = {test.split("::")[0]: one for one in self.recordings for test in one.seconds}
-        self.last = {t: one for one in self.recordings for t in one.seconds if files[t.split("::")[0]] is one}
+        recorded = ((test, one) for one in self.recordings for test in one.seconds if test in existing)
+        self.last = {test: one for test, one in recorded if files[test.split("::")[0]] is one}
         self.seconds = {test: one.seconds[test] for test, one in self.last.items()}
         self.breadth: dict[str, int] = defaultdict(int)
         for recording in self.recordings:
