@@ -55,6 +55,12 @@ def test_other_json_is_named(tmp_path, text):
         read(tmp_path / "a.json")
 
 
+@pytest.mark.parametrize("field", ["compile_seconds", "pcc", "atol"])
+def test_a_number_beyond_every_float_is_refused(tmp_path, field):
+    with pytest.raises(ResultsFileError, match="op-by-op"):
+        read(written(tmp_path, "m", relu={**DONE, field: 10**400}))
+
+
 def test_a_graph_that_could_not_be_split_into_ops(tmp_path):
     records = OpRecords(CompilerConfig(model_name="m", results_path=str(tmp_path)))
     records.error = "no StableHLO"

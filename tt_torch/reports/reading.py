@@ -37,7 +37,7 @@ def _read(path: Path) -> list[Record]:
 def _op_by_op(path: Path) -> list[Record]:
     try:
         return list(unique_ops(parse(path.read_bytes())))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise ResultsFileError(str(path), "it does not have the form of an op-by-op run's file") from error
 
 
