@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -21,6 +22,12 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in geta
 """
 
 
+def installed_libraries() -> dict[str, Path]:
+    """The compiled modules of the installed package by their names in it: a checkout may have none of its own."""
+    files = importlib.metadata.files("tt_torch") or []
+    return {str(file): Path(str(file.locate())) for file in files if file.suffix == ".so"}
+
+
 class Worker:
     """A copy of the repository, and a process that runs tests in it."""
 
@@ -29,10 +36,11 @@ class Worker:
         self.sound: dict[str, bool] = {}  # whether a test that failed passes without a break
         listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-        libraries = [str(f.relative_to(ROOT)) for f in (ROOT / "tt_torch").rglob("*.so")]
-        for name in filter(lambda name: (ROOT / name).is_file(), [*files, *libraries]):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+        built = {str(f.relative_to(ROOT)): f for f in (ROOT / "tt_torch").rglob("*.so")}
+        for name, file in {**installed_libraries(), **{name: ROOT / name for name in files}, **built}.items():
+            if file.is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, folder / name)
         (folder / "sitecustomize.py").write_text(COPY_FIRST)
         self.process = self.started()
 
