@@ -54,3 +54,34 @@ def test_a_change_of_an_output_does_not_change_what_backward_saved() -> None:
     torch.testing.assert_close(whole[:2], part)
     whole.sum().backward()
     torch.testing.assert_close(w.grad, torch.ones(4).exp())
+
+
+STRIDED: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
+    "log_softmax of a permuted float64": (lambda x: x.log_softmax(-2), torch.randn(2, 1, 2, 5, 3).mT.double()),
+    "cummax of repeated elements": (lambda x: x.cummax(-1)[0], torch.full((1, 1), 2).expand(3, 1)),
+    "logcumsumexp with gaps": (lambda x: x.logcumsumexp(0), torch.randn(1, 128)[:, ::2]),
+    "isclose of a diagonal": (lambda x: torch.isclose(x.diagonal(), x.diagonal()), torch.randn(2, 3, 5)),
+    "a view beside its base": (lambda x: (y := x.log_softmax(-2), y.mT), torch.randn(2, 1, 2, 5, 3).mT.double()),
+    "the input itself": (lambda x: (x, x.mT), torch.randn(2, 5, 3).mT),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strides_are_those_of_eager(name: str) -> None:
+    function, x = STRIDED[name]
+    for trained in [False, True] if x.is_floating_point() else [False]:
+        runs = (function, torch.compile(function, backend=tt_torch.backend))
+        eager, ours = (tree_leaves(run(x.detach().requires_grad_(trained))) for run in runs)
+        assert [y.requires_grad for y in ours] == [y.requires_grad for y in eager]
+        for a, b in zip(ours, eager, strict=True):
+            torch.testing.assert_close(a, b, check_stride=True, rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_pass_results_of_other_strides() -> None:
+    function, x = STRIDED["log_softmax of a permuted float64"]
+    gradients = []
+    for run in (function, torch.compile(function, backend=tt_torch.backend)):
+        (own := x.detach().requires_grad_()).grad = None
+        (run(own) * torch.arange(x.numel()).view(x.shape)).sum().backward()
+        gradients.append(own.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)

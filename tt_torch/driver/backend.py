@@ -30,7 +30,7 @@ from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
-from tt_torch.dynamo.shared_memory import share_strided
+from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -78,6 +78,7 @@ def compile_captured(
         run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
     else:
         run = share_strided(gm, _aot(gm, example_inputs, config, options, observer))
+        run = in_strides_of_eager(gm, run)
     return around(run, before, after)
 
 

@@ -1,4 +1,4 @@
-"""Outputs that share memory in eager PyTorch, such as a tensor and its view: the program returns the memory once."""
+"""The memory of outputs as in eager PyTorch: a tensor and its view share it, and strides are those of eager's ops."""
 
 from __future__ import annotations
 
@@ -80,20 +80,66 @@ def _strided_views(gm: GraphModule) -> dict[int, View]:
     strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
     if not strided:
         return {}
-    (output,) = gm.graph.find_nodes(op="output")
-    values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
-    values = {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
-    inputs = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
-    copied = {storage_of(n.meta["example_value"]) for n in strided}
-    copied -= {storage_of(v) for v in inputs if isinstance(v, torch.Tensor)}
+    values = _results(gm)
+    copied = {storage_of(n.meta["example_value"]) for n in strided} - set(map(storage_of, _inputs(gm)))
     whole = {storage_of(v): i for i, v in values.items() if _fills_memory(v)}
     views = {}
     for i, v in values.items():
         base = whole.get(storage_of(v), i)
         shares = v.dtype == values[base].dtype if base != i else not is_non_overlapping_and_dense_or_false(v)
         if storage_of(v) in copied and v.numel() and shares:
-            views[i] = View(base, tuple(v.shape), v.stride(), int(v.storage_offset()))
+            views[i] = View(base, *_place_in_memory(v))
     return views
+
+
+def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
+    """`run`, with results in the strides that PyTorch's own ops give them.
+
+    A decomposition may give others: `log_softmax` of a permuted tensor is dense in eager, and permuted when it is
+    computed as a difference. Results that share memory with an input stay as they are: AOTAutograd makes these views.
+    """
+    given = set(map(storage_of, _inputs(gm)))
+    results = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
+    bases = {(storage_of(v), v.dtype): i for i, v in reversed(results.items()) if _fills_memory(v)}
+    memory = {i: (storage_of(v), v.dtype) for i, v in results.items()}
+    views = {i: View(bases[m], *_place_in_memory(results[i])) for i, m in memory.items() if m in bases}
+    if not views:
+        return run
+
+    def call(*inputs: Argument) -> tuple[Result, ...]:
+        results = list(run(*inputs))
+        moved = {view.result for i, view in views.items() if not _has_strides(results[i], view.strides)}
+        for base in moved:
+            x = results[base]
+            results[base] = torch.empty_strided(x.shape, views[base].strides, dtype=x.dtype, device=x.device).copy_(x)
+        for i, view in views.items():
+            if view.result in moved and i != view.result:
+                results[i] = view.of(results)
+        return tuple(results)
+
+    return call
+
+
+def _has_strides(x: torch.Tensor, strides: Sequence[int]) -> bool:
+    """Whether these are the strides of `x`, but for dimensions of one element, whose stride does not matter."""
+    return all(a == b or size == 1 for a, b, size in zip(x.stride(), strides, x.shape, strict=True))
+
+
+def _place_in_memory(value: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    return tuple(value.shape), value.stride(), int(value.storage_offset())
+
+
+def _inputs(gm: GraphModule) -> list[torch.Tensor]:
+    """The examples of a captured graph's inputs."""
+    values = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def _results(gm: GraphModule) -> dict[int, torch.Tensor]:
+    """The examples of a captured graph's results by their positions, without those that have symbolic sizes."""
+    (output,) = gm.graph.find_nodes(op="output")
+    values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
+    return {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
 
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
@@ -110,8 +156,7 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
 def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
     if base is None or node is base:
         return at[node]
-    value = node.meta["val"]
-    return View(at[base], tuple(value.shape), value.stride(), value.storage_offset())
+    return View(at[base], *_place_in_memory(node.meta["val"]))
 
 
 def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
