@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
 from tt_torch.fuzz.programs import Program, Statement, generate
@@ -194,6 +195,24 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
     written = Program(empty_view.inputs, empty_view.statements, ("v0",))
     assert wrong(written, "compile") == check.AS_TRACED
     assert wrong(written, "tt") == check.MATCH
+
+
+def test_float16_may_be_computed_in_float32() -> None:
+    halves = torch.tensor([60.625, -583.5, 2049.0]).half()
+    assert wrong(program("x.diff()", "v0.frac()", x=halves), "compile") == check.IN_FLOAT32
+    wide = program("x.half()", "v0 * 3", x=torch.ones(2)).in_float32()
+    assert [s.text for s in wide.statements] == ["x.float()", "v0 * 3"]
+    gaps = program("x * 1", x=torch.arange(6.0).half()[1::2]).in_float32().inputs["x"]
+    assert (gaps.tolist(), gaps.stride(), gaps.storage_offset()) == ([1, 3, 5], (2,), 1)
+
+
+def test_other_departures_of_float16_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_more(function: Function, examples: Sequence[Any]) -> Function:
+        return lambda *args: [x + 1 for x in function(*args)]
+
+    monkeypatch.setitem(check.WAYS, "wrong", Way(one_more))  # type: ignore[index]
+    found = wrong(program("x * 2", x=torch.ones(3).half()), "wrong")
+    assert found == "v0: 3.0 at [0], expected 2.0 (3 wrong)"
 
 
 def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path) -> None:

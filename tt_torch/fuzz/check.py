@@ -15,17 +15,18 @@ from tt_torch.errors import CompileError
 from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.quirks import EITHER_ZERO
 from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference, memory
-from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, run, strides_of_shape_functions
+from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, Way, run, strides_of_shape_functions
 from tt_torch.records.lines import Record
 
-MATCH, REFUSED, AS_TRACED = "match", "refused", "as-traced"
-NO_FINDING = (MATCH, REFUSED, AS_TRACED)
+MATCH, REFUSED, AS_TRACED, IN_FLOAT32 = "match", "refused", "as-traced", "in-float32"
+NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_FLOAT32)
 
 
 def run_seed(seed: int, way: str, length: int) -> Record:
     """The record of a program: the verdict "match", "refused" if we or PyTorch say that it cannot be compiled,
-    "as-traced" if PyTorch's own tracing departs from eager in the same way, or "mismatch" with the difference and the
-    source of the smallest program that has it."""
+    "as-traced" if PyTorch's own tracing departs from eager in the same way, "in-float32" if the results are those of
+    the program with float32 instead of float16, as documented, or "mismatch" with the difference and the source of the
+    smallest program that has it."""
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -44,9 +45,7 @@ def wrong(program: Program, way: str) -> str:
     # A copy to a device loses gaps in memory, so the CPU also computes without them then.
     inputs = [x if chosen.device == "cpu" else x.clone() for x in program.inputs.values()]
     trains = program.trains and chosen.trains
-    expected = run(function, inputs, EAGER, trains)
-    others = [_moved(function, inputs, trains, OtherRoundings(seed, chosen.bf16)) for seed in range(RUNS)]
-    others = [other for other in others if len(other) == len(expected)]
+    expected, others = _references(function, inputs, trains, chosen)
     try:
         got = run(function, inputs, chosen, trains)
     except Exception as error:
@@ -62,7 +61,28 @@ def wrong(program: Program, way: str) -> str:
         own = [replace(x, strides=s) for x, s in zip(traced, strides, strict=False)]
         if not _departure(program, got, [*own, *traced[len(own) :]], others):
             return AS_TRACED
-    return found
+    return IN_FLOAT32 if _is_in_float32(program, got, trains, chosen) else found
+
+
+def _references(
+    function: Function, inputs: Sequence[torch.Tensor], trains: bool, way: Way
+) -> tuple[list[Seen], list[list[Seen]]]:
+    """Eager's results, and those with other roundings."""
+    expected = run(function, inputs, EAGER, trains)
+    others = [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in range(RUNS)]
+    return expected, [other for other in others if len(other) == len(expected)]
+
+
+def _is_in_float32(program: Program, got: list[Seen], trains: bool, way: Way) -> bool:
+    """Whether eager gives these results if it computes with float32 instead of float16, and converts at the end."""
+    wide = program.in_float32()
+    expected, others = _references(wide.function(), list(wide.inputs.values()), trains, way)
+    return not _departure(program, got, _as(got, expected), [_as(got, other) for other in others])
+
+
+def _as(forms: Sequence[Seen], results: Sequence[Seen]) -> list[Seen]:
+    """The results in the dtypes of `forms`."""
+    return [replace(x, value=x.value.to(form.value.dtype)) for form, x in zip(forms, results, strict=True)]
 
 
 def _departure(program: Program, got: list[Seen], expected: list[Seen], others: list[list[Seen]]) -> str:

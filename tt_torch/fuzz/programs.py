@@ -17,6 +17,7 @@ import torch
 from tt_torch.dynamo.types import Result
 from tt_torch.fuzz.quirks import undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES, SCALARS, SHAPES, random_input
+from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
 
 _LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
@@ -54,6 +55,12 @@ class Program:
         names = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
         exec(compile(self.source(), "program.py", "exec"), names)
         return names["program"]  # type: ignore[return-value]
+
+    def in_float32(self) -> Program:
+        """The program with float32 instead of float16. The inputs keep their strides and gaps in memory."""
+        inputs = {name: _in_float32(x) if x.dtype == torch.float16 else x for name, x in self.inputs.items()}
+        statements = tuple(replace(s, text=s.text.replace(".half()", ".float()")) for s in self.statements)
+        return replace(self, inputs=inputs, statements=statements)
 
     def without_dead_code(self) -> Program:
         """The program without statements and inputs that its outputs do not need. Writes in place are needed."""
@@ -127,6 +134,10 @@ def _as_float32(value: torch.Tensor, operands: Sequence[torch.Tensor]) -> bool:
     rounded = value.float()
     same = torch.equal(value.isfinite(), rounded.isfinite()) and torch.equal(value == 0, rounded == 0)
     return value.dtype != torch.float64 or same
+
+
+def _in_float32(x: torch.Tensor) -> torch.Tensor:
+    return memory(x).float().as_strided(x.shape, x.stride(), x.storage_offset())
 
 
 def _text(draw: random.Random) -> str:
