@@ -16,10 +16,11 @@ from pathlib import Path
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
+from torch_mlir import ir
 
 from tt_torch.bringup.records import OpCompilationStatus, OpRecords, shapes_of
 from tt_torch.bringup.single_op import SingleOp, single_op
-from tt_torch.bringup.stablehlo_ops import cut_stablehlo
+from tt_torch.bringup.stablehlo_ops import cut_module, cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import computing, form, refused
@@ -28,6 +29,8 @@ from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.dynamo.types import Argument, Result
 from tt_torch.errors import OpByOpError
+from tt_torch.mlir.stablehlo.flatten import flatten
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.records.lines import Record
 from tt_torch.workers.engine import Item, Limits, Outcome, run
 
@@ -60,6 +63,16 @@ class OpByOp:
                     cut_stablehlo(self.gm, list(self.roles.values()), inputs, records, Path(folder))
             _run_all(sorted(Path(folder).glob("*.pt")), records)
         return results
+
+
+def run_module(module: ir.Module, inputs: Sequence[torch.Tensor], config: CompilerConfig) -> None:
+    """Takes a StableHLO module apart, which is changed on the way, and fills the results file; `inputs` are the
+    arguments of `main`. There are golden results where StableHLO's interpreter can compute them."""
+    flatten(module, lambda op: False, RULES.names)
+    records = _records(config)
+    with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
+        cut_module(module, dict(enumerate(inputs)), records, Path(folder))
+        _run_all(sorted(Path(folder).glob("*.pt")), records)
 
 
 def observe(observer: Observer, config: CompilerConfig) -> Observer:

@@ -20,6 +20,7 @@ from tt_torch.bringup.intermediates import Values
 from tt_torch.bringup.records import OpRecords, Work
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
+from tt_torch.driver.stablehlo import tensor_type
 from tt_torch.dynamo.types import Result
 from tt_torch.errors import CompileError
 from tt_torch.mlir.context import describe, node_of
@@ -27,11 +28,9 @@ from tt_torch.mlir.functions import block, main, program_of
 from tt_torch.mlir.repro import snapshot
 from tt_torch.mlir.types import Function, Value
 
-DTYPES = {
-    "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
-    "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
-}  # fmt: skip
 CONSTANTS = ("stablehlo.constant", "arith.constant")
+# These come along with the op that reads them, because some rules, such as that of argmax, look at them.
+COPIED = (*CONSTANTS, "stablehlo.iota")
 
 Known: TypeAlias = dict[int | str, Result]  # values: of arguments by number, of FX nodes by name
 
@@ -45,6 +44,11 @@ def cut_stablehlo(
     except CompileError as error:
         records.error = str(error)
         return
+    cut_module(module, values, records, folder)
+
+
+def cut_module(module: ir.Module, values: Known, records: OpRecords, folder: Path) -> None:
+    """Writes a file per unique op of `main`. `values` has at least the arguments."""
     cutter = _Cutter(module, values)
     for op in block(main(module)).operations:
         if op.operation.name not in (*CONSTANTS, "func.return"):
@@ -90,12 +94,12 @@ class _Cutter:
             "op": snapshot(module),
             "inputs": inputs,
             "golden": golden,
-            "input_types": [_type(v) for v in tensors],
-            "dtypes": [_type(v)[1] for v in results],
+            "input_types": [tensor_type(v) for v in tensors],
+            "dtypes": [tensor_type(v)[1] for v in results],
             "slice": self._slice(op, tensors, results),
         }
-        record["input_shapes"] = [str(_type(v)[0]) for v in tensors]
-        record["output_shapes"] = [str(_type(v)[0]) for v in results]
+        record["input_shapes"] = [str(tensor_type(v)[0]) for v in tensors]
+        record["output_shapes"] = [str(tensor_type(v)[0]) for v in results]
         torch.save(work, folder / f"{record['global_op_idx']:06}.pt")
 
     def _slice(self, op: ir.Operation, tensors: list[Value], results: list[Value]) -> Work | None:
@@ -140,17 +144,12 @@ def _key(op: ir.Operation, module: ir.Module) -> str:
 
 
 def _is_constant(value: Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name in CONSTANTS
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name in COPIED
 
 
 def _constants(op: ir.Operation) -> list[ir.Operation]:
     return list(dict.fromkeys(v.owner.operation for v in op.operands if _is_constant(v)))
 
 
-def _type(value: Value) -> tuple[tuple[int, ...], torch.dtype]:
-    tensor = ir.RankedTensorType(value.type)
-    return tuple(tensor.shape), DTYPES[str(tensor.element_type)]
-
-
 def _fits(known: object, value: Value) -> bool:
-    return isinstance(known, torch.Tensor) and (tuple(known.shape), known.dtype) == _type(value)
+    return isinstance(known, torch.Tensor) and (tuple(known.shape), known.dtype) == tensor_type(value)

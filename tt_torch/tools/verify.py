@@ -1,8 +1,10 @@
-"""Compiling a module and comparing it with plain PyTorch, in one call."""
+"""Compiling a module and comparing it with plain PyTorch, or with ONNX Runtime, in one call."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 
@@ -10,14 +12,17 @@ from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, veri
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.driver.devices import Device
-from tt_torch.dynamo.types import Function
+from tt_torch.dynamo.types import Function, Result
 from tt_torch.torch_private.trees import tree_leaves
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["calculate_atol", "calculate_pcc", "compile_model", "verify_against_golden", "verify_module"]
 
 
 def compile_model(
-    mod: torch.nn.Module, compiler_config: CompilerConfig | None = None, device: Device | None = None
+    mod: torch.nn.Module | Function, compiler_config: CompilerConfig | None = None, device: Device | None = None
 ) -> Function:
     """The module compiled for `device` (None: the default one), one program per input shape."""
     options = BackendOptions(compiler_config=compiler_config or CompilerConfig(), devices=[device])
@@ -25,10 +30,10 @@ def compile_model(
 
 
 def verify_module(
-    mod: torch.nn.Module,
+    mod: torch.nn.Module | Function | onnx.ModelProto,
     inputs: Sequence[torch.Tensor] | None = None,
     input_shapes: Sequence[Sequence[int]] | None = None,
-    input_data_types: torch.dtype | Sequence[torch.dtype] = torch.float32,
+    input_data_types: torch.dtype | Sequence[torch.dtype] | None = None,
     required_pcc: float = 0.99,
     required_atol: float = 0.01,
     input_range: tuple[float, float] = (-0.5, 0.5),
@@ -37,16 +42,59 @@ def verify_module(
     do_assert: bool = True,
     device: Device | None = None,
 ) -> tuple[list[float], list[float], bool, bool, list[float]]:
-    """Compiles a module, runs it on given or random inputs and compares with plain PyTorch."""
-    assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
-    if inputs is None:
-        inputs = random_inputs(input_shapes or (), input_data_types, input_range, input_range_int)
+    """Compiles a module, runs it on given or random inputs and compares with plain PyTorch.
+
+    Random floats are uniform in `input_range`, random integers in `input_range_int`; without `input_data_types`, inputs
+    are float32. An ONNX model is compared with ONNX Runtime; its inputs' shapes and data types are those of the model.
+    Returns what `verify_against_golden` returns; raises AssertionError for a difference if `do_assert`.
+    """
+    if is_onnx(mod):
+        assert input_shapes is None, "An ONNX model has its own input shapes: leave out input_shapes."
+        golden, calculated = _run_onnx(
+            mod, inputs, input_data_types, (input_range, input_range_int), compiler_config, device
+        )
+    else:
+        assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
+        if inputs is None:
+            inputs = random_inputs(input_shapes or (), input_data_types or torch.float32, input_range, input_range_int)
+        golden, calculated = _run_torch(mod, inputs, compiler_config, device)
+    expected, got = tree_leaves(golden), tree_leaves(calculated)
+    return verify_against_golden(expected, got, do_assert, do_assert, required_pcc, required_atol)
+
+
+def is_onnx(mod: object) -> TypeGuard[onnx.ModelProto]:
+    """Whether `mod` is an ONNX model. Only the package `onnx` makes such objects, so it is not imported here."""
+    package = sys.modules.get("onnx")
+    return package is not None and isinstance(mod, package.ModelProto)
+
+
+def _run_torch(
+    mod: Function, inputs: Sequence[torch.Tensor], config: CompilerConfig | None, device: Device | None
+) -> tuple[Result, Result]:
+    """The results of plain PyTorch and of the compiled module."""
     try:
         with torch.no_grad():
-            compiled = compile_model(mod, compiler_config, device)
+            compiled = compile_model(mod, config, device)
             # Each run has copies, since the module may write to its inputs.
             golden, calculated = (run(*[value.clone() for value in inputs]) for run in (mod, compiled))
     finally:
         torch.compiler.reset()
-    expected, got = tree_leaves(golden), tree_leaves(calculated)
-    return verify_against_golden(expected, got, do_assert, do_assert, required_pcc, required_atol)
+    return golden, calculated
+
+
+def _run_onnx(
+    model: onnx.ModelProto,
+    inputs: Sequence[torch.Tensor] | None,
+    dtypes: torch.dtype | Sequence[torch.dtype] | None,
+    ranges: tuple[tuple[float, float], tuple[int, int]],
+    config: CompilerConfig | None,
+    device: Device | None,
+) -> tuple[Result, Result]:
+    """The results of ONNX Runtime and of the compiled model."""
+    from tt_torch.onnx_compile import compile_onnx, onnx_output_to_torch, run_model_proto
+
+    compiled = compile_onnx(model, config, device)
+    if inputs is None:
+        shapes, own = zip(*compiled.inputs.values(), strict=True)
+        inputs = random_inputs(shapes, dtypes or own, *ranges)
+    return onnx_output_to_torch(run_model_proto(model, inputs)), compiled(*inputs)

@@ -33,7 +33,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
 
     Raises UnsupportedOpError if no function can be the program.
     """
-    _name_entry(module)
+    name_entry(module)
     for op in [op for op in _nested(module) if op.name == "stablehlo.composite" and not known(op)]:
         with module.context, ir.InsertionPoint(op), op.location:
             callee = {"callee": op.attributes["decomposition"]}
@@ -61,7 +61,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
             _mark_quantized(main(module))
 
 
-def _name_entry(module: ir.Module) -> None:
+def name_entry(module: ir.Module) -> None:
     """Renames the only public function to main, if there is no main."""
     functions = [f for f in module.body.operations if f.operation.name == "func.func"]
     if any(f.name.value == "main" for f in functions):

@@ -38,7 +38,7 @@ def to_stablehlo(module: ir.Module) -> None:
     try:
         run_guarded(module, *TO_STABLEHLO)
     except ir.MLIRError as error:
-        raise _unsupported(module, error) or error from error
+        raise unsupported_by(module, error) or error from error
     except NativeCrash as crash:
         location = first_failing(main(module), _lower)
         where = f"{node_of(location)[1]} at {describe(location)}" if location else "no single op is the cause"
@@ -54,7 +54,7 @@ def _lower(module: ir.Module) -> None:
     run_guarded(module, *TO_STABLEHLO)
 
 
-def _unsupported(module: ir.Module, error: ir.MLIRError) -> UnsupportedOpError | None:
+def unsupported_by(module: ir.Module, error: ir.MLIRError) -> UnsupportedOpError | None:
     """The error with the name and the line of its op; None if the diagnostic names no op."""
     for diagnostic in error.error_diagnostics:
         if found := _ILLEGAL.search(diagnostic.message):

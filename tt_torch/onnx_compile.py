@@ -1,0 +1,132 @@
+"""ONNX models: compiled for a device, or run by ONNX Runtime.
+
+This needs the packages `onnx` and `onnxruntime`: pip install 'tt-torch[onnx]'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import torch
+from torch_mlir import ir
+
+from tt_torch.bringup.op_by_op import run_module
+from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.devices import Device
+from tt_torch.driver.stablehlo import Run, TensorType, input_types, load_stablehlo
+from tt_torch.errors import EnvironmentMissingError
+from tt_torch.mlir.onnx import onnx_to_stablehlo
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
+Tensors: TypeAlias = Sequence[torch.Tensor]
+OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
+
+
+class OnnxProgram:
+    """A compiled ONNX model: takes tensors in order or by name, and returns a list of tensors.
+
+    `inputs` has the name of each input, with its shape and dtype.
+    """
+
+    def __init__(self, inputs: dict[str, TensorType], run: Run) -> None:
+        self.inputs, self._run = inputs, run
+
+    def __call__(self, *inputs: torch.Tensor, **by_name: torch.Tensor) -> list[torch.Tensor]:
+        rest = list(self.inputs)[len(inputs) :]
+        if len(inputs) > len(self.inputs) or set(rest) != set(by_name):
+            raise TypeError(f"the inputs of this model are {', '.join(self.inputs) or 'none'}")
+        return self._run([*inputs, *(by_name[name] for name in rest)])
+
+
+def compile_onnx(
+    model_proto: onnx.ModelProto, compiler_config: CompilerConfig | None = None, device: Device | None = None
+) -> OnnxProgram:
+    """Compiles an ONNX model, whose inputs must have fixed sizes, for a device; None is the default device.
+
+    Environment variables override `compiler_config`. Below the depth EXECUTE, ONNX Runtime computes the results. At the
+    op-by-op depths, the first call also compiles each op of the model's StableHLO by itself and fills the results file.
+    Raises CompileError, UnsupportedOpError for an op that the device does not support, and EnvironmentMissingError if
+    the ONNX packages are not installed.
+    """
+    config = (compiler_config or CompilerConfig()).with_env()
+    module, weights = onnx_to_stablehlo(model_proto, config)
+    initialized = {value.name for value in model_proto.graph.initializer}
+    names = [value.name for value in model_proto.graph.input if value.name not in initialized]
+    inputs = dict(zip(names, input_types(module), strict=False))  # the weights follow
+    return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))
+
+
+def _runner(
+    model: onnx.ModelProto, module: ir.Module, weights: Tensors, config: CompilerConfig, device: Device | None
+) -> Run:
+    if config.compile_depth == CompileDepth.EXECUTE:
+        return load_stablehlo(module, config, weights, device)
+    if config.compile_depth == CompileDepth.TTNN_IR:
+        compile_stablehlo(module, config)
+    session = prepare_inference_session(model)
+    to_take_apart = [module] if config.compile_depth in OP_BY_OP else []
+
+    def run(inputs: Tensors) -> list[torch.Tensor]:
+        if to_take_apart:
+            run_module(to_take_apart.pop(), [*inputs, *weights], config)
+        return onnx_output_to_torch(session.run(None, torch_input_to_onnx(session, inputs)))
+
+    return run
+
+
+def prepare_inference_session(
+    model_proto: onnx.ModelProto, intra_op_num_threads: int = 1, inter_op_num_threads: int = 1
+) -> onnxruntime.InferenceSession:
+    """ONNX Runtime's session of a model, with these numbers of threads within and between ops."""
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise EnvironmentMissingError("ONNX Runtime is missing: pip install 'tt-torch[onnx]'") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = intra_op_num_threads, inter_op_num_threads
+    return onnxruntime.InferenceSession(model_proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run_model_proto(
+    model_proto: onnx.ModelProto,
+    inputs: torch.Tensor | Tensors | Mapping[str, torch.Tensor],
+    sess: onnxruntime.InferenceSession | None = None,
+) -> list[np.ndarray]:
+    """The results of ONNX Runtime, as arrays."""
+    session = sess or prepare_inference_session(model_proto)
+    return session.run(None, torch_input_to_onnx(session, inputs))
+
+
+def torch_input_to_onnx(
+    sess: onnxruntime.InferenceSession, torch_input: torch.Tensor | Tensors | Mapping[str, torch.Tensor]
+) -> dict[str, np.ndarray]:
+    """The inputs of a session by name. Tensors of a sequence, and of a mapping with other names, are taken in order.
+
+    NumPy has no bfloat16, so such tensors become float32. Raises ValueError for another number of inputs.
+    """
+    names = [value.name for value in sess.get_inputs()]
+    if isinstance(torch_input, Mapping) and set(torch_input) == set(names):
+        torch_input = [torch_input[name] for name in names]
+    values = [torch_input] if isinstance(torch_input, torch.Tensor) else list(_values(torch_input))
+    if len(values) != len(names):
+        raise ValueError(f"the model takes {len(names)} inputs ({', '.join(names)}), not {len(values)}")
+    return {name: _array(value) for name, value in zip(names, values, strict=True)}
+
+
+def _values(inputs: Tensors | Mapping[str, torch.Tensor]) -> Tensors:
+    return list(inputs.values()) if isinstance(inputs, Mapping) else inputs
+
+
+def _array(value: torch.Tensor) -> np.ndarray:
+    value = value.float() if value.dtype == torch.bfloat16 else value
+    return value.detach().cpu().numpy()
+
+
+def onnx_output_to_torch(output: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    return [torch.from_numpy(np.asarray(value).copy()) for value in output]
