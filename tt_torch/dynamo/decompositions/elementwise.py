@@ -191,3 +191,11 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     if x.dtype not in NARROW or y.dtype != x.dtype:
         return NotImplemented
     return aten.logaddexp(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)
+
+
+@decomposes(aten.elu.default)
+def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """A zero takes the linear part, as in eager's kernel: with a negative `alpha`, the other part changes its sign."""
+    wide = x.to(torch.float32) if x.dtype in NARROW else x
+    result = torch.where(wide < 0, torch.expm1(wide * input_scale) * (alpha * scale), wide * scale)
+    return result.to(x.dtype)

@@ -40,7 +40,6 @@ TAKEN = [
     aten.affine_grid_generator.default,
     aten.count_nonzero.default,
     aten.diag_embed.default,
-    aten.elu.default,
     aten.im2col.default,
     aten.leaky_relu.default,
     aten.ldexp.Tensor,
