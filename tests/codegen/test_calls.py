@@ -1,0 +1,79 @@
+"""Facts of the whole table of calls: which function a row names, and which fields it passes."""
+
+from __future__ import annotations
+
+from tt_torch.codegen import calls
+from tt_torch.mlir.ttnn import dialect
+
+# The function of an op has the op's name, or that of the member of its family, but for these.
+OTHER_NAMES = {
+    "BitcastConvertOp": "bitcast",
+    "CumProdOp": "cumprod",
+    "CumSumOp": "cumsum",
+    "TopKOp": "topk",
+    "ReductionArgMaxOp": "argmax",
+    "ReductionProdOp": "prod",
+    "EltwiseTernaryWhereOp": "where",
+    "EltwiseBinaryOp.Equal": "eq",
+    "EltwiseBinaryOp.NotEqual": "ne",
+    "EltwiseBinaryOp.GreaterEqual": "ge",
+    "EltwiseBinaryOp.GreaterThan": "gt",
+    "EltwiseBinaryOp.LessEqual": "le",
+    "EltwiseBinaryOp.LessThan": "lt",
+    "EltwiseBinaryCompositeScalarOp.PowScalar": "pow",
+    "EltwiseUnaryCompositeOp.ClampScalar": "clamp",
+    "EltwiseUnaryCompositeOp.ClampTensor": "clamp",
+    "EltwiseUnaryOp.IsFinite": "isfinite",
+    "SliceOp.SliceStaticOp": "slice",
+    "SliceOp.SliceDynamicOp": "slice",
+    "BatchNormInferenceOp": "batch_norm",
+    "MaxPool2dWithIndicesOp": "max_pool2d",
+    "RMSNormOp": "rms_norm",
+    "NLPConcatHeadsOp": "nlp_concat_heads",
+    "PrepareConv2dBiasOp": "prepare_conv_bias",
+    "PrepareConv2dWeightsOp": "prepare_conv_weights",
+}
+MODULES = {
+    "Conv3dOp": "ttnn.experimental",
+    "NLPConcatHeadsOp": "ttnn.experimental",
+    "ConcatenateHeadsOp": "ttnn.transformer",
+    "ScaledDotProductAttentionOp": "ttnn.transformer",
+    "SplitQueryKeyValueAndSplitHeadsOp": "ttnn.transformer",
+}
+# Results, and the kind of a union's value, are no arguments. The functions have no argument for these fields, either.
+RESULTS = {"out", "outputs", "q_out", "k_out", "v_out", "result", "result_indices"}
+NOT_PASSED = {
+    "EltwiseUnaryOp": {"params"},
+    "EltwiseUnaryOp.LeakyRelu": set(),
+    "EltwiseUnaryCompositeOp.Cbrt": {"params"},
+    "EltwiseUnaryCompositeOp.Log1p": {"params"},
+    "MatmulOp": {"matmul_program_config"},
+    "LinearOp": {"matmul_program_config"},
+    "Conv3dOp": {"batch_size", "in_channels", "input_depth", "input_height", "input_width", "conv3d_config"},
+    "ConvTranspose2dOp": {"conv2d_slice_config"},
+    "PrepareConvTranspose2dBiasOp": {"conv2d_slice_config"},
+    "PrepareConvTranspose2dWeightsOp": {"conv2d_slice_config", "output_padding"},
+    "Pool2dOp.MaxPool2d": {"extra_params"},
+    "Pool2dOp.AvgPool2d": {"dilation"},
+    "ConstantOp": {"device", "layout", "input_dtype"},  # a program loads constants from a file
+    "EmptyOp": {"shape"},  # it has the shape of the result, padding of tiles included
+    "AssignOp": {"output_memory_config"},  # it has that of the result
+    "BatchNormInferenceOp": {"memory_config"},
+}
+
+
+def test_the_function_of_a_row_has_the_name_of_its_op():
+    for key, row in calls.rows().items():
+        table, _, member = key.partition(".")
+        module, _, name = row.function.rpartition(".")
+        assert name == OTHER_NAMES.get(key, calls.snake(member or table.removesuffix("Op"))), key
+        assert module == MODULES.get(key, "ttnn"), key
+
+
+def test_a_row_passes_each_field_of_its_op():
+    for key, row in calls.rows().items():
+        table = key.partition(".")[0]
+        fields = {name for name in dialect.wire_fields(table) if name != "type"} - RESULTS
+        arguments = {name for name in fields if name.removesuffix("_type") == name or name[:-5] not in fields}
+        passed = {argument.path.partition(".")[0] for argument in row.arguments}
+        assert arguments - passed == NOT_PASSED.get(key, NOT_PASSED.get(table, set())), key

@@ -1,0 +1,47 @@
+"""Tensors as the arrays that the ttnn package takes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from tt_torch.codegen.device import to_array
+from tt_torch.codegen.program import Tensor
+from tt_torch.errors import InputDtypeError
+
+ARRAYS = {
+    "Float32": np.float32, "BFloat16": np.float32, "BFP_BFloat8": np.float32, "BFP_BFloat4": np.float32,
+    "Int32": np.int32, "UInt32": np.uint32, "UInt16": np.uint16, "UInt8": np.uint8,
+}  # fmt: skip
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+INTEGERS = (torch.int32, torch.int64, torch.int16, torch.uint8)
+COMPLEX = (torch.complex64, torch.complex128)
+
+
+def described(dtype: str) -> Tensor:
+    return Tensor("x", [2, 2], dtype, "RowMajor", None)
+
+
+@pytest.mark.parametrize("dtype", ARRAYS)
+def test_which_tensors_a_type_takes(dtype: str) -> None:
+    taken = FLOATS if ARRAYS[dtype] is np.float32 else INTEGERS
+    for given in (*taken, torch.bool):
+        array = to_array(described(dtype), torch.tensor([[0, 1], [1, 0]]).to(given).T)
+        assert array.dtype == ARRAYS[dtype] and array.flags["C_CONTIGUOUS"]
+        assert array.tolist() == [[0, 1], [1, 0]]
+    for given in {*FLOATS, *INTEGERS, *COMPLEX} - {*taken}:
+        with pytest.raises(InputDtypeError, match=f"the third: got {given}, expected {dtype}"):
+            to_array(described(dtype), torch.ones(2, 2, dtype=given), "the third")
+
+
+def test_only_bfloat16_is_rounded() -> None:
+    x = torch.tensor([[1 + 2**-10, -3.3], [0.1, 2**-20]], requires_grad=True)
+    for dtype, negated in itertools.product(ARRAYS, (False, True)):
+        if ARRAYS[dtype] is np.float32:
+            given = torch._neg_view(x) if negated else x
+            expected = (-x if negated else x).detach()
+            rounded = expected.bfloat16().float() if dtype == "BFloat16" else expected
+            assert np.array_equal(to_array(described(dtype), given), rounded.numpy())
