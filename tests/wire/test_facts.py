@@ -105,6 +105,12 @@ def test_every_data_type_has_a_size(name):
     assert set(types) == {*ELEMENT_BYTES, *BLOCK_BITS}
 
 
+def test_the_bits_of_a_data_type_are_in_its_name():
+    bits = {name: 8 * size for name, size in ELEMENT_BYTES.items()} | BLOCK_BITS
+    named = {name: int("".join(filter(str.isdigit, name)) or 8) for name in bits}  # the rest is Bool
+    assert bits == named
+
+
 def test_tensors_are_found_in_nested_fields():
     one = ref(1)
     part = {"a": one, "b": [one, {"c": one}], "d": 1, "device": {"global_id": 1}}

@@ -59,6 +59,17 @@ def test_every_op_with_every_density(schema_hash):
             assert_round_trip(with_op(schema_hash, member, seed=1, density=density), schema_hash)
 
 
+@pytest.mark.parametrize("schema_hash", [DEFAULT, PINNED_BY_TT_XLA])
+def test_every_op_with_one_field(schema_hash):
+    """A field is read where it is, whatever its neighbours are."""
+    schema = load(schema_hash)
+    for member in op_members(schema_hash):
+        whole = Maker(schema, random.Random(member), 1.0).table(member)
+        for name, value in whole.items():
+            program = {"operations": [{"type": {member: {name: value}}}]}
+            assert_round_trip({"schema_hash": schema.hash, "programs": [program]}, schema_hash)
+
+
 def test_bytes_depend_only_on_the_content():
     """One dict in two places gives the same bytes as two equal dicts, and the order of keys has no influence."""
     tensor = Maker(load(), random.Random(3), 1.0).table("TensorRef")

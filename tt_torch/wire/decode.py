@@ -308,7 +308,7 @@ def _object_reader(schema: Schema, field: Field, what: str) -> _Read:
 def _vector_reader(schema: Schema, field: Field) -> _ReadVector:
     if field.element in FORMATS:
         return _number_vector_reader(schema, field)
-    if field.element == "obj" and schema.is_struct(field.ref):
+    if schema.is_struct(field.ref):
         plan, size = _struct_plan(schema, field.ref), schema.struct(field.ref).size
 
         def read_structs(r: Reader, pos: int, what: str) -> list[Record]:
