@@ -218,6 +218,19 @@ func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}
 
 // -----
 
+// Their scales may be computed, too.
+// CHECK-LABEL: @main(
+func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}, %s: tensor<256x1x1x1xf32> {ttcore.argument_type = "parameter"}) -> tensor<256x128x1x1xf32> {
+  // CHECK: [[S:%[0-9]+]] = "ttnn.multiply"(%arg1, %arg1) {{.*}} -> tensor<256x1x1x1xf32
+  // CHECK: [[R:%[0-9]+]] = "ttnn.reshape"([[S]]) {{.*}} -> tensor<256x1xf32
+  // CHECK: "ttnn.multiply"({{%[0-9]+}}, [[R]]) {{.*}} -> tensor<256x128xf32
+  %0 = "ttir.multiply"(%s, %s) : (tensor<256x1x1x1xf32>, tensor<256x1x1x1xf32>) -> tensor<256x1x1x1xf32>
+  %1 = "ttir.multiply"(%w, %0) : (tensor<256x128x1x1xf32>, tensor<256x1x1x1xf32>) -> tensor<256x128x1x1xf32>
+  return %1 : tensor<256x128x1x1xf32>
+}
+
+// -----
+
 // Values that depend on an input, and small filters, do not change.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<256x128x1x1xf32>, %w: tensor<8x4x3x3xf32> {ttcore.argument_type = "parameter"}) -> (tensor<256x128x1x1xbf16>, tensor<8x4x3x3xbf16>) {

@@ -28,3 +28,16 @@ func.func @main() -> (tensor<3xui64>, tensor<5xi64>) {
   %1, %2 = stablehlo.rng_bit_generator %0, algorithm = PHILOX : (tensor<3xui64>) -> (tensor<3xui64>, tensor<5xi64>)
   return %1, %2 : tensor<3xui64>, tensor<5xi64>
 }
+
+// -----
+
+// The first even dimension is split in two halves, even if another one is longer. Without one, the longest is split.
+// CHECK-LABEL: @main(
+// CHECK: "ttir.concat"({{.*}}) {dim = 2 {{.*}} : (tensor<5x2x1xi32>, tensor<5x2x1xi32>)
+// CHECK: "ttir.concat"({{.*}}) {dim = 2 {{.*}} : (tensor<3x3x1xi32>, tensor<3x3x1xi32>)
+func.func @main(%a: tensor<2x2xui32>) -> (tensor<5x4xui32>, tensor<3x5xui32>) {
+  %0 = stablehlo.bitcast_convert %a : (tensor<2x2xui32>) -> tensor<2xui64>
+  %1, %2 = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5x4xui32>)
+  %3, %4 = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<3x5xui32>)
+  return %2, %4 : tensor<5x4xui32>, tensor<3x5xui32>
+}
