@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import inf, nan
 
 from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
 from tt_torch.fuzz.programs import Program, Statement, generate
+from tt_torch.fuzz.quirks import undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
 from tt_torch.fuzz.ways import EAGER, WAYS, Way, run
@@ -195,6 +197,23 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
     written = Program(empty_view.inputs, empty_view.statements, ("v0",))
     assert wrong(written, "compile") == check.AS_TRACED
     assert wrong(written, "tt") == check.MATCH
+
+
+@pytest.mark.parametrize(
+    ("text", "undefined_for", "defined_for"),
+    [
+        ("v0 % v1", torch.tensor([1e-40]), torch.tensor([1.0, 0.0])),
+        ("torch.nn.functional.gelu(v0)", torch.tensor([inf]), torch.tensor([3e38])),
+        ("v0 @ v1", torch.full((2, 2), 3e38), torch.full((2, 2), inf)),
+        ("v0.sum()", torch.tensor([3e38]), torch.tensor([1e30])),
+        ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),
+        ("torch.nn.functional.scaled_dot_product_attention(v0, v0, v1)", torch.tensor([nan]), torch.ones(2)),
+    ],
+)
+def test_programs_that_eager_does_not_define(text: str, undefined_for: torch.Tensor, defined_for: torch.Tensor) -> None:
+    assert undefined(text, [torch.ones(2), undefined_for])
+    assert not undefined(text, [torch.ones(2), defined_for])
+    assert not undefined("v0 + v1", [torch.ones(2), undefined_for])
 
 
 def test_float16_may_be_computed_in_float32() -> None:

@@ -29,6 +29,11 @@ def _is_not_finite(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and not x.isfinite().all()
 
 
+def _is_near_overflow(x: torch.Tensor) -> bool:
+    largest = torch.finfo(torch.float32).max
+    return x.dtype.is_floating_point and bool((x.isfinite() & (x.double().abs() > largest / 64)).any())
+
+
 def _has_many_rows(x: torch.Tensor) -> bool:
     return x.dim() > 1 and x.shape[-2] > 25
 
@@ -38,6 +43,10 @@ QUIRKS = (
     Quirk(re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode"), _has_denormals),
     # NaN in float32, infinity in float16.
     Quirk(re.compile("gelu"), _is_not_finite),
+    # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
+    Quirk(
+        re.compile(r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|pool1d"), _is_near_overflow
+    ),
     # With more than 25 rows, distances come from a matrix product, which loses the small ones.
     Quirk(re.compile("cdist"), _has_many_rows),
     # The kernel for a CPU takes a row of NaN for an empty one.
