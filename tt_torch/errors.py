@@ -88,6 +88,13 @@ class EnvironmentMissingError(TTTorchError):
     """Something outside of this package is not installed; the message says what to do."""
 
 
+class NoCounterpartError(TTTorchError, NotImplementedError):
+    """A name of tt-torch was used that has no meaning here; `instead` is a sentence about what to do."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        super().__init__(f"{name} has no counterpart here. {instead}")
+
+
 class ToolchainMissingError(EnvironmentMissingError):
     """tt-mlir's own compiler was asked for, and is not on the PATH."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import torch
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, verify_against_golden
+from tt_torch.compat import refused
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.driver.devices import Device
@@ -18,7 +19,18 @@ from tt_torch.torch_private.trees import tree_leaves
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["calculate_atol", "calculate_pcc", "compile_model", "verify_against_golden", "verify_module"]
+__all__ = [
+    "calculate_atol",
+    "calculate_pcc",
+    "compile_model",
+    "verify_against_golden",
+    "verify_module",
+    "verify_torch_module_async",
+]
+
+verify_torch_module_async = refused(
+    "tt_torch.tools.verify.verify_torch_module_async", "async_mode does not exist yet; use verify_module."
+)
 
 
 def compile_model(

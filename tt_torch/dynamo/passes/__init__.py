@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import torch
 from torch.fx import GraphModule
 
@@ -10,6 +12,13 @@ from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
 from tt_torch.dynamo.passes.repair import repair
 from tt_torch.dynamo.passes.use_composites import use_composites
+
+
+def __getattr__(name: str) -> object:
+    """`pass_pipeline` is a name of tt-torch."""
+    if name != "pass_pipeline":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("tt_torch.dynamo.pass_pipeline").pass_pipeline
 
 
 def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tensor]:
