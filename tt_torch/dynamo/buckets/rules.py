@@ -307,9 +307,19 @@ def _attention_mask(p: Padding, a: Arguments, key: Tags) -> torch.Tensor:
 # --- look-ups: positions in the padding become 0, which is always there
 
 
+def looks_up(p: Padding, node: Node, x: Node, dim: int) -> None:
+    """Refuses an op that finds elements of `x` by their positions along `dim`, if padding changes these.
+
+    In a dimension of batch * length whose length is padded, only the first `length` elements keep their positions.
+    """
+    if p.of(x)[dim] and not plain(p, p.shape(x)[dim], p.of(x)[dim]):
+        raise p.refused(node, "it looks up positions of a dimension of several sizes")
+
+
 @RULES(aten.embedding)
 def embedding(p: Padding, node: Node, a: Arguments) -> Tagged:
     weight, indices = (p.of(n) for n in node.args[:2])
+    looks_up(p, node, node.args[0], 0)
     places = p.masked(a["indices"], indices, range(len(indices)), 0)
     return run(node, a | {"indices": places}), (*indices, *weight[1:])
 
@@ -318,6 +328,8 @@ def embedding(p: Padding, node: Node, a: Arguments) -> Tagged:
 def gather(p: Padding, node: Node, a: Arguments) -> Tagged:
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
+    if own:
+        looks_up(p, node, node.args[0], dim)
     selects = facts.packet(node.target) is aten.index_select
     if not selects and own[:dim] + own[dim + 1 :] != index[:dim] + index[dim + 1 :]:
         raise p.refused(node, "its operands are padded differently")
@@ -333,10 +345,9 @@ def index(p: Padding, node: Node, a: Arguments) -> Tagged:
         raise p.refused(node, "it picks by a mask")
     places = list(a["indices"])
     for d, n in given.items():
+        looks_up(p, node, node.args[0], d)
         places[d] = p.masked(places[d], p.of(n), range(len(p.of(n))), 0)
         for symbol in own[d]:  # what counts from the end does so from the real one
-            if own[d] != {symbol: 1}:
-                raise p.refused(node, "it looks up positions of a dimension of several sizes")
             places[d] = torch.where(places[d] < 0, places[d] + p.lengths[symbol], places[d])
     tags = _broadcast(p, node, list(given.values()), max(places[d].dim() for d in given))
     first, last = min(given), max(given)

@@ -7,7 +7,7 @@ from torch.fx import Node
 
 from tt_torch.dynamo.buckets.padding import Padding
 from tt_torch.dynamo.buckets.registry import RULES, Tagged
-from tt_torch.dynamo.buckets.rules import plain, run
+from tt_torch.dynamo.buckets.rules import looks_up, plain, run
 from tt_torch.dynamo.types import Arguments
 
 aten = torch.ops.aten
@@ -52,5 +52,7 @@ def scatter(p: Padding, node: Node, a: Arguments) -> Tagged:
     others = [tags[:dim] + tags[dim + 1 :] for tags in (own, index, source)]
     if index[dim] or source[dim] or others[1] != others[0] or others[2] != others[0]:
         raise p.refused(node, "it writes to a padded dimension")
+    if own:
+        looks_up(p, node, node.args[0], dim)
     places = p.masked(a["index"], index, range(len(index)), 0)
     return run(node, a | {"index": places}), own
