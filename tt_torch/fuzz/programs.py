@@ -62,6 +62,11 @@ class Program:
         statements = tuple(replace(s, text=s.text.replace(".half()", ".float()")) for s in self.statements)
         return replace(self, inputs=inputs, statements=statements)
 
+    def in_range_of_bf16(self) -> Program:
+        """The program without the number 1e-45, which is zero in bfloat16."""
+        statements = tuple(replace(s, text=s.text.replace("1e-45", "1e-38")) for s in self.statements)
+        return replace(self, statements=statements)
+
     def without_dead_code(self) -> Program:
         """The program without statements and inputs that its outputs do not need. Writes in place are needed."""
         needed, kept = set(self.outputs), list[Statement]()
