@@ -85,3 +85,23 @@ def test_gradients_pass_results_of_other_strides() -> None:
         (run(own) * torch.arange(x.numel()).view(x.shape)).sum().backward()
         gradients.append(own.grad)
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
+
+
+PARTS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "chunk": lambda x: x.chunk(2)[-1],
+    "split": lambda x: (x.split(2)[0], x.exp()),
+    "unbind": lambda x: x.unbind(1),
+    "a part of a part": lambda x: x.chunk(2)[1].mT,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_a_parameter_share_its_memory(name: str) -> None:
+    seen = []
+    for run in (PARTS[name], torch.compile(PARTS[name], backend=tt_torch.backend)):
+        x = torch.arange(40.0)[4:].reshape(9, 4).requires_grad_()
+        parts = tree_leaves(run(x))
+        sum(part.sin().sum() for part in parts).backward()
+        x.data.mul_(2)
+        seen.append([*(part.detach().clone() for part in parts), x.grad])
+    torch.testing.assert_close(seen[1], seen[0])

@@ -30,7 +30,7 @@ from tt_torch.dynamo.exactness import ExactRunner, make_exact
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
-from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided
+from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -239,11 +239,12 @@ def _compile(
 ) -> Function:
     """Compiles a functional graph, which is changed on the way, into a function of its inputs.
 
-    If some of its first `seen` outputs are views of one memory, the results are views of one memory, too.
+    If some of its first `seen` outputs are views of one memory, or of an input, then the results are, too.
     """
     (output,) = gm.graph.find_nodes(op="output")
     if not any(is_tensor(value) for value in output.args[0]):
         return make_boxed_func(gm.forward)  # nothing is computed
+    views = views_of_inputs(gm, seen)
     gm = write_out(gm, DECOMPOSITIONS)
     checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
@@ -252,8 +253,10 @@ def _compile(
 
     def run(inputs: list[Argument]) -> list[Result]:
         arguments = interface.arguments(inputs)
+        shared = {position: view.of(inputs[view.input]) for position, view in views.items()}
         inputs.clear()  # the boxed convention: this drops the caller's references
-        return passed(interface.results(runner(arguments)), checks)
+        results = passed(interface.results(runner(arguments)), checks)
+        return [shared.get(position, result) for position, result in enumerate(results)] if shared else results
 
     return boxed(run)
 

@@ -30,6 +30,38 @@ class View:
         return results[self.result].as_strided(self.shape, self.strides, self.offset)
 
 
+@dataclass(frozen=True)
+class ViewOfInput:
+    """An output as a view of one of the graph's inputs."""
+
+    input: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int  # elements from the start of the input
+
+    def of(self, input: torch.Tensor) -> torch.Tensor:
+        return input.as_strided(self.shape, self.strides, input.storage_offset() + self.offset)
+
+
+def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
+    """Those of the first `seen` outputs that are views of an input, by their positions.
+
+    AOTAutograd makes such views by itself, but for the parts that `chunk`, `split` or `unbind` give of a tensor with
+    gradients.
+    """
+    inputs = [(i, n.meta["val"]) for i, n in enumerate(gm.graph.find_nodes(op="placeholder"))]
+    memory = {(storage_of(x), x.dtype): (i, x) for i, x in inputs if isinstance(x, torch.Tensor)}
+    (output,) = gm.graph.find_nodes(op="output")
+    views = {}
+    for position, node in enumerate(output.args[0][:seen]):
+        value = node.meta["val"] if isinstance(node, Node) and node.op != "placeholder" else None
+        if isinstance(value, torch.Tensor) and (found := memory.get((storage_of(value), value.dtype))):
+            i, x = found
+            shape, strides, offset = _place_in_memory(value)
+            views[position] = ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
+    return views
+
+
 def return_once(gm: GraphModule, seen: int) -> list[int | View]:
     """Makes the graph return the memory of outputs that share memory only once. Returns the place of each output.
 
