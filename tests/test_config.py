@@ -14,6 +14,7 @@ import torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError
+from tt_torch.option_kinds import variables
 from tt_torch.tools import config_docs
 
 ACCEPTED = [
@@ -35,6 +36,9 @@ REFUSED = [
     ("jobs", -1),
     ("jobs", 1.5),
     ("jobs", True),
+    ("run_global_op_idx", -1),
+    ("run_global_op_idx", "3"),
+    ("consteval_parameters", None),
     ("enable_consteval", 1),
     ("dtype", "fp16"),
     ("dtype", ["bf16"]),
@@ -63,6 +67,10 @@ VARIABLES = [
     ("TT_TORCH_VERIFY_INTERMEDIATES", "1", "enable_intermediate_verification", True),
     ("TT_TORCH_BISECT", "1", "bisect", True),
     ("TT_TORCH_REQUIRED_PCC", "0.999", "required_pcc", 0.999),
+    ("RTI_PCC_FAIL_THRESH", "0.9", "required_pcc", 0.9),
+    ("RUN_GLOBAL_OP_IDX", "3", "run_global_op_idx", 3),
+    ("TT_TORCH_VERIFY_OP_BY_OP", "0", "verify_op_by_op", False),
+    ("TT_TORCH_CONSTEVAL_PARAMETERS", "0", "consteval_parameters", False),
     ("TT_TORCH_PROFILE", "/tmp/x", "profile", "/tmp/x"),
     ("TT_TORCH_COMPARE_WEIGHTS", "1", "compare_weights", True),
     ("TT_TORCH_RESULTS_PATH", "/tmp/x", "results_path", "/tmp/x"),
@@ -87,6 +95,9 @@ VARIABLES = [
 ]
 
 BAD_VARIABLES = [
+    ("RTI_PCC_FAIL_THRESH", "high"),
+    ("RUN_GLOBAL_OP_IDX", "-1"),
+    ("RUN_GLOBAL_OP_IDX", "first"),
     ("TT_TORCH_REQUIRED_PCC", "2"),
     ("TT_TORCH_REQUIRED_PCC", "nan"),
     ("TT_TORCH_REQUIRED_PCC", "inf"),
@@ -126,8 +137,14 @@ def test_bad_variable_is_named(variable, text):
 
 
 def test_every_variable_has_a_case():
-    declared = {field.metadata["env"] for field in dataclasses.fields(CompilerConfig)} - {None}
+    declared = {name for field in dataclasses.fields(CompilerConfig) for name in variables(field)}
     assert declared == {row[0] for row in VARIABLES}
+
+
+def test_our_variable_wins_over_that_of_tt_torch():
+    both = {"TT_TORCH_REQUIRED_PCC": "0.9", "RTI_PCC_FAIL_THRESH": "0.5"}
+    assert CompilerConfig().with_env(both).required_pcc == 0.9
+    assert CompilerConfig().with_env(both | {"TT_TORCH_REQUIRED_PCC": ""}).required_pcc == 0.5
 
 
 def test_from_env_reads_the_process_environment(monkeypatch):
@@ -200,20 +217,6 @@ def test_config_is_plain_as_dict():
     config = CompilerConfig(save_mlir=("TTIR",), model_name="org/my model")
     assert json.loads(json.dumps(config.to_dict()))["compile_depth"] == "EXECUTE"
     assert config.file_stem == "org_my_model"
-
-
-def test_dump_levels_can_be_assigned():
-    config, levels = CompilerConfig(), []
-    for name, on in (("dump_info", True), ("dump_debug", True), ("dump_info", True), ("dump_debug", False)):
-        setattr(config, name, on)
-        levels.append(config.ir_log_level)
-    config.dump_info = False
-    assert [*levels, config.ir_log_level] == ["INFO", "DEBUG", "DEBUG", "INFO", None]
-
-
-def test_dump_levels():
-    levels = [CompilerConfig(ir_log_level=level) for level in (None, "INFO", "DEBUG")]
-    assert [(c.dump_info, c.dump_debug) for c in levels] == [(False, False), (True, False), (True, True)]
 
 
 def test_backend_options():

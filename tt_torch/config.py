@@ -15,7 +15,8 @@ from typing import Any
 
 from tt_torch import option_kinds as kinds
 from tt_torch.errors import ConfigError
-from tt_torch.option_kinds import Kind, Setting, checked, nearest, option, read
+from tt_torch.old_options import Always, OldName, OldNames, Outputs, rows
+from tt_torch.option_kinds import Kind, Setting, checked, nearest, option, read, variables
 
 
 class CompileDepth(IntEnum):
@@ -40,11 +41,12 @@ WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these op
 
 
 @dataclasses.dataclass
-class CompilerConfig:
+class CompilerConfig(OldNames):
     """Options of a compilation, which can be assigned to: `config.dtype = "bf16"`.
 
     A value is checked when it is given. Raises ConfigError for one that its option does not accept, and AttributeError
-    for a name that is no option. A compilation reads a frozen copy, so a later assignment does not change it.
+    for a name that is no option. A compilation reads a frozen copy, so a later assignment does not change it. The names
+    of tt-torch that are no options here can be assigned to as well: old_options.py.
     """
 
     compile_depth: CompileDepth = option(  # noqa: RUF009 - a field, as the others
@@ -56,6 +58,12 @@ class CompilerConfig:
     )
     enable_consteval: bool = option(
         kinds.boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
+    )
+    consteval_parameters: bool = option(
+        kinds.boolean(),
+        True,
+        "whether `enable_consteval` covers values that depend on parameters and buffers; if not, it covers constants",
+        "TT_TORCH_CONSTEVAL_PARAMETERS",
     )
     enable_optimizer: bool = option(
         kinds.boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
@@ -159,6 +167,11 @@ class CompilerConfig:
     save_binary: bool = option(
         kinds.boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
     )
+    profile_ops: bool = option(
+        kinds.boolean(),
+        True,
+        "keep the text of the last module on the config: `torch_mlir_module`, `stablehlo_mlir_module`",
+    )
     output_mlir_dir: str = option(kinds.folder(), "model_mlir", "folder of the saved IR")
     output_binary_dir: str = option(kinds.folder(), "model_flatbuffer", "folder of the saved binaries")
     model_name: str = option(kinds.text(), "", "name of the model in saved files and reports")
@@ -184,6 +197,18 @@ class CompilerConfig:
         "number of worker processes of the op-by-op depths; with 0, one per core",
         "TT_TORCH_JOBS",
     )
+    verify_op_by_op: bool = option(
+        kinds.boolean(),
+        True,
+        "compare the results of each op that an op-by-op run executes with eager PyTorch",
+        "TT_TORCH_VERIFY_OP_BY_OP",
+    )
+    run_global_op_idx: int | None = option(
+        kinds.optional(kinds.number(int, 0, "a whole number")),
+        None,
+        "the one op that an op-by-op run compiles and executes, by its `global_op_idx`; with None, it takes all ops",
+        "RUN_GLOBAL_OP_IDX",
+    )
     check_all_ops_execute: bool = option(
         kinds.boolean(),
         False,
@@ -208,6 +233,7 @@ class CompilerConfig:
         0.99,
         "a lower correlation counts as wrong",
         "TT_TORCH_REQUIRED_PCC",
+        "RTI_PCC_FAIL_THRESH",
     )
     profile: str = option(
         kinds.text(),
@@ -223,17 +249,19 @@ class CompilerConfig:
     )
     model_group: str = option(kinds.text(), "", "group of the model in op-by-op results")
 
+    def __post_init__(self) -> None:
+        vars(self)["outputs"] = Outputs()
+
     def __setattr__(self, name: str, value: Setting) -> None:
-        if isinstance(getattr(type(self), name, None), property):
+        if self.is_frozen:
+            raise dataclasses.FrozenInstanceError(f"{name!r} belongs to a compilation, which does not change any more")
+        if isinstance(getattr(type(self), name, None), OldName):
             return super().__setattr__(name, value)
         field = type(self).__dataclass_fields__.get(name)
         if field is None:
-            raise AttributeError(
-                f"CompilerConfig has no option {name!r}{nearest(name, type(self).__dataclass_fields__)}"
-            )
-        if self.is_frozen:
-            raise dataclasses.FrozenInstanceError(f"{name!r} belongs to a compilation, which does not change any more")
-        after = vars(self) | {name: checked(field, value)}
+            known = [*type(self).__dataclass_fields__, *rows()]
+            raise AttributeError(f"CompilerConfig has no option {name!r}{nearest(name, known)}")
+        after = vars(self) | {name: checked(name, field.metadata["kind"], value)}
         if after.get("device") == "ttnn" and any(after.get(option) for option in WATCHING):
             raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
         super().__setattr__(name, after[name])
@@ -243,15 +271,22 @@ class CompilerConfig:
         return "_frozen" in vars(self)
 
     def frozen(self, **changes: Setting) -> CompilerConfig:
-        """A changed copy that cannot be assigned to, and has a hash."""
+        """A changed copy that cannot be assigned to, has a hash, and shares the outputs of this config."""
         copy = dataclasses.replace(self, **changes)
-        vars(copy)["_frozen"] = True
+        vars(copy).update(_frozen=True, outputs=self.outputs)
         return copy
 
     def __hash__(self) -> int:
         if not self.is_frozen:
             raise TypeError("a CompilerConfig may change, so it has no hash; `frozen()` makes a copy that has one")
         return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+
+    def __getstate__(self) -> dict[str, Setting]:
+        """The options alone: the outputs stay with the owner, and a function among them may not be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "outputs"}
+
+    def __setstate__(self, state: dict[str, Setting]) -> None:
+        vars(self).update(state, outputs=Outputs())
 
     @classmethod
     def from_env(cls, base: CompilerConfig | None = None) -> CompilerConfig:
@@ -260,9 +295,21 @@ class CompilerConfig:
 
     def with_env(self, environ: Mapping[str, str] | None = None) -> CompilerConfig:
         """A frozen copy with the overrides of environment variables. Unset and empty variables change nothing."""
-        environ = os.environ if environ is None else environ
-        fields = [f for f in dataclasses.fields(self) if environ.get(f.metadata["env"] or "")]
-        return self.frozen(**{f.name: read(f, environ[f.metadata["env"]]) for f in fields})
+        return self.frozen(**_overrides(os.environ if environ is None else environ))
+
+    def apply_environment_overrides(self) -> None:
+        """Assigns the values of environment variables to this config. Each compilation does so with its copy."""
+        for name, value in _overrides(os.environ).items():
+            setattr(self, name, value)
+
+    def set_compile_depth(self, compile_depth: CompileDepth) -> None:
+        self.compile_depth = compile_depth
+
+    def set_profile_ops(self, profile_ops: bool) -> None:
+        self.profile_ops = profile_ops
+
+    def reset_unique_ops(self) -> None:
+        self.unique_ops = {}
 
     def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""
@@ -275,27 +322,22 @@ class CompilerConfig:
         return values
 
     @property
-    def dump_info(self) -> bool:
-        """Whether IR is printed: another way to write `ir_log_level`."""
-        return self.ir_log_level is not None
-
-    @dump_info.setter
-    def dump_info(self, on: bool) -> None:
-        self.ir_log_level = (self.ir_log_level or "INFO") if on else None
-
-    @property
-    def dump_debug(self) -> bool:
-        """Whether IR is printed after each step: another way to write `ir_log_level`."""
-        return self.ir_log_level == "DEBUG"
-
-    @dump_debug.setter
-    def dump_debug(self, on: bool) -> None:
-        self.ir_log_level = "DEBUG" if on else (self.ir_log_level and "INFO")
-
-    @property
     def file_stem(self) -> str:
         """`model_name` as a file name: "org/model v2" becomes "org_model_v2"."""
         return re.sub(r"[^\w.-]+", "_", self.model_name).strip("._") or "model"
+
+
+def _overrides(environ: Mapping[str, str]) -> dict[str, Setting]:
+    """The options that environment variables set. Warns of variables that have no meaning here."""
+    for row in rows().values():
+        if isinstance(row, Always) and environ.get(row.variable):
+            row.tell(row.variable, read(row.variable, row.kind, environ[row.variable]))
+    found = {}
+    for field in dataclasses.fields(CompilerConfig):
+        given = [name for name in variables(field) if environ.get(name)]
+        if given:
+            found[field.name] = read(given[0], field.metadata["kind"], environ[given[0]])
+    return found
 
 
 def _config() -> Kind:
@@ -323,7 +365,7 @@ class BackendOptions:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            setattr(self, field.name, checked(field, getattr(self, field.name)))
+            setattr(self, field.name, checked(field.name, field.metadata["kind"], getattr(self, field.name)))
 
     @classmethod
     def of(cls, given: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:

@@ -112,25 +112,46 @@ def text() -> Kind:
     return Kind("a string", lambda value: require(isinstance(value, str), value))
 
 
-def option(kind: Kind, default: Setting, doc: str, env: str | None = None) -> Any:
-    return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env})
+def optional(kind: Kind) -> Kind:
+    return Kind(
+        f"None (in a variable: none) or {kind.accepts}",
+        lambda value: None if value is None else kind.check(value),
+        lambda text: None if text.lower() == "none" else kind.parse(text),
+    )
 
 
-def checked(field: dataclasses.Field[Setting], value: Setting) -> Setting:
-    """The normalised value of an option. Raises ConfigError if its kind does not accept the value."""
+def function() -> Kind:
+    return Kind("a function", lambda value: require(callable(value), value))
+
+
+def dictionary() -> Kind:
+    return Kind("a dict", lambda value: require(isinstance(value, dict), value))
+
+
+def option(kind: Kind, default: Setting, doc: str, env: str | None = None, old_env: str | None = None) -> Any:
+    """An option with an environment variable; `old_env` is tt-torch's variable, which counts if `env` is not set."""
+    return dataclasses.field(default=default, metadata={"kind": kind, "doc": doc, "env": env, "old_env": old_env})
+
+
+def variables(field: dataclasses.Field[Setting]) -> list[str]:
+    """The environment variables of an option, the one that wins first."""
+    return [name for name in (field.metadata.get("env"), field.metadata.get("old_env")) if name]
+
+
+def checked(name: str, kind: Kind, value: Setting) -> Setting:
+    """The normalised value. Raises ConfigError with the name if the kind does not accept the value."""
     try:
-        return field.metadata["kind"].check(value)
+        return kind.check(value)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(field.name, value, field.metadata["kind"].accepts) from None
+        raise ConfigError(name, value, kind.accepts) from None
 
 
-def read(field: dataclasses.Field[Setting], text: str) -> Setting:
-    """The value that an environment variable gives; the error names the variable."""
-    kind = field.metadata["kind"]
+def read(variable: str, kind: Kind, text: str) -> Setting:
+    """The value that the text of an environment variable gives; the error names the variable."""
     try:
         return kind.check(kind.parse(text))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(field.metadata["env"], text, kind.accepts) from None
+        raise ConfigError(variable, text, kind.accepts) from None
 
 
 def devices() -> Kind:

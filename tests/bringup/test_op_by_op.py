@@ -77,6 +77,31 @@ def test_check_all_ops_execute_raises_for_an_unsupported_op(tmp_path: Path) -> N
         run(tmp_path, check_all_ops_execute=True)
 
 
+def test_the_records_are_on_the_config(tmp_path: Path) -> None:
+    depth = CompileDepth.EXECUTE_OP_BY_OP
+    config = CompilerConfig(results_path=str(tmp_path), compile_depth=depth, jobs=1, model_name="a/b")
+    torch.compile(torch.exp, backend="tt", options=BackendOptions(compiler_config=config))(X)
+    (record,) = config.unique_ops.values()
+    assert record == load(tmp_path)["aten.exp.default"] and record["verdict"] == "executed"
+
+
+def test_without_comparison(tmp_path: Path) -> None:
+    record = run(tmp_path, verify_op_by_op=False)["aten.mm.default"]
+    assert record["verdict"] == "executed" and record["pcc"] is record["atol"] is None
+
+
+@pytest.mark.parametrize(("number", "executed"), [(0, "aten.mm.default"), (3, "aten.relu.default"), (99, None)])
+@pytest.mark.parametrize("backend", OpByOpBackend)
+def test_a_single_op_by_the_number_of_any_occurrence(tmp_path: Path, number: int, executed: str, backend: Any) -> None:
+    def twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.relu(x @ w) @ w)
+
+    ops = run(tmp_path, twice, run_global_op_idx=number, op_by_op_backend=backend, check_all_ops_execute=number < 99)
+    ran = [name for name, record in ops.items() if record["verdict"] == "executed"]
+    assert ran == [executed] * (number < 99) if backend == OpByOpBackend.TORCH else len(ran) == (number < 99)
+    assert {record["verdict"] for record in ops.values()} <= {"executed", "not-started"}
+
+
 def test_compile_only(tmp_path: Path) -> None:
     record = run(tmp_path, compile_depth=CompileDepth.COMPILE_OP_BY_OP)["aten.mm.default"]
     assert record["verdict"] == "compiled" and record["execute_seconds"] is None

@@ -45,6 +45,13 @@ def run(folder: Path, model: type[torch.nn.Module] = Model, shape: tuple[int, ..
         compiled(x)  # a second call, which is not compared
 
 
+def test_the_comparison_is_on_the_config(tmp_path: Path) -> None:
+    config = CompilerConfig(results_path=str(tmp_path), enable_intermediate_verification=True)
+    torch.compile(torch.exp, backend="tt", options=BackendOptions(compiler_config=config))(torch.randn(4))
+    ((node, row),) = config.runtime_intermediate_cache.items()
+    assert node == "exp" and row.pcc > 0.9999 and row.atol < 1e-6
+
+
 def rows(folder: Path) -> list[dict[str, str]]:
     (path,) = folder.glob("*_intermediates.csv")
     with path.open() as file:

@@ -121,7 +121,7 @@ def test_options_are_passed_under_tt_mlirs_names(change, word):
     assert word in toolchain.options(CompilerConfig(**change)).split()
 
 
-@pytest.mark.parametrize("change", [{"dtype": "bf16"}, {"schema": "433d79f9"}])
+@pytest.mark.parametrize("change", [{"dtype": "bf16"}, {"schema": "433d79f9"}, {"consteval_parameters": False}])
 def test_options_that_the_tools_lack_are_refused(tools, change):
     tools()
     with pytest.raises(ConfigError, match="tt-mlir"):

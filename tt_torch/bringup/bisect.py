@@ -211,7 +211,9 @@ def write_script(part: Part, bisector: Bisector, config: CompilerConfig) -> Path
 
 
 def _options(config: CompilerConfig) -> str:
-    names = ("dtype", "weight_dtype", "fallback", "arch", "enable_consteval", "enable_optimizer")
+    names = (
+        "dtype", "weight_dtype", "fallback", "arch", "enable_consteval", "consteval_parameters", "enable_optimizer",
+    )  # fmt: skip
     return ", ".join(f"{name}={getattr(config, name)!r}" for name in names)
 
 

@@ -125,10 +125,14 @@ totals: Counter[str] = Counter()  # of this process: reports, ops whose value wa
 
 
 def report(rows: Sequence[Row], config: CompilerConfig) -> None:
-    """Prints the table to stderr, writes it as a CSV file into `config.results_path`, and adds it to `totals`."""
+    """Prints the table to stderr, writes it as a CSV file into `config.results_path`, and adds it to `totals`.
+
+    The rows that have the value of a node also become `config.runtime_intermediate_cache`, by the name of the node.
+    """
     path = Path(config.results_path) / f"{config.file_stem}_{totals['reports']}_intermediates.csv"
     compared = [row for row in rows if row.pcc is not None]
     departed = [row for row in compared if row.departs(config.required_pcc)]
+    config.runtime_intermediate_cache.update({row.node: row for row in compared})
     totals.update(reports=1, compared=len(compared), departed=len(departed))
     text = io.StringIO()
     table = csv.writer(text)

@@ -18,7 +18,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch_mlir import ir
 
-from tt_torch.bringup.records import OpCompilationStatus, OpRecords, shapes_of
+from tt_torch.bringup.records import OpCompilationStatus, OpRecords, file_of, shapes_of
 from tt_torch.bringup.single_op import SingleOp, single_op
 from tt_torch.bringup.stablehlo_ops import cut_module, cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
@@ -61,7 +61,7 @@ class OpByOp:
                 else:
                     results = self.gm(*inputs)
                     cut_stablehlo(self.gm, list(self.roles.values()), inputs, records, Path(folder))
-            _run_all(sorted(Path(folder).glob("*.pt")), records)
+            _run_all(Path(folder), records, self.config)
         return results
 
 
@@ -72,7 +72,7 @@ def run_module(module: ir.Module, inputs: Sequence[torch.Tensor], config: Compil
     records = _records(config)
     with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
         cut_module(module, dict(enumerate(inputs)), records, Path(folder))
-        _run_all(sorted(Path(folder).glob("*.pt")), records)
+        _run_all(Path(folder), records, config)
 
 
 def observe(observer: Observer, config: CompilerConfig) -> Observer:
@@ -114,9 +114,7 @@ class GoldenRun(Interpreter):
             golden = None if _draws(node, op, inputs, value) else op.outputs(value)
             work = {"key": form(node), "record": record, "op": op, "inputs": inputs, "golden": golden}
             record["input_shapes"], record["output_shapes"] = shapes_of(inputs), shapes_of(op.outputs(value))
-            torch.save(
-                work, self.folder / f"{record['global_op_idx']:06}.pt", pickle_protocol=4
-            )  # 2 takes no memory formats
+            torch.save(work, file_of(self.folder, record), pickle_protocol=4)  # 2 takes no memory formats
 
 
 def _held(x: torch.Tensor) -> torch.Tensor:
@@ -140,10 +138,13 @@ def _draws(node: Node, op: SingleOp, inputs: Sequence[Argument], value: Result) 
     return not all(torch.equal(*pair) for pair in again)
 
 
-def _run_all(files: Sequence[Path], records: OpRecords) -> None:
-    """Runs the ops in `files`, saves their records as they end, and prints a line for each on stderr."""
+def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
+    """Runs the ops in the folder, saves their records as they end, and prints a line for each on stderr."""
+    config.unique_ops.update(records.ops)  # the records are completed in place
+    chosen = records.chosen(config.run_global_op_idx)
+    files = [file for record in chosen if (file := file_of(folder, record)).exists()]
     saved = 0.0
-    for number, (key, record) in enumerate(_outcomes(files, records.config), 1):
+    for number, (key, record) in enumerate(_outcomes(files, config), 1):
         records.ops[key].update({k: v for k, v in record.items() if k != "num_ops"})
         print(f"[{number}/{len(files)}] {_line(record)}", file=sys.stderr)
         if time.monotonic() - saved > _SAVE_SECONDS:
@@ -151,8 +152,8 @@ def _run_all(files: Sequence[Path], records: OpRecords) -> None:
             saved = time.monotonic()
     records.save()
     print(f"{records.executed}/{len(records.ops)} ops executed: {records.path}", file=sys.stderr)
-    if records.config.check_all_ops_execute and records.executed < len(records.ops):
-        missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in records.ops.values() if not _executed(r)]
+    missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in chosen if not _executed(r)]
+    if config.check_all_ops_execute and missing:
         raise OpByOpError(missing, str(records.path))
 
 

@@ -80,6 +80,11 @@ def shapes_of(tensors: Sequence[torch.Tensor]) -> list[str]:
     return [str(tuple(t.shape)) for t in tensors]
 
 
+def file_of(folder: Path, record: Record) -> Path:
+    """The file with the work on an op."""
+    return folder / f"{record['global_op_idx']:06}.pt"
+
+
 class OpRecords:
     """The unique ops of all graphs of a model, and the file with their records."""
 
@@ -89,16 +94,20 @@ class OpRecords:
         self.ops: dict[str, Record] = {}
         self.error = ""  # why a graph could not be taken apart
         self.origin = {**provenance(), "time": stamp()}
-        self._seen = 0
+        self._seen: list[str] = []  # the key of each op of the model, in order
 
     def add(self, key: str, op: str, location: str) -> Record | None:
         """The new record of an op. For a known op, its count is increased and the result is None."""
-        self._seen += 1
+        self._seen.append(key)
         if key in self.ops:
             self.ops[key]["num_ops"] += 1
             return None
-        self.ops[key] = new_record(self.config, op, self._seen - 1) | {"location": location}
+        self.ops[key] = new_record(self.config, op, len(self._seen) - 1) | {"location": location}
         return self.ops[key]
+
+    def chosen(self, only: int | None) -> list[Record]:
+        """The record of the op at the position `only` in the model, if there is one; with None, all records."""
+        return [self.ops[key] for key in (self.ops if only is None else self._seen[only : only + 1])]
 
     @property
     def executed(self) -> int:

@@ -17,7 +17,7 @@ from torch.fx import GraphModule
 from torch_mlir import ir
 
 from tt_torch.bringup.intermediates import Values
-from tt_torch.bringup.records import OpRecords, Work
+from tt_torch.bringup.records import OpRecords, Work, file_of
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.stablehlo import tensor_type
@@ -100,7 +100,7 @@ class _Cutter:
         }
         record["input_shapes"] = [str(tensor_type(v)[0]) for v in tensors]
         record["output_shapes"] = [str(tensor_type(v)[0]) for v in results]
-        torch.save(work, folder / f"{record['global_op_idx']:06}.pt")
+        torch.save(work, file_of(folder, record))
 
     def _slice(self, op: ir.Operation, tensors: list[Value], results: list[Value]) -> Work | None:
         """A program that computes the op's unknown values from known ones, with its inputs; None if all are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -269,7 +270,7 @@ def _runner(
     observer.graph(program)
     device = _device(program, options)
 
-    def compile_piece(piece: GraphModule, roles: Sequence[str]) -> Runner:
+    def compile_piece(config: CompilerConfig, piece: GraphModule, roles: Sequence[str]) -> Runner:
         if observer.make_executor:
             return observer.make_executor(piece, roles, config, device)
         compiled = compile_graph(piece, roles, config, observer.reached)
@@ -278,16 +279,22 @@ def _runner(
             return lambda inputs: piece(*inputs)
         return Executor(compiled, device)
 
-    compile_whole = compile_piece if config.fallback == "error" else partial(compile_with_host_ops, compile_piece)
+    def compile_whole(config: CompilerConfig, gm: GraphModule, roles: Sequence[str]) -> Runner:
+        compile_one = partial(compile_piece, config)
+        return compile_one(gm, roles) if config.fallback == "error" else compile_with_host_ops(compile_one, gm, roles)
+
     eager = as_function(program)
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
-    device_runner = compile_whole(program, roles)
+    device_runner = compile_whole(config, program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
         if isinstance(runner, Executor):
             observer.executor(runner)
     observer.compiled(program, roles, device_runner)
     resident = [i for i, role in enumerate(roles) if role != "input"]
-    check = compile_whole(plan.check, [roles[i] for i in plan.checked]) if plan.check else None
+    if not plan.check:
+        return ExactRunner(device_runner, eager, plan, resident, None)
+    apart = dataclasses.replace(config)  # with outputs of its own: the owner of the config asked about the program
+    check = compile_whole(apart, plan.check, [roles[i] for i in plan.checked])
     return ExactRunner(device_runner, eager, plan, resident, check)
 
 

@@ -23,6 +23,7 @@ from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 _graphs = itertools.count()  # numbers the dumps of a process
+MARKS = {"STABLEHLO": "STABLEHLO", "BINARY": "TTNN_IR"}  # the stages that tt-torch's tests report, by our names
 Form: TypeAlias = Any  # of a program: a graph, a module or a binary
 Watch: TypeAlias = Callable[[str, Form], None]  # is called with each form of the program: its name, the form
 
@@ -108,8 +109,8 @@ def _forms(
 
 
 class Dump:
-    """Shows the forms of a program: to stderr and in files, as `ir_log_level`, `save_mlir` and `save_binary` say, and
-    to a watcher."""
+    """Shows the forms of a program: to stderr and in files, as `ir_log_level`, `save_mlir` and `save_binary` say, to a
+    watcher, and on the config."""
 
     def __init__(self, config: CompilerConfig, watch: Watch | None) -> None:
         self.config, self.watch = config, watch
@@ -118,15 +119,26 @@ class Dump:
     def __call__(self, name: str, form: Form) -> None:
         if self.watch:
             self.watch(name, form)
+        self._give_back(name, form)
         if isinstance(form, bytes):
             if self.config.save_binary:
                 write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", form)
             return
         saved = name in self.config.save_mlir
-        if not (saved or self.config.dump_info):
+        if not (saved or self.config.ir_log_level):
             return
         text = form.operation.get_asm(enable_debug_info=True) if isinstance(form, ir.Module) else str(form)
-        if self.config.dump_info:
+        if self.config.ir_log_level:
             print(f"// --- {name} ---\n{text}", file=sys.stderr)
         if saved:
             write(Path(self.config.output_mlir_dir) / f"{self.stem}_{name.lower()}.mlir", text.encode())
+
+    def _give_back(self, name: str, form: Form) -> None:
+        """Tells the owner of the config how far the compilation came, and leaves the text of the modules there."""
+        outputs = self.config.outputs
+        if outputs.record_property and name in MARKS:
+            outputs.record_property("achieved_compile_depth", MARKS[name])
+        if self.config.profile_ops and name == "TORCH":
+            outputs.torch_mlir_module = form.operation.get_asm()
+        if self.config.profile_ops and name == "STABLEHLO":
+            outputs.stablehlo_mlir_module = form.operation.get_asm()

@@ -62,7 +62,7 @@ TO_TTNN: list[Step] = [
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, c.weight_dtype)),
     ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
-    ("const-eval", lambda m, c: hoist_const_eval(m) if c.enable_consteval else None),
+    ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
     ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
@@ -98,7 +98,7 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
             timings.measure(name, lambda step=step: step(module, config))  # type: ignore[misc]
             if config.verify_ir:
                 verify(module)
-            if config.dump_debug:
+            if config.ir_log_level == "DEBUG":
                 print(f"// --- after {name} ---\n{module}", file=sys.stderr)
         except UnsupportedOpError:
             raise

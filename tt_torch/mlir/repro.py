@@ -21,7 +21,9 @@ def snapshot(module: ir.Module) -> bytes:
 
 
 # The options that steps read. Those with another value than their default become environment variables of the command.
-OPTIONS = ("dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "enable_optimizer")
+OPTIONS = (
+    "dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters", "enable_optimizer",
+)  # fmt: skip
 
 
 def write(config: CompilerConfig, step: str, before: bytes, error: Exception) -> str:

@@ -53,6 +53,8 @@ def check(config: CompilerConfig) -> None:
         raise ToolchainMissingError(missing)
     if config.dtype is not None:
         raise ConfigError("dtype", config.dtype, 'None with compiler="tt-mlir", whose tools have no such option')
+    if config.enable_consteval and not config.consteval_parameters:
+        raise ConfigError("consteval_parameters", False, 'True with compiler="tt-mlir", whose tools do not know it')
     if config.schema != type(config).schema:
         raise ConfigError("schema", config.schema, 'its default with compiler="tt-mlir", whose tools know one schema')
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.old_options import rows
+from tt_torch.option_kinds import variables
 
 HEAD = """\
 # Controlling the compiler
@@ -30,6 +32,16 @@ one counts as not set. A value that an option does not accept raises `ConfigErro
 the value and the accepted values.
 """
 
+OLD = """
+## Names of tt-torch
+
+These attributes of `CompilerConfig` have the names that programs for tt-torch use. Some are other ways to write an
+option, and some have what a compilation gives back. If a name has no meaning here, setting it to a value that does not
+hold warns once with `OldOptionWarning`. `TT_TORCH_INLINE_PARAMETERS` sets the name `inline_parameters`.
+
+Where an option has two variables, the first one wins.
+"""
+
 
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default is dataclasses.MISSING:
@@ -39,7 +51,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 def _row(field: dataclasses.Field[Any]) -> str:
     about = field.metadata
-    variable = f"`{about['env']}`" if about.get("env") else ""
+    variable = ", ".join(f"`{name}`" for name in variables(field))
     return f"| `{field.name}` | {_default(field)} | {variable} | {about['doc']} | {about['kind'].accepts} |"
 
 
@@ -48,10 +60,15 @@ def _table(options: type) -> list[str]:
     return head + [_row(field) for field in dataclasses.fields(options)]
 
 
+def _old_names() -> list[str]:
+    head = [OLD, "| name | here | accepts |", "|---|---|---|"]
+    return head + [f"| `{name}` | {row.doc} | {row.kind.accepts} |" for name, row in rows().items()]
+
+
 def render() -> str:
     sections = [("CompilerConfig", CompilerConfig), ("BackendOptions", BackendOptions)]
     tables = [line for name, options in sections for line in (f"\n## `{name}`\n", *_table(options))]
-    return HEAD + "\n".join(tables) + "\n"
+    return HEAD + "\n".join([*tables, *_old_names()]) + "\n"
 
 
 if __name__ == "__main__":

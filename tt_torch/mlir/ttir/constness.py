@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import argument_kind, argument_kinds
@@ -31,11 +33,14 @@ def is_constant(value: Value) -> bool:
     return all(argument_kind(a.owner.owner, a.arg_number) != "input" for a in arguments)
 
 
-def constant_values(function: Function) -> set[Value]:
-    """All constant values of a function at once, for passes that ask about each op."""
+def constant_values(function: Function, varying: Collection[str] = ("input",)) -> set[Value]:
+    """All constant values of a function at once, for passes that ask about each op.
+
+    Arguments of the roles `varying` are not constant.
+    """
     block = function.regions[0].blocks[0]
     kinds = argument_kinds(function)
-    found = {a for a, kind in zip(block.arguments, kinds, strict=True) if kind != "input"}
+    found = {a for a, kind in zip(block.arguments, kinds, strict=True) if kind not in varying}
     for op in block.operations:
         op = op.operation
         if op.name not in ("func.return", *DRAWS) and all(v in found for v in op.operands):

@@ -17,10 +17,11 @@ from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.types import Function, Op, Value
 
 
-def hoist_const_eval(module: ir.Module) -> None:
+def hoist_const_eval(module: ir.Module, parameters: bool) -> None:
+    """Hoists what depends only on constants and, with `parameters`, also on parameters."""
     function = main(module)
     with module.context, ir.Location.unknown():
-        constant = constant_values(function)
+        constant = constant_values(function, ("input",) if parameters else ("input", "parameter"))
         first = function.regions[0].blocks[0].operations[0]  # results must come before all their uses
         for number, group in enumerate(_groups(function, constant)):
             _hoist(module, first, group, constant, f"main_const_eval_{number}")
