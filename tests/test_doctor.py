@@ -53,7 +53,7 @@ def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TT_TORCH_DTYPES", "bf16")
     monkeypatch.setenv("TT_TORCH_DTYPE", "fp16")
     unknown, refused = doctor.variables()
-    assert unknown.what == "TT_TORCH_DTYPES" and unknown.state == "note"
+    assert unknown.what == "TT_TORCH_DTYPES" and unknown.state == "note" and "TT_TORCH_DTYPE" in unknown.found
     assert refused.state == "broken" and "TT_TORCH_DTYPE='fp16'" in refused.found
 
 

@@ -17,6 +17,7 @@ from tt_torch import option_kinds as kinds
 from tt_torch.errors import ConfigError
 from tt_torch.old_options import Always, OldName, OldNames, Outputs, rows
 from tt_torch.option_kinds import Kind, Setting, checked, nearest, option, read, variables
+from tt_torch.variables import tell_unknown
 
 
 class CompileDepth(IntEnum):
@@ -294,7 +295,12 @@ class CompilerConfig(OldNames):
         return (base or cls()).with_env()
 
     def with_env(self, environ: Mapping[str, str] | None = None) -> CompilerConfig:
-        """A frozen copy with the overrides of environment variables. Unset and empty variables change nothing."""
+        """A frozen copy with the overrides of environment variables. Unset and empty variables change nothing.
+
+        Without `environ`, these are the variables of this process, and unknown ones among them are named in a warning.
+        """
+        if environ is None:
+            tell_unknown(option_variables())
         return self.frozen(**_overrides(os.environ if environ is None else environ))
 
     def apply_environment_overrides(self) -> None:
@@ -325,6 +331,12 @@ class CompilerConfig(OldNames):
     def file_stem(self) -> str:
         """`model_name` as a file name: "org/model v2" becomes "org_model_v2"."""
         return re.sub(r"[^\w.-]+", "_", self.model_name).strip("._") or "model"
+
+
+def option_variables() -> list[str]:
+    """The environment variables of all options, and of the names of tt-torch that are no options."""
+    ours = [name for field in dataclasses.fields(CompilerConfig) for name in variables(field)]
+    return ours + [row.variable for row in rows().values() if isinstance(row, Always) and row.variable]
 
 
 def _overrides(environ: Mapping[str, str]) -> dict[str, Setting]:

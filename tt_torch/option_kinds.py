@@ -165,7 +165,11 @@ def synchronous() -> Kind:
     return Kind("False (asynchronous calls are not there yet)", lambda value: require(value is False, value))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A question for the message about an unknown name, or "" if no known one is close."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """A question for the message about an unknown name, or "" if no known one is close.
+
+    A `prefix` that all names share does not make them similar.
+    """
+    rests = {other.removeprefix(prefix): other for other in known}
+    close = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
+    return f"; did you mean {rests[close[0]]!r}?" if close else ""

@@ -10,6 +10,7 @@ from typing import Any
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.old_options import rows
 from tt_torch.option_kinds import variables
+from tt_torch.variables import OTHERS
 
 HEAD = """\
 # Controlling the compiler
@@ -29,7 +30,8 @@ model = torch.compile(model, backend=tt_torch.backend, options=options)
 An option can also be assigned: `config.dtype = "bf16"`. A model that is compiled already keeps the options that it was
 compiled with. An environment variable wins over the value in the code. It is read at every compilation, and an empty
 one counts as not set. A value that an option does not accept raises `ConfigError`, which names the option or variable,
-the value and the accepted values.
+the value and the accepted values. A variable `TT_TORCH_...` that nothing reads is named in one warning per process,
+`UnknownVariableWarning`, with the nearest known name.
 """
 
 OLD = """
@@ -40,6 +42,13 @@ option, and some have what a compilation gives back. If a name has no meaning he
 hold warns once with `OldOptionWarning`. `TT_TORCH_INLINE_PARAMETERS` sets the name `inline_parameters`.
 
 Where an option has two variables, the first one wins.
+"""
+
+OTHER_VARIABLES = """
+## Other environment variables
+
+| variable | meaning |
+|---|---|
 """
 
 
@@ -68,7 +77,8 @@ def _old_names() -> list[str]:
 def render() -> str:
     sections = [("CompilerConfig", CompilerConfig), ("BackendOptions", BackendOptions)]
     tables = [line for name, options in sections for line in (f"\n## `{name}`\n", *_table(options))]
-    return HEAD + "\n".join([*tables, *_old_names()]) + "\n"
+    others = "\n".join(f"| `{name}` | {purpose} |" for name, purpose in OTHERS.items())
+    return HEAD + "\n".join([*tables, *_old_names(), OTHER_VARIABLES + others]) + "\n"
 
 
 if __name__ == "__main__":

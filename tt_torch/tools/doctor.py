@@ -12,14 +12,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-OTHERS = {"TT_TORCH_HOME", "TT_TORCH_DEVICE_COUNT", "TT_TORCH_LOG"}  # variables that are not options of the compiler
 SECONDS = 180  # for one process
 REBUILD = "in a clone: rm env/venv/.build && source env/activate; else pip install --force-reinstall --no-deps tt-torch"
 REINSTALL = "in a clone: source env/activate; else pip install '{}'"
@@ -85,16 +84,16 @@ def _missing_libraries(file: Path) -> list[str]:
 
 def variables() -> Iterator[Finding]:
     """Checks our environment variables: is the name known, and is the value accepted?"""
-    from tt_torch.config import CompilerConfig
+    from tt_torch.config import CompilerConfig, option_variables
     from tt_torch.errors import ConfigError
+    from tt_torch.variables import OTHERS, unknown
 
-    known = {f.metadata["env"] for f in fields(CompilerConfig)} | OTHERS
-    given = {name: value for name, value in os.environ.items() if name.startswith("TT_TORCH_") and value}
-    for name in sorted(set(given) - known):
-        yield Finding("note", name, "is set, and no option", "see docs/controlling.md for the names")
+    for name, question in unknown(os.environ, option_variables()).items():
+        yield Finding("note", name, f"is set, but nothing reads it{question}", "see docs/controlling.md for the names")
+    given = [f"{n}={os.environ[n]}" for n in sorted({*option_variables(), *OTHERS}) if os.environ.get(n)]
     try:
-        CompilerConfig().with_env()
-        yield Finding("ok", "variables", ", ".join(f"{n}={given[n]}" for n in sorted(set(given) & known)) or "none set")
+        CompilerConfig().with_env(os.environ)
+        yield Finding("ok", "variables", ", ".join(given) or "none set")
     except ConfigError as error:
         yield Finding("broken", "variables", str(error), "correct or unset it")
 

@@ -1,0 +1,46 @@
+"""The environment variables `TT_TORCH_...`: those that are known, and the warning about all others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from tt_torch import user_code
+from tt_torch.option_kinds import nearest
+
+PREFIX = "TT_TORCH_"
+
+# The variables that are no options of the compiler, and their purposes.
+OTHERS = {
+    "TT_TORCH_HOME": "the folder of the repository, which env/activate sets",
+    "TT_TORCH_DEVICE_COUNT": "the number of devices `tt:0`, `tt:1`, ...: docs/eager_device.md",
+    "TT_TORCH_LOG": "`fallback` prints the ops of device='tt' that run on the CPU: docs/eager_device.md",
+    "TT_TORCH_CI_LIMITED": "CI sets it, so that its time limit is set once",
+    "TT_TORCH_MUTATION_MAP": "the folder into which the tests of mutation write which lines they run",
+}
+
+_told = False  # whether this process has warned
+
+
+class UnknownVariableWarning(UserWarning):
+    """An environment variable `TT_TORCH_...` is set, but nothing reads it; the message has the nearest known name."""
+
+
+def unknown(environ: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
+    """The variables that are set and that nothing reads, each with a question about the nearest known name.
+
+    `options` are the variables of options. An empty variable counts as not set.
+    """
+    known = {*options, *OTHERS}
+    given = sorted(name for name, text in environ.items() if name.startswith(PREFIX) and text)
+    return {name: nearest(name, known, PREFIX) for name in given if name not in known}
+
+
+def tell_unknown(options: Iterable[str]) -> None:
+    """Warns once per process of the unknown variables, all in one warning."""
+    global _told
+    found = {} if _told else unknown(os.environ, options)
+    if found:
+        _told = True
+        names = ", ".join(f"{name}{question}" for name, question in found.items())
+        user_code.warn(UnknownVariableWarning(f"no variable of these names is read: {names}"))
