@@ -110,6 +110,8 @@ ROWS: dict[str, list[Row]] = {
         (lambda x, y, i: x.prod(), (-1, 1), (0, 0), (-1, 1)),
         (lambda x, y, i: x.repeat(20, 1).prod(), (-1, 1), (0, 0), (-1, 1)),
         (lambda x, y, i: x.repeat(20, 1).prod(), (-1, 2), (0, 0), ANY),
+        (lambda x, y, i: x[0, :1].expand(128).prod(), (0, 2), (0, 0), (-(2**128), 2**128)),
+        (lambda x, y, i: x[0, :1].expand(129).prod(), (0, 2), (0, 0), ANY),
         (lambda x, y, i: x.cumprod(0), (-2, 2), (0, 0), (-8, 8)),
         (lambda x, y, i: x.amax(1), (-3, 5), (0, 0), (-3, 5)),
     ],

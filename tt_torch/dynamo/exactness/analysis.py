@@ -24,7 +24,6 @@ from tt_torch.torch_private.tensors import unset_fake_temporarily
 aten = torch.ops.aten
 DEVICE = Interval(-(2**31), 2**31 - 1)
 WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 32 bits
-NARROW = {torch.int8: 8, torch.int16: 16}  # bits; the device computes them as int32
 # a bound beyond 32 bits has the same effect as the largest one
 SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)
 LEVELS = [2**n for n in range(31, 2, -1)]
