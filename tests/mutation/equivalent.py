@@ -25,7 +25,30 @@ class Equivalent:
         return mine == (place.path, place.scope, place.before, place.after)
 
 
+SYMMETRIC_PAIRS = "The order of two pairs has no effect here, and a number takes the dtype of the pair in any order."
+
 EQUIVALENT = (
+    Equivalent(
+        "dynamo/complex_pairs/arithmetic.py",
+        "eq",
+        "_both(x, y, lambda x, y: (x.re == y.re) & (x.im == y.im))",
+        "(_both(y, x, lambda x, y: (x.re == y.re) & (x.im == y.im)))",
+        SYMMETRIC_PAIRS,
+    ),
+    Equivalent(
+        "dynamo/complex_pairs/arithmetic.py",
+        "ne",
+        "_both(x, y, lambda x, y: (x.re != y.re) | (x.im != y.im))",
+        "(_both(y, x, lambda x, y: (x.re != y.re) | (x.im != y.im)))",
+        SYMMETRIC_PAIRS,
+    ),
+    Equivalent(
+        "dynamo/complex_pairs/arithmetic.py",
+        "mul",
+        "_both(x, y, _product)",
+        "(_both(y, x, _product))",
+        SYMMETRIC_PAIRS,
+    ),
     Equivalent(
         "dynamo/decompositions/elementwise.py",
         "trunc",

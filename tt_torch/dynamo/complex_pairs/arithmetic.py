@@ -148,18 +148,20 @@ def _both(x: Operand, y: Operand, compute: Callable[[Pair, Pair], T]) -> T | Not
     return compute(pair(x, like), pair(y, like))
 
 
+def _scaled(x: Operand, factor: complex) -> Operand:
+    if factor == 1:
+        return x
+    return mul(x, factor) if isinstance(x, Pair) or isinstance(factor, complex) else x * factor
+
+
 @RULES(aten.add.Tensor, aten.add.Scalar)
 def add(x: Operand, y: Operand, alpha: complex = 1) -> Pair | NotImplementedType:
-    if alpha != 1:
-        return add(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
-    return _both(x, y, lambda x, y: Pair(x.re + y.re, x.im + y.im))
+    return _both(x, _scaled(y, alpha), lambda x, y: Pair(x.re + y.re, x.im + y.im))
 
 
 @RULES(aten.sub.Tensor, aten.sub.Scalar)
 def sub(x: Operand, y: Operand, alpha: complex = 1) -> Pair | NotImplementedType:
-    if alpha != 1:
-        return sub(x, mul(y, alpha)) if isinstance(y, Pair) or isinstance(alpha, complex) else NotImplemented
-    return _both(x, y, lambda x, y: Pair(x.re - y.re, x.im - y.im))
+    return _both(x, _scaled(y, alpha), lambda x, y: Pair(x.re - y.re, x.im - y.im))
 
 
 def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = torch.mul) -> Pair:

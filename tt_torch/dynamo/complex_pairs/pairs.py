@@ -6,6 +6,7 @@ Such an op runs on the host.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -125,7 +126,7 @@ class _Pairs(Interpreter):
             result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        if tree_any(_is_pair, (args, kwargs)):
+        if target is not operator.getitem and tree_any(_is_pair, (args, kwargs)):
             if facts.of(target) & (Fact.KEEPS | Fact.LINEAR):
                 return _each(target, args, kwargs, self._parts)
             args, kwargs = tree_map(join, (args, kwargs))

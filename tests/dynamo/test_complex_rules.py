@@ -1,0 +1,100 @@
+"""Each rule for complex numbers: an op on pairs of real tensors gives what the complex op gives, in PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves
+
+from tt_torch.dynamo.complex_pairs import has_complex, to_pairs
+from tt_torch.torch_private.tracing import make_fx
+
+aten, prims = torch.ops.aten, torch.ops.prims
+f32, f64, i64 = torch.float32, torch.float64, torch.int64
+c32, c64, c128 = torch.complex32, torch.complex64, torch.complex128
+copy, convert = aten._to_copy.default, prims.convert_element_type.default
+
+# Functions of complex z and w and of real x, all of shape (3, 4).
+OPS: dict[str, Callable[..., Any]] = {
+    "parts": lambda z, w, x: (aten.complex(x, x[0]), aten.polar(x, x * 2), aten.view_as_real(z)),
+    "of pairs of floats": lambda z, w, x: aten.view_as_complex(x.reshape(3, 2, 2).clone()),
+    "copies": lambda z, w, x: (copy(z), *(copy(z, dtype=dtype) for dtype in (c128, c64, f32, f64))),
+    "copies of reals": lambda z, w, x: (copy(x, dtype=c64), copy(x > 0, dtype=c128), copy(x.long(), dtype=c64)),
+    "conversions": lambda z, w, x: (*(convert(z, dtype) for dtype in (c128, c64, f32, f64)), convert(x, c64) * z),
+    "half": lambda z, w, x: copy(copy(z, dtype=c32), dtype=c64),
+    "full": lambda z, w, x: (aten.full([2, 3], 1 - 2j), aten.full([2], 1 - 2j, dtype=c128), aten.full([], 3.5) * z),
+    "real and full": lambda z, w, x: (aten.full([2], 3, dtype=c64), aten.full_like(x, 3, dtype=c64)),
+    "full of a form": lambda z, w, x: (
+        *(aten.full_like(z, value) for value in (2, 2j)),
+        aten.full_like(z[0], 1j, dtype=c128),
+    ),
+    "created": lambda z, w, x: (aten.zeros([2], dtype=c64), aten.ones([2], dtype=c128), aten.ones([4]) * z),
+    "created of a form": lambda z, w, x: (
+        *(create(z) for create in (aten.zeros_like, aten.ones_like)),
+        *(create(x, dtype=c64) for create in (aten.zeros_like, aten.ones_like)),
+        *(create(z[0], dtype=c128) for create in (aten.zeros_like, aten.ones_like)),
+        aten.zeros_like(x) + z,
+    ),
+    "scalars": lambda z, w, x: (aten.scalar_tensor(3, dtype=c64), aten.scalar_tensor(3.0) * z),
+    "conjugates": lambda z, w, x: (
+        *(op(z) for op in (aten._conj, aten._conj_physical, aten.conj_physical)),
+        aten.conj_physical(x) * z,
+    ),
+    "polar form": lambda z, w, x: (aten.abs(z), aten.angle(z), aten.sgn(z), aten.sgn(z * 0), aten.abs(x) * z),
+    "not a number": lambda z, w, x: (aten.isnan(z), aten.isnan(z + aten.log(x)), aten.isnan(x.log() * 1j)),
+    "equality": lambda z, w, x: (z == w, z == z.conj(), z == z.real, z == 1, z * 0 == 0, x == 1j, x == z),
+    "inequality": lambda z, w, x: (z != w, z != z.conj(), z != z.real, z != 1, z * 0 != 0, x != 1j, x != z),
+    "sums": lambda z, w, x: (z + w, z + x, x + z, z + 2, 1j + z, x + 1j, x.long() + 1j),
+    "scaled sums": lambda z, w, x: (
+        *(aten.add(z, w, alpha=alpha) for alpha in (3, 1j)),
+        *(aten.add(a, b, alpha=2) for a, b in ((z, x), (x, z), (z, 3))),
+        aten.add(x, 2, alpha=3) * z,
+    ),
+    "differences": lambda z, w, x: (z - w, z - x, x - z, z - 2, x - 1j),
+    "scaled differences": lambda z, w, x: (
+        *(aten.sub(z, w, alpha=alpha) for alpha in (3, 1j)),
+        *(aten.sub(a, b, alpha=2) for a, b in ((z, x), (x, z), (z, 3))),
+        aten.sub(x, 2, alpha=3) * z,
+    ),
+    "products": lambda z, w, x: (z * w, z * x, x * z, z * 2, 2j * z, x * 2j, (x > 0) * 2j, z * (x * math.inf)),
+    "quotients": lambda z, w, x: (z / w, z / x, x / z, z / 2, z / 2j, x / 2j, 2 / z, aten.reciprocal(z)),
+    "quotients of any size": lambda z, w, x: (z / (w * 1e-25) * 1e-25, (z * 1e30) / (w * 1e30), z / (1j * w.imag)),
+    "exponentials": lambda z, w, x: (aten.exp(z), aten.log(z), *(op(x.abs()) * z for op in (aten.exp, aten.log))),
+    "matrices": lambda z, w, x: (z.mm(w.t()), z.mv(w[0]), z[0].dot(w[0]), z[None].bmm(w.t()[None])),
+    "moved": lambda z, w, x: (z.t(), z[1:], z.flip(0), z.expand(2, 3, 4), *z.split(2, 1), *z.unbind(1)),
+    "joined": lambda z, w, x: (torch.cat([z, w]), aten.stack([z, x.to(z.dtype)]), torch.cat([x.to(z.dtype), w])),
+    "linear": lambda z, w, x: (z.sum(1), z.mean(0), z.cumsum(1), -z, z.sum(dtype=c128), z.mean(0, dtype=c128)),
+    "chosen": lambda z, w, x: (
+        *(torch.where(x > 0, a, b) for a, b in ((z, w), (z, x), (1j, z))),
+        z.masked_fill(x > 0, 2 - 1j),
+        z[torch.tensor([2, 0])],
+        aten.constant_pad_nd(z, [1, 2], 3.0),
+        aten.select_scatter(z, x[0], 0, 1),
+    ),
+    "reals alone": lambda z, w, x: (
+        *(op(x) for op in (aten.sgn, aten.reciprocal, aten.isnan, aten.abs, aten.exp, aten.log)),
+        *(op(x, 2) for op in (aten.add, aten.sub, aten.mul, aten.div, aten.eq, aten.ne)),
+        *(op([2], *value) for op, value in ((aten.full, [3.0]), (aten.zeros, []), (aten.ones, []))),
+        (copy(x, dtype=i64), convert(x, i64), aten.scalar_tensor(2), x.mm(x.t()), z),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [c64, c128], ids=str)
+@pytest.mark.parametrize("name", OPS)
+def test_ops(name: str, kind: torch.dtype) -> None:
+    """No complex op is left: only inputs and outputs are complex, as floats with a last dimension of two."""
+    torch.manual_seed(1)
+    inputs = [torch.randn(3, 4, dtype=kind), torch.randn(3, 4, dtype=kind), torch.randn(3, 4, dtype=kind).real.clone()]
+    gm = make_fx(lambda *inputs: tuple(tree_leaves(OPS[name](*inputs))), tracing_mode="fake")(*inputs)
+    assert has_complex(gm)
+    made = to_pairs(gm, {})
+    assert not has_complex(made)
+    expected = [torch.view_as_real(y.resolve_conj()) if y.is_complex() else y for y in tree_leaves(OPS[name](*inputs))]
+    found = list(made(*(torch.view_as_real(x) if x.is_complex() else x for x in inputs)))
+    tolerance = 1e-3 if name == "half" else 1e-5
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
