@@ -141,8 +141,16 @@ class InputShapeError(TTTorchError, ValueError):
     """An input has another shape than the program expects."""
 
 
+class ArgumentError(TTTorchError, TypeError):
+    """A compiled model was called with other arguments than it was compiled for; the message names one of them."""
+
+
 class InputDtypeError(TTTorchError, TypeError):
     """An input has a dtype that the program does not accept."""
+
+
+class InexactError(TTTorchError, ArithmeticError):
+    """The device would not compute the integers of a call exactly, and there is no eager PyTorch to do it."""
 
 
 class DeviceError(TTTorchError):

@@ -1,41 +1,50 @@
-"""Ahead-of-time compilation: a model for given inputs becomes a binary."""
+"""Ahead-of-time compilation: a model for arguments of given forms becomes a binary."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
 
+from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.arguments import Call, Form, Signature, TensorForm, check, device_of, forms, parts
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
+from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
-from tt_torch.dynamo.tracing import traced_for_device
+from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import CompileError, TTTorchError
+from tt_torch.errors import ArgumentError, CompileError, ConfigError, InexactError, TTTorchError
 from tt_torch.files import write
-from tt_torch.torch_private.dynamo import BackendCompilerFailed, Unsupported, UserError
+from tt_torch.torch_private.capture import Capture, captured
+from tt_torch.torch_private.dynamo import Unsupported, UserError
+from tt_torch.torch_private.tensors import storage_of
+
+Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
 
 # Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
 _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
 
 
 class CompiledModel:
-    """A callable like the model, which runs one binary.
+    """A callable like the model, which runs one binary. It never compiles anything again.
 
-    `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
+    Its calls take arguments of the forms that it was compiled for. Others raise InputShapeError, InputDtypeError or
+    ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
     """
 
-    def __init__(self, function: Function, executors: list[Executor]) -> None:
-        self._function, self._executors = function, executors
-
-    @property
-    def executor(self) -> Executor:
-        return self._executors[0]
+    def __init__(
+        self, function: Function, signature: Signature, compiled: Mapping[str, Form], executor: Executor
+    ) -> None:
+        self._function, self._signature, self._forms, self.executor = function, signature, compiled, executor
 
     @property
     def binary(self) -> bytes:
@@ -47,25 +56,102 @@ class CompiledModel:
 
     def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
         """The program's inputs, weights included, for a call with these arguments:
-        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does."""
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does.
+
+        Raises InexactError for a call that runs in eager PyTorch.
+        """
         self.executor.keep_arguments = True
         try:
             self(*args, **kwargs)
-            return self.executor.last_arguments or []
+            if self.executor.last_arguments is None:
+                raise InexactError("this call runs in eager PyTorch, and not the program; a warning says why")
+            return self.executor.last_arguments
         finally:
             self.executor.keep_arguments, self.executor.last_arguments = False, None
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
+        call = self._signature.bind(args, kwargs)
+        check(call, self._forms)
         with torch.no_grad():
-            return self._function(*args, **kwargs)
+            return self._function(*call.args, **call.kwargs)
 
 
-def _by_itself(model: torch.nn.Module | Function) -> Function:
-    """The model as a function that shares nothing with other compilations, of the user's or of ours.
+def compile_model(
+    model: Model | ExportedProgram,
+    args: Sequence[Argument] = (),
+    config: CompilerConfig | None = None,
+    *,
+    kwargs: Mapping[str, Argument] | None = None,
+    options: BackendOptions | Mapping[str, Any] | None = None,
+) -> CompiledModel:
+    """Compiles a model for inference, for arguments of the forms of `args` and `kwargs`.
 
-    Dynamo caches and counts compilations per code object, and all instances of a class share their code objects. So
-    the function that Dynamo sees gets a copy of its code, and the model is traced as a part of it. The globals are
-    those of the model's code, because Dynamo imports other modules by name, and code from `exec` may have none.
+    The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
+    dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Numbers and other values become a part
+    of the program. `options` are those of the backend; `config` alone is short for their `compiler_config`.
+    Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
+    that the device does not run.
+    """
+    if config is not None and options is not None:
+        raise ConfigError("config", config, "None if there are options, which have a compiler_config")
+    given = BackendOptions.of(options if config is None else BackendOptions(compiler_config=config))
+    compiler_config = given.compiler_config.frozen(fallback="error")  # the result is one binary
+    given = dataclasses.replace(given, compiler_config=compiler_config)
+    if isinstance(model, ExportedProgram):
+        model = model.module()
+    elif isinstance(model, torch.nn.Module) and model.training:
+        mode = "in train mode, and is compiled with dropout and statistics of the batch"
+        user_code.warn(UserWarning(f"the model is {mode}; model.eval() before changes this"))
+    signature = Signature.of(model)
+    call = signature.bind(args, kwargs or {})
+    compiled = forms(call)
+    call.arguments = {name: with_tensors(value, _blank) for name, value in call.arguments.items()}
+    with torch.no_grad():
+        capture = _captured(model, call)
+        names = _names(model, capture, call)
+        function, executor = _compiled(capture, names, compiled, given)
+    for name in {names[i] for i in _shared(capture.graph)}:
+        if isinstance(form := compiled.get(name), TensorForm):
+            compiled[name] = form.shared_with_results(parts(call)[name])
+    return CompiledModel(function, signature, compiled, executor)
+
+
+def _blank(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same form in memory of its own.
+
+    PyTorch reads the values of scalars while it traces: of floats if they are not NaN, and of integers.
+    """
+    if type(x) is not torch.Tensor and not isinstance(x, torch.nn.Parameter) and device_of(x) == x.device:
+        return x  # a subclass
+    if x.layout != torch.strided:
+        return x
+    span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
+    memory = torch.empty(x.storage_offset() + span, dtype=x.dtype, device=device_of(x))
+    if not x.dim():
+        has_value = device_of(x) == x.device and not x.is_floating_point()
+        memory.fill_(x if has_value else torch.nan if x.is_floating_point() else 0)
+    return memory.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+def _captured(model: Model, call: Call) -> Capture:
+    try:
+        with tracing_for_device():
+            capture = captured(_by_itself(model), call.args, call.kwargs)
+    except (Unsupported, UserError) as failure:
+        advice = "torch.compile with tt_torch.backend accepts models of several graphs"
+        raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
+    if capture is None:
+        raise CompileError("nothing was compiled: the model computes no tensor")
+    if capture.reads_values:
+        raise CompileError("a shape, an index or a branch depends on values of an argument")
+    return capture
+
+
+def _by_itself(model: Model) -> Function:
+    """The model as a function with its own code, so that no line of this file is a location of an op.
+
+    The globals are those of the model's code, because Dynamo imports other modules by name, and code from `exec` may
+    have none.
     """
 
     def call(*args: Argument, **kwargs: Argument) -> Result:
@@ -76,51 +162,57 @@ def _by_itself(model: torch.nn.Module | Function) -> Function:
     return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
 
 
-def _named_as_in(model: torch.nn.Module | Function) -> Callable[[str], str]:
-    """A function that gives an argument, such as `args[0]` or a part of it, the name that the model has for it."""
-    try:
-        parameters = list(inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters)
-    except ValueError:  # a function that is not written in Python
-        parameters = []
-
-    def translate(name: str) -> str:
-        found = re.match(r"args\[(\d+)\](.*)", name)
-        return parameters[int(found[1])] + found[2] if found and int(found[1]) < len(parameters) else name
-
-    return translate
+def _names(model: Model, capture: Capture, call: Call) -> list[str]:
+    """The name of each input of the graph: an argument, a part of one, or a weight, by its name in the model."""
+    known = {id(part): name for name, part in parts(call).items()}
+    if isinstance(model, torch.nn.Module):
+        known |= {id(tensor): name for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
+    nodes = capture.graph.graph.find_nodes(op="placeholder")
+    inputs = capture.inputs(call.args, call.kwargs)
+    return [known.get(id(tensor), node.name) for node, tensor in zip(nodes, inputs, strict=True)]
 
 
-def compile_model(
-    model: torch.nn.Module | Function, example_inputs: Sequence[Argument], config: CompilerConfig | None = None
-) -> CompiledModel:
-    """Compiles a module or function for inputs of the shapes and dtypes of `example_inputs`, for inference.
-
-    The example inputs are run once. Each call is independent of all others and of the user's own compilations.
-    Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
-    that the device does not run.
-    """
+def _compiled(
+    capture: Capture, names: Sequence[str], arguments: Collection[str], options: BackendOptions
+) -> tuple[Function, Executor]:
+    """The captured function on the device, and what runs its only program."""
     executors: list[Executor] = []
-    config = (config or CompilerConfig()).with_env().frozen(fallback="error")  # the result is one binary
-    options = BackendOptions(compiler_config=config)
-    observer = Observer(executors.append, input_name=_named_as_in(model), flag=False)
-
-    @traced_for_device
-    def record(gm: torch.fx.GraphModule, inputs: Sequence[Argument]) -> Function:
-        return compile_captured(gm, inputs, options, observer)
-
-    function = torch.compile(_by_itself(model), backend=record, fullgraph=True, dynamic=False)
+    called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
+    observer = Observer(executors.append, input_name=lambda name: called[name], flag=False)
     try:
-        with torch.no_grad():
-            function(*example_inputs)
-    except BackendCompilerFailed as failure:
-        if isinstance(failure.inner_exception, TTTorchError):
-            raise failure.inner_exception from None
-        if isinstance(failure.inner_exception, VALUES_DECIDE):
-            raise CompileError(f"a shape or an index depends on values: {failure.inner_exception}") from failure
-        raise
-    except (Unsupported, UserError) as failure:
-        advice = "torch.compile with tt_torch.backend accepts models of several graphs"
-        raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
+        run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
+    except Exception as failure:
+        if isinstance(failure, TTTorchError) or not (isinstance(failure, VALUES_DECIDE) or capture.computes_numbers):
+            raise
+        raise CompileError(f"a shape, an index or a number depends on values: {failure}") from failure
     if not executors:
-        raise CompileError("nothing was compiled: compile_depth is below EXECUTE, or the model computes nothing")
-    return CompiledModel(function, executors)
+        because = "compile_depth is below EXECUTE, the model computes nothing, or a shape or an index depends on values"
+        raise CompileError(f"nothing was compiled: {because}")
+    written = [i for i in metadata.mutated_inp_runtime_indices if names[i] in arguments]
+    return capture.function(_unshared(run, names, written) if written else run), executors[0]
+
+
+def _unshared(run: Function, names: Sequence[str], written: Sequence[int]) -> Function:
+    """`run`, with an error if an argument that it writes to shares memory with another input."""
+
+    def call(*inputs: Argument) -> Result:
+        memory = [storage_of(x) if isinstance(x, torch.Tensor) else None for x in inputs]
+        for i in written:
+            if memory.count(memory[i]) > 1:
+                other = next(names[k] for k in range(len(inputs)) if k != i and memory[k] == memory[i])
+                raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
+        return run(*inputs)
+
+    return call
+
+
+def _shared(graph: GraphModule) -> list[int]:
+    """Positions of the graph's inputs that share memory with one of its outputs."""
+    (output,) = graph.graph.find_nodes(op="output")
+    memory = {storage_of(node.meta["example_value"]) for node in output.args[0] if _is_tensor(node)}
+    inputs = enumerate(graph.graph.find_nodes(op="placeholder"))
+    return [i for i, node in inputs if _is_tensor(node) and storage_of(node.meta["example_value"]) in memory]
+
+
+def _is_tensor(node: object) -> bool:
+    return isinstance(node, Node) and isinstance(node.meta.get("example_value"), torch.Tensor)

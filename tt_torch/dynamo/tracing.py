@@ -27,7 +27,8 @@ FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
 
 
 @contextmanager
-def _settings(frame: dynamo.Compilation) -> Iterator[None]:
+def tracing_for_device() -> Iterator[None]:
+    """Dynamo's settings while it captures for the device."""
     instead = {dynamo.fused_step(module): _step_of(dynamo.for_each_step(module)) for module in FUSED}
     # our programs increment the versions of tensors that they change
     instead[fused_steps.count_up] = lambda tensors: None
@@ -35,7 +36,7 @@ def _settings(frame: dynamo.Compilation) -> Iterator[None]:
         yield
 
 
-traced_for_device = dynamo.compiled_within(_settings)
+traced_for_device = dynamo.compiled_within(lambda frame: tracing_for_device())
 
 
 def partition(joint: GraphModule, inputs: Sequence[object], **facts: object) -> tuple[GraphModule, GraphModule]:

@@ -38,6 +38,7 @@ _RESULT_TYPES = _TORCH_TYPES | {
     DataType.BFP_BFloat8: torch.bfloat16, DataType.BFP_BFloat4: torch.bfloat16,
     DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
 }  # fmt: skip
+_CPU = torch.device("cpu")
 _Buffer: TypeAlias = tuple[int, list[int], Native]  # a tensor in a callback: its address, shape and data type
 
 
@@ -267,7 +268,8 @@ def make_results(
     for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
         if given is not None and len(given) != len(results):
             raise InputCountError(f"{name} has {len(given)} entries, but the program has {len(results)} results")
-    forms = zip(results, dtypes or repeat(None), devices or repeat(None), strict=False)
+    # without a device, `torch.empty` would take the default one, such as that of `with torch.device("meta")`
+    forms = zip(results, dtypes or repeat(None), devices or repeat(_CPU), strict=False)
     try:
         made = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
         for i, stride in enumerate(strides or ()):

@@ -18,6 +18,7 @@ from torch._subclasses import FakeTensorMode  # 2.13.0: without it graphs cannot
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,  # 2.13.0: without it a graph that reads a value is not specialized for it
     DynamicOutputShapeException,  # 2.13.0: without it shapes that depend on values look like an error of ours
+    FakeTensor,  # 2.13.0: without it fake tensors as examples would be refused
     unset_fake_temporarily,  # 2.13.0: without it constants could not be computed while a model is captured
 )
 from torch.utils._python_dispatch import (
@@ -30,6 +31,7 @@ from torch.utils._python_dispatch import (
 __all__ = [
     "DataDependentOutputException",
     "DynamicOutputShapeException",
+    "FakeTensor",
     "FakeTensorMode",
     "TorchDispatchMode",
     "detect_fake_mode",

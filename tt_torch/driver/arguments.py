@@ -1,0 +1,135 @@
+"""The arguments of a compiled model: their names, and the forms that they must have at each call.
+
+An argument may be a container, so each part of it has a name, such as `batch['ids'][0]`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias
+
+import torch
+
+from tt_torch.driver.containers import Container, parts_of
+from tt_torch.errors import ArgumentError, CompileError, InputDtypeError, InputShapeError
+from tt_torch.torch_private.tensors import FakeTensor
+
+Kind: TypeAlias = inspect._ParameterKind
+Call: TypeAlias = inspect.BoundArguments
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+# Two values of one of these classes are the same if they have the same class and the same text.
+PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, Enum, slice, range, type(None), type(...))
+PLAIN += (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+COMPILED = "but the model was compiled for"
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorForm:
+    """The form that a tensor must have. `strides` and `offset`, in elements, count only if results share its memory."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
+
+    def check(self, name: str, x: torch.Tensor) -> None:
+        """Raises InputShapeError, InputDtypeError or ArgumentError if the tensor has another form."""
+        if x.shape != self.shape:
+            raise InputShapeError(f"{name} has the shape {tuple(x.shape)}, {COMPILED} {self.shape}")
+        if x.dtype != self.dtype:
+            raise InputDtypeError(f"{name} has the dtype {x.dtype}, {COMPILED} {self.dtype}")
+        if x.device != self.device:
+            raise ArgumentError(f"{name} is on {x.device}, {COMPILED} {self.device}")
+        if self.strides is not None and (x.stride(), x.storage_offset()) != (self.strides, self.offset):
+            raise ArgumentError(
+                f"{name} has the strides {x.stride()} and begins at element {x.storage_offset()} of its memory, "
+                f"{COMPILED} {self.strides} and {self.offset}, and its results share this memory"
+            )
+
+    def shared_with_results(self, example: torch.Tensor) -> TensorForm:
+        """The form of a tensor that is also in the same places of memory as the example."""
+        return dataclasses.replace(self, strides=example.stride(), offset=int(example.storage_offset()))
+
+
+Form: TypeAlias = TensorForm | str  # the form of a tensor; the text of a container or of another value
+
+
+class Signature:
+    """How a model is called: names and kinds of its parameters. A call may leave out any of them."""
+
+    def __init__(self, parameters: Sequence[tuple[str, Kind]]) -> None:
+        self.parameters = list(parameters)
+        made = [
+            inspect.Parameter(n, k, default=inspect.Parameter.empty if k in VARIADIC else None) for n, k in parameters
+        ]
+        self._signature = inspect.Signature(made)
+
+    @classmethod
+    def of(cls, model: Callable[..., Any]) -> Signature:
+        try:
+            found = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+        except ValueError:  # a function that is not written in Python
+            found = inspect.signature(lambda *args, **kwargs: None)
+        return cls([(name, parameter.kind) for name, parameter in found.parameters.items()])
+
+    def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        """The arguments by parameter. Raises ArgumentError if the model does not take them."""
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(str(error)) from None
+
+
+def parts(call: Call) -> dict[str, Any]:
+    """All arguments and their parts by name; containers are Containers."""
+    return {name: part for key, value in call.arguments.items() for name, part in parts_of(value, key)}
+
+
+def forms(call: Call) -> dict[str, Form]:
+    """The forms of all arguments and of their parts. Raises CompileError for an object that cannot be seen into."""
+    found = parts(call)
+    for name, part in found.items():
+        if not isinstance(part, (torch.Tensor, Container, *PLAIN)):
+            raise CompileError(
+                f"{name} is a {type(part).__name__}, so later calls cannot be compared with this one; pass a dict, "
+                "a dataclass, or a class for which torch.utils._pytree.register_pytree_node was called"
+            )
+    return {name: _form(part) for name, part in found.items()}
+
+
+def check(call: Call, compiled: Mapping[str, Form]) -> dict[str, torch.Tensor]:
+    """The tensors of a call by name. Raises the errors of TensorForm.check, and ArgumentError for another structure."""
+    given = parts(call)
+    tensors = {}
+    for name, form in compiled.items():
+        if name not in given:
+            raise ArgumentError(f"{name} is missing; the model was compiled with it")
+        part = given[name]
+        if isinstance(form, TensorForm) and isinstance(part, torch.Tensor):
+            form.check(name, part)
+            tensors[name] = part
+        elif isinstance(form, TensorForm) or isinstance(part, torch.Tensor) or _form(part) != form:
+            raise ArgumentError(f"{name} is {_described(_form(part))}, {COMPILED} {_described(form)}")
+    for name in given:
+        if name not in compiled:
+            raise ArgumentError(f"{name} is given, but the model was compiled without it")
+    return tensors
+
+
+def _form(part: object) -> Form:
+    if isinstance(part, torch.Tensor):
+        return TensorForm(tuple(part.shape), part.dtype, device_of(part))
+    return part.text if isinstance(part, Container) else f"{type(part).__name__} {part!r}"
+
+
+def _described(form: Form) -> str:
+    return f"a tensor of shape {form.shape}" if isinstance(form, TensorForm) else form
+
+
+def device_of(x: torch.Tensor) -> torch.device:
+    """The device on which a model is compiled for an example. One without values stands for a tensor on the CPU."""
+    return torch.device("cpu") if x.is_meta or isinstance(x, FakeTensor) else x.device
