@@ -39,6 +39,17 @@ OPS: dict[str, Callable[..., Any]] = {
         *(create(z[0], dtype=c128) for create in (aten.zeros_like, aten.ones_like)),
         aten.zeros_like(x) + z,
     ),
+    "constants": lambda z, w, x: torch.tensor([1j, 2, 3 - 1j, 0]) * z,
+    "complex64 and other types": lambda z, w, x: (
+        *(
+            op(torch.tensor([1j, 2, 3, 0.1]), y)
+            for op in (aten.add, aten.mul, aten.div, aten.eq)
+            for y in (x, x[0, 0], z)
+        ),
+        torch.tensor(0.1 + 1j) + x,
+        torch.tensor([1j, 2]) - x.long()[:, :2],
+        torch.tensor([0.1 + 0j]) == x * 0 + 0.1,
+    ),
     "scalars": lambda z, w, x: (aten.scalar_tensor(3, dtype=c64), aten.scalar_tensor(3.0) * z),
     "conjugates": lambda z, w, x: (
         *(op(z) for op in (aten._conj, aten._conj_physical, aten.conj_physical)),

@@ -12,7 +12,8 @@ from tt_torch.dynamo.passes.repair import repair
 from tt_torch.dynamo.passes.use_composites import use_composites
 
 X = torch.randn(4, 6)
-norm = torch.ops.aten.native_layer_norm.default
+aten = torch.ops.aten
+norm = aten.native_layer_norm.default
 
 
 def trace(function, *inputs):
@@ -74,8 +75,26 @@ def test_without_folding_only_tensors_of_the_graph_move():
     assert "aten.ones.default" in targets(gm)
 
 
-def test_casts_to_the_same_type_go():
-    gm = trace(lambda x: torch.ops.aten._to_copy.default(x, dtype=torch.float32).clone().detach() + 1, X)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: aten._to_copy(x, dtype=torch.float32),
+        lambda x: aten.clone(aten.detach(x)),
+        lambda x: aten.view(x, [4, 6]),
+        lambda x: aten.expand(aten.slice(x, 0, 0, 9), [-1, 6]),
+        lambda x: aten.cat([x], 1),
+    ],
+)
+def test_ops_that_change_nothing_go(function):
+    gm = trace(lambda x: function(x) + 1, X)
+    remove_redundant_casts(gm.graph)
+    assert [str(n.target) for n in gm.graph.nodes if n.op == "call_function"] == ["aten.add.Tensor"]
+
+
+def test_asserts_go():
+    gm = trace(lambda x: x + 1, X)
+    with gm.graph.inserting_before(next(n for n in gm.graph.nodes if n.op == "call_function")):
+        gm.graph.call_function(aten._assert_tensor_metadata.default, (next(iter(gm.graph.nodes)),))
     remove_redundant_casts(gm.graph)
     assert targets(gm) == ["aten.add.Tensor"]
 
@@ -84,6 +103,24 @@ def test_casts_to_another_type_stay():
     gm = trace(lambda x: x.to(torch.bfloat16).to(torch.float32), X)
     remove_redundant_casts(gm.graph)
     assert targets(gm) == ["aten._to_copy.default"] * 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: aten.view(x, [6, 4]),
+        lambda x: aten.view(x, [4, 6, 1]),
+        lambda x: aten.slice(x, 0, 1, 9),
+        lambda x: aten.expand(x, [2, 4, 6]),
+        lambda x: aten.cat([x, x], 1),
+        lambda x: aten.flip(x, [0]),
+        lambda x: aten.t(x),
+    ],
+)
+def test_ops_that_change_something_stay(function):
+    gm = trace(function, X)
+    remove_redundant_casts(gm.graph)
+    assert len(targets(gm)) == 1
 
 
 @pytest.mark.parametrize(("approximate", "name"), [("none", "gelu"), ("tanh", "gelu_tanh")])

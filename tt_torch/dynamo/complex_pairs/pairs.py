@@ -68,14 +68,15 @@ def unstacked(x: Tensor) -> Pair:
 
 
 def pair(x: Operand, like: Pair) -> Pair:
-    """A real tensor, or any scalar, as a pair with the dtype of `like`."""
+    """A real tensor, or any scalar, as a pair. Integers and scalars get the dtype of `like`. Floats keep theirs:
+    complex64 and float64 give complex128."""
     if isinstance(x, Pair):
         return x
     if not isinstance(x, Tensor):
         number = complex(x)
         real = torch.full((), number.real, dtype=like.re.dtype)
         return Pair(real, torch.full((), number.imag, dtype=like.re.dtype))
-    x = x.to(like.re.dtype)
+    x = x if x.is_floating_point() else x.to(like.re.dtype)
     return Pair(x, torch.zeros_like(x))
 
 
@@ -177,7 +178,7 @@ def _part(argument: Argument, part: str, is_value: bool) -> Argument:
             return complex(v).real if part == "re" else complex(v).imag
         return v
 
-    return tree_map(leaf, argument, is_leaf=_is_pair)
+    return tree_map(leaf, argument)
 
 
 # The rules, by overload or packet. A rule takes the op's arguments, with pairs; it returns NotImplemented if it does
