@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from ast import literal_eval
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeGuard
 from xml.etree import ElementTree
 
 from tt_torch.errors import ResultsFileError
@@ -59,6 +63,26 @@ def _junit(root: ElementTree.Element) -> Iterator[Record]:
             if outcome is not None:
                 record |= {"error": outcome.get("type") or outcome.tag, "message": outcome.get("message", "")}
             yield record
+            yield from _model(record)
+
+
+def _model(test: Record) -> Iterator[Record]:
+    """The record of the model that a ModelTester has tested as a whole, with the outcome of its test."""
+    properties = test["properties"]
+    tags, config = properties.get("tags"), properties.get("config")
+    depth = config["compiler_config"].get("compile_depth") if _has_options(config) else "EXECUTE"
+    if not isinstance(tags, dict) or "bringup_status" not in tags or depth != "EXECUTE":
+        return
+    name = str(tags.get("model_name", test["key"]))
+    known = {field: tags[field] for field in ("pcc", "atol") if tags.get(field, -1) != -1}
+    fields = ("verdict", "seconds", "time", "commit", "error", "message")
+    shared: Record = {field: test[field] for field in fields if field in test}
+    shared |= {"group": properties.get("group"), "depth": properties.get("achieved_compile_depth", "FAILED_FE")}
+    yield {"kind": "model", "key": name, "model": name, **shared, **known}
+
+
+def _has_options(config: object) -> TypeGuard[dict[str, Record]]:
+    return isinstance(config, dict) and isinstance(config.get("compiler_config"), dict)
 
 
 def _properties(element: ElementTree.Element) -> Record:
@@ -75,10 +99,10 @@ def _seconds(text: str) -> float | str:
 
 
 def _value(text: str) -> object:
-    """The value of a property; text that is a JSON list or object is parsed."""
+    """The value of a property. A list or dictionary is parsed; it is JSON or, as pytest writes it, Python."""
     if not text.startswith(("{", "[")):
         return text
-    try:
-        return parse(text)
-    except ValueError:
-        return text
+    for read_as in (parse, lambda text: parse(json.dumps(literal_eval(text)))):
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError):
+            return read_as(text)
+    return text

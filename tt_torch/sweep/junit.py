@@ -9,7 +9,7 @@ from tt_torch.records.lines import Record
 from tt_torch.records.summary import GOOD, slowness
 
 # The names that CI dashboards of Tenstorrent's projects have for the stage that a program reached.
-_STATUS = {
+STATUS = {
     "FAILED_FE": "FAILED_FE_COMPILATION",
     "TORCH_FX": "FAILED_FE_COMPILATION",
     "STABLEHLO": "FAILED_TTMLIR_COMPILATION",
@@ -37,10 +37,10 @@ class JUnitFile:
         seconds = str(record.get("seconds", 0))
         case = ElementTree.Element("testcase", classname=record["kind"], name=record["key"], time=seconds)
         if depth := record.get("depth"):
-            _properties(case, {"achieved_compile_depth": depth, "bringup_status": _STATUS[depth]})
+            _properties(case, {"achieved_compile_depth": depth, "bringup_status": STATUS[depth]})
         if record["verdict"] not in GOOD:
             tag = _FAILED.get(record["verdict"], "error")
-            shown = {"type": record["error"], "message": _printable(record["message"])}
+            shown = {"type": record["error"], "message": printable(record["message"])}
             ElementTree.SubElement(case, tag, shown)
         elif slow := slowness(record):
             ElementTree.SubElement(case, "failure", {"type": "SlowCompile", "message": slow})
@@ -57,6 +57,6 @@ def _properties(element: ElementTree.Element, properties: Record) -> None:
         ElementTree.SubElement(listed, "property", name=name, value=str(value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text without control characters, which XML cannot express."""
     return "".join(c for c in text if c >= " " or c in "\n\t")

@@ -1,0 +1,279 @@
+"""A test of a model: it runs in eager PyTorch and compiled, the results are compared, and the figures are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from tt_torch.accuracy import verify_against_golden
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.driver.backend import backend as tt_backend
+from tt_torch.driver.devices import Device
+from tt_torch.dynamo.types import Function
+from tt_torch.errors import NoCounterpartError
+from tt_torch.testing.tags import OP_BY_OP, Recorder, Tags, bringup_status, figures
+from tt_torch.torch_private.trees import tree_leaves
+
+Model: TypeAlias = Any  # a module, a function or, for OnnxModelTester, an ONNX model
+Inputs: TypeAlias = Any  # of a call: a mapping of keyword arguments, a sequence of positional ones, or one argument
+Outputs: TypeAlias = Any  # whatever the model returns
+SEED = 99  # of training, so that dropout is the same in both runs
+
+
+class ModelTester:
+    """Compiles and runs a model, compares with eager PyTorch, and records the figures.
+
+    A subclass has `_load_model` and `_load_inputs`, unless `loader` has `load_model` and `load_inputs`. `test_model`
+    does the work, and `finalize` records the figures and raises AssertionError if results differ, so that a report has
+    them in any case. `mode` is "eval", or "train" to compare the gradients of the inputs for the mean of the output.
+    `run_generate` compiles `forward` and calls `generate`. With `is_token_output`, decoded texts are compared;
+    `_load_model` then sets `self.tokenizer`. All names of `backend` mean the same.
+
+    Raises ValueError for another mode.
+    """
+
+    tokenizer: Any
+
+    def __init__(
+        self,
+        model_name: str,
+        mode: str,
+        loader: Any = None,
+        model_info: Any = None,
+        required_pcc: float = 0.99,
+        required_atol: float | None = None,
+        relative_atol: float | None = None,
+        compiler_config: CompilerConfig | None = None,
+        assert_pcc: bool = True,
+        assert_atol: bool = True,
+        run_generate: bool = False,
+        record_property_handle: Recorder | None = None,
+        model_group: str = "generality",
+        is_token_output: bool = False,
+        model_name_suffix: str = "",
+        devices: Device | Sequence[Device] | None = None,
+        data_parallel_mode: bool = False,
+        backend: str = "tt",
+        forge_models_test: bool = False,
+    ) -> None:
+        if mode not in ("train", "eval"):
+            raise ValueError(f'mode is "train" or "eval", not {mode!r}')
+        if data_parallel_mode:
+            raise NoCounterpartError("data_parallel_mode", "async_mode does not exist yet; a model runs on one device.")
+        if required_atol is not None and relative_atol is not None:
+            raise ValueError("give required_atol or relative_atol, not both")
+        self.model_info, self.loader, self.mode = model_info, loader, mode
+        self.model_name = model_info.name if model_info is not None else model_name
+        group = str(model_info.group if model_info is not None else model_group)
+        self.required_pcc, self.relative_atol = required_pcc, relative_atol
+        self.required_atol = 0.01 if required_atol is None and relative_atol is None else required_atol
+        self.assert_pcc, self.assert_atol = assert_pcc, assert_atol
+        self.run_generate, self.is_token_output = run_generate, is_token_output
+        self.device = _only(devices)
+        self.record_property: Recorder = record_property_handle or (lambda name, value: None)
+        self.compiler_config = compiler_config or CompilerConfig()
+        self.compiler_config.model_name, self.compiler_config.model_group = self.model_name, group
+        self.compiler_config.record_property = self.record_property
+        self.pccs: list[float] = []
+        self.atols: list[float] = []
+        self.compared = False
+        self.failure = ""  # why `finalize` fails the test
+        self._record_start(self.model_name + model_name_suffix, group, forge_models_test)
+        self.framework_model = self._load_model()
+        if is_token_output and not hasattr(self, "tokenizer"):
+            raise ValueError("with is_token_output, _load_model sets self.tokenizer")
+        self.inputs = self._load_inputs()
+
+    def _record_start(self, name: str, group: str, forge: bool) -> None:
+        """Records what is known before anything can fail."""
+        for key, value in {"model_name": name, "frontend": "tt-torch", "owner": "tt-torch", "group": group}.items():
+            self.record_property(key, value)
+        self.record_property("config", {"compiler_config": self.compiler_config.to_dict()})
+        self.tags: Tags = {
+            "backend": "tt",
+            "model_name": name,
+            "frontend": "tt-torch",
+            "required_pcc": self.required_pcc,
+            "required_atol": self.relative_atol if self.required_atol is None else self.required_atol,
+            "is_asserting_pcc": self.assert_pcc,
+            "is_asserting_atol": self.assert_atol,
+            "parallelism": "single_device",
+            "forge_models_test": forge,
+        }
+
+    # --- what a subclass may replace ----------------------------------------------------------------
+
+    def _load_model(self) -> Model:
+        if self.loader is None:
+            raise NotImplementedError("a subclass of ModelTester has _load_model, or give a loader")
+        return self.loader.load_model()
+
+    def _load_inputs(self) -> Inputs:
+        if self.loader is None:
+            raise NotImplementedError("a subclass of ModelTester has _load_inputs, or give a loader")
+        return self.loader.load_inputs()
+
+    def _extract_outputs(self, output_object: Outputs) -> tuple[Any, ...]:
+        """The tensors of an output, and values such as texts, as a flat tuple."""
+        return tuple(_leaves(output_object))
+
+    def get_framework_model(self) -> Model:
+        """The model in eval mode. Raises ValueError for `run_generate` with a model that cannot generate."""
+        if self.run_generate and not hasattr(self.framework_model, "generate"):
+            raise ValueError("run_generate needs a model with the method generate")
+        return self.framework_model.eval() if hasattr(self.framework_model, "eval") else self.framework_model
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def test_model(self, on_device: bool = True, assert_eval_token_mismatch: bool = True) -> Outputs:
+        """Runs and compares; returns the results of the device, or of eager PyTorch without `on_device`.
+
+        With `assert_eval_token_mismatch`, other decoded texts are a failure. Results are compared at the depth EXECUTE.
+        """
+        try:
+            if self.mode == "train":
+                return self._test_train(on_device)
+            return self._test_eval(on_device, assert_eval_token_mismatch)
+        finally:
+            torch.compiler.reset()
+
+    @property
+    def depth(self) -> CompileDepth:
+        return self.compiler_config.with_env().compile_depth
+
+    def compile_model(self, model: Model, compiler_config: CompilerConfig) -> Function:
+        """The model as a compiled function."""
+        options = BackendOptions(compiler_config=compiler_config, devices=[self.device])
+        return torch.compile(model, backend=tt_backend, dynamic=False, options=options)  # type: ignore[call-overload]
+
+    def run_model(self, model: Function, inputs: Inputs) -> Outputs:
+        if isinstance(inputs, Mapping):
+            return model(**inputs)
+        return model(*inputs) if isinstance(inputs, Sequence) else model(inputs)
+
+    @torch.no_grad()
+    def _test_eval(self, on_device: bool, compare_texts: bool) -> Outputs:
+        model = self.get_framework_model()
+        golden = None if self.depth in OP_BY_OP else self._call(model, None)
+        outputs = self._call(model, self.compiler_config if on_device else None)
+        self.record_property("achieved_compile_depth", "EXECUTE")
+        if golden is not None and self.depth == CompileDepth.EXECUTE:
+            self._compare_texts(golden, outputs, compare_texts) if self.is_token_output else self._compare(
+                golden, outputs
+            )
+        return outputs
+
+    def _call(self, model: Model, config: CompilerConfig | None) -> Outputs:
+        """The results of the model, compiled if there is a config. Each run has the same random numbers and its own
+        copies of the inputs, which a model may change."""
+        torch.manual_seed(SEED)
+        inputs = _copied(self.inputs)
+        if not self.run_generate:
+            return self.run_model(model if config is None else self.compile_model(model, config), inputs)
+        if config is None:
+            return self.run_model(model.generate, inputs)
+        own = vars(model).get("forward")
+        model.forward = self.compile_model(model.forward, config)
+        try:
+            return self.run_model(model.generate, inputs)
+        finally:
+            del model.forward
+            if own is not None:
+                model.forward = own
+
+    def _test_train(self, on_device: bool) -> Outputs:
+        model = self.framework_model.train()
+        golden = self._gradients(model)
+        results = self._gradients(self.compile_model(model, self.compiler_config)) if on_device else golden
+        self.record_property("achieved_compile_depth", "EXECUTE")
+        if self.depth == CompileDepth.EXECUTE:
+            self._compare(golden, results)
+        return results
+
+    def _gradients(self, model: Function) -> Outputs:
+        """The gradients of the inputs of float types for the mean of the output, in the form of the inputs."""
+        torch.manual_seed(SEED)
+        inputs = _copied(self.inputs)
+        floats = [v for v in _leaves(inputs) if isinstance(v, torch.Tensor) and v.is_floating_point()]
+        for value in floats:
+            value.requires_grad_(True)
+        output, *_ = self._extract_outputs(self.run_model(model, inputs))
+        output.mean().backward()
+        return floats[0].grad if isinstance(self.inputs, torch.Tensor) else [value.grad for value in floats]
+
+    # --- comparing and recording ----------------------------------------------------------------------
+
+    def _compare(self, golden: Outputs, outputs: Outputs) -> None:
+        """Compares, and keeps a failure for `finalize`."""
+        expected, got = self._extract_outputs(golden), self._extract_outputs(outputs)
+        try:
+            self.pccs, self.atols, close, near, _ = verify_against_golden(
+                expected, got, False, False, self.required_pcc, self.required_atol, self.relative_atol
+            )
+        except AssertionError as error:  # another number of outputs, or other shapes
+            self.failure = str(error)
+            return
+        wrong = [f"PCC {min(self.pccs)}, required {self.required_pcc}"] if self.assert_pcc and not close else []
+        if self.assert_atol and not near:
+            bound = self.required_atol if self.relative_atol is None else f"{self.relative_atol} of the largest value"
+            wrong.append(f"difference {max(self.atols)}, required {bound}")
+        self._judge("; ".join(wrong))
+
+    def _compare_texts(self, golden: Outputs, outputs: Outputs, asserted: bool) -> None:
+        expected, got = (self.tokenizer.batch_decode(o, skip_special_tokens=True) for o in (golden, outputs))
+        self._judge(f"the device gives {got}, eager PyTorch {expected}" if asserted and expected != got else "")
+
+    def _judge(self, failure: str) -> None:
+        self.compared, self.failure = True, failure
+        if not failure:
+            self.record_property("achieved_compile_depth", "PASSED")
+
+    def finalize(self) -> None:
+        """Records the figures. Raises AssertionError if results differ."""
+        passed = self.compared and not self.failure
+        self.tags |= figures(self.pccs, self.atols) | {"bringup_status": bringup_status(self.depth, passed)}
+        self.record_property("tags", self.tags)
+        assert not self.failure, self.failure
+
+    @staticmethod
+    def print_outputs(results: Outputs, data_parallel_mode: bool, print_fn: Callable[[Outputs], object]) -> None:
+        """Calls `print_fn` with the results."""
+        print_fn(results)
+
+
+def _only(devices: Device | Sequence[Device] | None) -> Device | None:
+    """The device of a list with one device. Raises ValueError for more."""
+    if not isinstance(devices, Sequence):
+        return devices
+    if len(devices) != 1:
+        raise ValueError(f"a model runs on one device, not on {len(devices)}")
+    return devices[0]
+
+
+def _copied(inputs: Inputs) -> Inputs:
+    """The inputs with copies of their tensors, in lists, tuples and dictionaries."""
+    if isinstance(inputs, torch.Tensor):
+        return inputs.detach().clone()
+    if isinstance(inputs, Mapping):
+        return {name: _copied(value) for name, value in inputs.items()}
+    return type(inputs)(map(_copied, inputs)) if type(inputs) in (list, tuple) else inputs
+
+
+def _leaves(output: Outputs) -> list[Any]:
+    """Tensors and other values inside of lists, dictionaries, outputs of Hugging Face and key-value caches."""
+    found: list[Any] = []
+    for leaf in tree_leaves(output):
+        if isinstance(leaf, np.ndarray):
+            found.append(torch.from_numpy(leaf))
+        elif isinstance(leaf, bool | int | float | np.generic):
+            found.append(torch.tensor(leaf))
+        elif hasattr(leaf, "to_tuple"):
+            found += _leaves(leaf.to_tuple())
+        elif hasattr(leaf, "layers"):  # a cache: keys and values of each layer
+            found += [t for layer in leaf.layers for t in (layer.keys, layer.values) if t is not None]
+        elif leaf is not None:
+            found.append(leaf)
+    return found
