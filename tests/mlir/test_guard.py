@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,10 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError
-from tt_torch.mlir import guard, pipeline
+from tt_torch.mlir import child, guard, pipeline
+from tt_torch.mlir.child import NativeCrash, in_child
 from tt_torch.mlir.context import make_context
-from tt_torch.mlir.guard import NativeCrash, run_guarded
+from tt_torch.mlir.guard import Server, run_guarded
 from tt_torch.mlir.stablehlo.importer import import_graph
 
 NESTED = "module { func.func @f(%a: i32) -> i32 { %0 = arith.addi %a, %a : i32 return %a : i32 } }"
@@ -53,16 +56,17 @@ def test_a_crash_names_the_op_and_leaves_a_repro(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*/before.mlirbc"))) == 1
 
 
-def hang(module: ir.Module, *passes: str) -> None:
+def hang() -> bytes:
     time.sleep(60)
+    return b"done"
 
 
-def compute(module: ir.Module, *passes: str) -> None:
+def compute() -> bytes:
     while True:
         pass
 
 
-def swell(module: ir.Module, *passes: str) -> None:
+def swell() -> bytes:
     kept = []
     while True:
         kept.append(bytearray(1 << 20))
@@ -72,49 +76,108 @@ def swell(module: ir.Module, *passes: str) -> None:
     ("does", "limit", "value", "cause"),
     [
         (hang, "SECONDS", 0.5, "more than 0.5 s"),
-        (compute, "PROCESSOR_SECONDS", 0.5, "computed without an end"),
+        (compute, "", 0, "computed without an end"),
         (swell, "MEMORY", 64 << 20, "too much memory"),
     ],
 )
-def test_a_pass_that_takes_too_long_or_too_much_memory(
-    does: Callable[..., None], limit: str, value: float, cause: str, monkeypatch: pytest.MonkeyPatch
+def test_work_that_takes_too_long_or_too_much_memory(
+    does: Callable[[], bytes], limit: str, value: float, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "run_native", does)
-    monkeypatch.setattr(guard, limit, value)
-    with make_context(), pytest.raises(NativeCrash, match=cause):
-        run_guarded(ir.Module.parse(NESTED), "canonicalize")
+    if limit:
+        monkeypatch.setattr(child, limit, value)
+    with pytest.raises(NativeCrash, match=cause):
+        in_child(does, seconds=0.5)
 
 
-GUARDED = """
-import sys, time
+def test_work_that_nobody_waits_for_ends() -> None:
+    reader, writer = os.pipe()
+    os.close(writer)
+    with pytest.raises(NativeCrash):
+        in_child(hang, seconds=60, until=reader)
+    os.close(reader)
+
+
+def test_the_server_starts_again_after_it_died() -> None:
+    server = Server()
+    with make_context():
+        module = guard._bytecode(ir.Module.parse(NESTED))
+    first = server.ask(module, ["canonicalize"], 9)
+    assert first[:1] == guard.OK and server._process
+    server._process.kill()
+    server._process.wait()
+    assert server.ask(module, ["canonicalize"], 9) == first
+    assert server.ask(module, ["no-such-pass"], 9)[:1] == guard.FAILED
+    with pytest.raises(NativeCrash):
+        server.ask(b"no bytecode", ["canonicalize"], 9)
+    assert server.ask(module, ["canonicalize"], 9) == first
+    server.stop()
+
+
+def test_a_server_that_dies_meanwhile_is_an_error() -> None:
+    server = Server("import sys; sys.stdin.buffer.read(1)")
+    with pytest.raises(NativeCrash, match="was ended"):
+        server.ask(b"module {}", ["canonicalize"], 9)
+    assert server._process is None
+
+
+def test_a_fork_has_a_server_of_its_own() -> None:
+    """Two processes on one pipe would read each other's answers."""
+    with make_context():
+        module = guard._bytecode(ir.Module.parse(NESTED))
+    answer = guard.SERVER.ask(module, ["canonicalize"], 9)
+    theirs = in_child(lambda: guard.SERVER.ask(module, ["cse"], 9) + b"|" + str(guard.SERVER._process.pid).encode(), 9)
+    assert theirs.rpartition(b"|")[2] != str(guard.SERVER._process.pid).encode()
+    assert guard.SERVER.ask(module, ["canonicalize"], 9) == answer
+
+
+def test_threads_take_turns() -> None:
+    with make_context():
+        modules = [ir.Module.parse(NESTED.replace("@f", f"@f{i}")) for i in range(20)]
+        questions = [guard._bytecode(module) for module in modules]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda module: guard.SERVER.ask(module, ["canonicalize"], 9), questions))
+    assert all(f"f{i}".encode() in answer for i, answer in enumerate(answers))
+
+
+ENDLESS = """
+import os
 from pathlib import Path
-from torch_mlir import ir
 from tt_torch.mlir import guard
-from tt_torch.mlir.context import make_context
 
 def endless(module, *passes):
-    Path(sys.argv[1]).write_text(str(guard.os.getpid()))
+    Path({path!r}).write_text(str(os.getpid()))
     while True:
         pass
 
-guard.run_native, guard.PROCESSOR_SECONDS = endless, 600
+guard.run_native = endless
+guard.serve()
+"""
+GUARDED = """
+from torch_mlir import ir
+from tt_torch.mlir import guard
+from tt_torch.mlir.child import NativeCrash, in_child
+from tt_torch.mlir.context import make_context
+
+guard.SERVER, guard.PROCESSOR_SECONDS = guard.Server({server!r}), 600
 with make_context():
-    guard.run_guarded(ir.Module.parse("module {}"), "canonicalize")
+    guard.run_guarded(ir.Module.parse("module {{}}"), "canonicalize")
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_child_ends_with_its_parent(number: int, tmp_path: Path) -> None:
+def test_the_child_ends_with_the_users_process(number: int, tmp_path: Path) -> None:
     started = tmp_path / "pid"
     # A shell that starts a job in the background has it ignore SIGINT, and so would the parent.
     usual = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    parent = subprocess.Popen([sys.executable, "-c", GUARDED, started], preexec_fn=usual, stderr=subprocess.DEVNULL)
+    code = GUARDED.format(server=ENDLESS.format(path=str(started)))
+    parent = subprocess.Popen([sys.executable, "-c", code], preexec_fn=usual, stderr=subprocess.DEVNULL)
     while not (started.exists() and started.read_text()):
         assert parent.poll() is None
         time.sleep(0.05)
+    server = int(Path(f"/proc/{started.read_text()}/stat").read_text().rpartition(")")[2].split()[1])
     parent.send_signal(number)
     assert parent.wait(60) != 0
-    assert _ends(int(started.read_text()))
+    assert _ends(int(started.read_text())) and _ends(server)
 
 
 def _ends(process: int) -> bool:

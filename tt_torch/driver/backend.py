@@ -36,6 +36,7 @@ from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import DeviceError, TTTorchError
+from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
 from tt_torch.torch_private.dynamo import RestartAnalysis
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
@@ -73,6 +74,7 @@ def compile_captured(
 ) -> Function:
     """The backend, with options that are complete: environment variables are not read any more."""
     config = options.compiler_config
+    guard.SERVER.start()  # it gets ready while the graph is traced
     observer = asked_for(config, observer)
     gm, before, after = without_streams(gm)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:

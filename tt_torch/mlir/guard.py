@@ -1,51 +1,124 @@
-"""Runs native code in a forked child, so that a crash, a hang or runaway memory ends the child, not the user's process.
+"""Runs native passes where a crash, a hang or runaway memory cannot end the user's process.
 
-The child is a copy of this process, so modules need not be sent to it. Its result comes back as bytes. The child dies
-with its parent, however that ends.
+A server process has nothing but MLIR loaded, and forks a child for each run. A fork of the user's process would take
+longer than most passes: it copies the tables of all pages, and each page that is then written costs a fault.
 """
 
 from __future__ import annotations
 
-import ctypes
+import atexit
+import contextlib
 import io
-import math
+import json
 import os
-import resource
-import select
-import signal
-import time
-from collections.abc import Callable
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 from torch_mlir import ir
 
-from tt_torch.mlir.context import run_native
+from tt_torch.mlir.child import NativeCrash, in_child
+from tt_torch.mlir.context import make_context, run_native
 
-# Limits of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base take
-# less than a second of it. A run that waits, for a lock of another thread, uses none of it.
+# A limit of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base
+# take less than a second of it. A run that waits, for a lock of another thread, uses none of it.
 PROCESSOR_SECONDS, SECONDS_PER_OP = 3, 0.02
-SECONDS = 120
-MEMORY = 4 << 30  # bytes that the passes may map in addition to what the process has mapped
-
 OK, FAILED = b"\0", b"\1"
-
-
-class NativeCrash(Exception):
-    """Native passes ended their process; `args[0]` says how."""
+SIZES = struct.Struct("<QQ")
+SERVE = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from tt_torch.mlir.guard import serve; serve()"
 
 
 def run_guarded(module: ir.Module, *passes: str) -> None:
-    """`run_native` in a child process. Raises NativeCrash if the child dies, and MLIRError if the passes fail."""
+    """`run_native` in another process. Raises NativeCrash if it dies, and MLIRError if the passes fail."""
     seconds = PROCESSOR_SECONDS + SECONDS_PER_OP * _count(module.operation)
-    data = in_child(partial(_passed, module, passes), seconds)
+    data = SERVER.ask(_bytecode(module), passes, seconds)
     if data[:1] == FAILED:
         run_native(module, *passes)  # this fails in the same way, with the diagnostics; it did not crash in the child
     _adopt(module, data[1:])
 
 
-def _passed(module: ir.Module, passes: tuple[str, ...]) -> bytes:
+class Server:
+    """The process that runs passes. It is started for the first run, and again after it died."""
+
+    def __init__(self, code: str = SERVE) -> None:
+        self._code, self._lock = code, threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts the process if it does not run, and does not wait until it is ready."""
+        with self._lock:
+            self._running()
+
+    def ask(self, module: bytes, passes: Sequence[str], seconds: float) -> bytes:
+        """The answer of `_passed`. Raises NativeCrash if the passes do not end by themselves within `seconds` of
+        processor time, or if the process dies."""
+        with self._lock:
+            process = self._running()
+            assert process.stdin and process.stdout
+            try:
+                send(process.stdin.fileno(), {"passes": passes, "seconds": seconds}, module)
+                answer, data = receive(process.stdout.fileno())
+            except (EOFError, BrokenPipeError):
+                self.stop()
+                raise NativeCrash("the process that runs native passes was ended") from None
+            except BaseException:  # such as Ctrl-C: the next answer would be that of this question
+                self.stop()
+                raise
+        if answer["crash"]:
+            raise NativeCrash(answer["crash"])
+        return data
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            command = [sys.executable, "-c", self._code, json.dumps(sys.path)]
+            # Unbuffered: a fork of this process must not write the rest of a buffer. In a session of its own, the
+            # process does not get the signals of the user's terminal.
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+            self._process = subprocess.Popen(command, start_new_session=True, **pipes)
+        return self._process
+
+    def stop(self) -> None:
+        """Ends the process. Its child, if there is one, ends with it."""
+        if self._process:
+            self._process.kill()
+            self._process.communicate()  # closes the pipes and waits
+            self._process = None
+
+    def forget(self) -> None:
+        """For a fork of the user's process: the process that runs passes belongs to the parent."""
+        if self._process:
+            self._process.returncode = 0  # otherwise Python warns that it still runs
+        self._process, self._lock = None, threading.Lock()
+
+
+SERVER = Server()
+atexit.register(SERVER.stop)
+os.register_at_fork(after_in_child=SERVER.forget)
+
+
+def serve() -> None:
+    """The work of the server: reads questions from standard input, and writes answers to standard output, until the
+    user's process has closed the pipe."""
+    questions, answers = 0, os.dup(1)
+    os.dup2(2, 1)  # what a pass prints must not be taken for an answer
+    context = make_context()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            question, module = receive(questions)
+            work = partial(_passed, module, question["passes"], context)
+            try:
+                send(answers, {"crash": ""}, in_child(work, question["seconds"], questions))
+            except NativeCrash as crash:
+                send(answers, {"crash": str(crash)}, b"")
+
+
+def _passed(source: bytes, passes: Sequence[str], context: ir.Context) -> bytes:
     buffer = io.BytesIO()
+    module = ir.Module.parse(source, context)
     try:
         run_native(module, *passes)
         module.operation.write_bytecode(buffer)
@@ -54,48 +127,28 @@ def _passed(module: ir.Module, passes: tuple[str, ...]) -> bytes:
     return OK + buffer.getvalue()
 
 
-def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
-    """Runs `work` in a child process with `seconds` of processor time, and gives its result, which must not be empty.
-
-    Raises NativeCrash if the child dies or needs too much time or memory, or if `work` raises.
-    """
-    reader, writer = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        _work(work, math.ceil(seconds), writer, parent)  # never returns
-    os.close(writer)
-    with os.fdopen(reader, "rb", buffering=0) as pipe:
-        data, status = _receive(pipe, child)
-    if status or not data:
-        raise NativeCrash(_cause(status))
-    return data
+def send(pipe: int, facts: dict[str, Any], data: bytes) -> None:
+    """Writes a message: the sizes of its two parts, facts as JSON, and bytes."""
+    text = json.dumps(facts).encode()
+    message = memoryview(SIZES.pack(len(text), len(data)) + text + data)
+    while message:
+        message = message[os.write(pipe, message) :]
 
 
-def _work(work: Callable[[], bytes], seconds: int, writer: int, parent: int) -> None:
-    """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
-    try:
-        _die_with(parent)
-        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (mapped, mapped))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
-        answer = work()
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(answer)
-        os._exit(0)
-    finally:
-        os._exit(1)
+def receive(pipe: int) -> tuple[dict[str, Any], bytes]:
+    """The facts and bytes of a message. Raises EOFError if the other side has closed the pipe."""
+    text, data = SIZES.unpack(_exactly(pipe, SIZES.size))
+    return json.loads(_exactly(pipe, text)), _exactly(pipe, data)
 
 
-def _die_with(parent: int) -> None:
-    """The kernel kills this process when the thread that forked it ends, which waits for it."""
-    kill_with_parent = 1  # PR_SET_PDEATHSIG of linux/prctl.h
-    ctypes.CDLL(None).prctl(kill_with_parent, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the kernel was asked
-        os._exit(1)
+def _exactly(pipe: int, count: int) -> bytes:
+    parts = []
+    while count:
+        if not (part := os.read(pipe, min(count, 1 << 20))):
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
 
 
 def _count(op: ir.Operation) -> int:
@@ -103,32 +156,10 @@ def _count(op: ir.Operation) -> int:
     return 1 + sum(_count(inner.operation) for region in op.regions for block in region for inner in block)
 
 
-def _receive(pipe: io.FileIO, child: int) -> tuple[bytes, int]:
-    """The bytes that the child wrote, and its wait status. The child has ended when this returns or raises."""
-    end = time.monotonic() + SECONDS
-    parts: list[bytes] = []
-    try:
-        while select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
-            if not (part := pipe.read(1 << 20)):
-                return b"".join(parts), os.waitpid(child, 0)[1]
-            parts.append(part)
-    except BaseException:  # such as Ctrl-C
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
-    os.kill(child, signal.SIGKILL)
-    return b"", os.waitpid(child, 0)[1]
-
-
-def _cause(status: int) -> str:
-    number = os.waitstatus_to_exitcode(status)
-    if number == -signal.SIGXCPU:
-        return "it computed without an end"
-    if number == -signal.SIGKILL:
-        return f"it took more than {SECONDS} s, or the system's memory"
-    if number < 0:
-        return f"it died of {signal.Signals(-number).name}"
-    return "it needed too much memory"
+def _bytecode(module: ir.Module) -> bytes:
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
 
 
 def _adopt(module: ir.Module, bytecode: bytes) -> None:

@@ -19,8 +19,8 @@ from torch_mlir import ir
 from torch_mlir.execution_engine import ExecutionEngine
 
 from tt_torch.errors import BinaryFormatError, EnvironmentMissingError, ModuleFormatError
+from tt_torch.mlir.child import NativeCrash, in_child
 from tt_torch.mlir.context import parse
-from tt_torch.mlir.guard import NativeCrash, in_child
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from torch_mlir import ir
 
+from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.functions import program_of
-from tt_torch.mlir.guard import NativeCrash
 from tt_torch.mlir.types import Function
 
 SCALARS = ("torch.constant.", "torch.prim.ListConstruct", "torch.prim.TupleConstruct")

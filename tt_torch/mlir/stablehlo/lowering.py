@@ -7,9 +7,10 @@ import re
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, replace
-from tt_torch.mlir.guard import NativeCrash, run_guarded
+from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
 from tt_torch.mlir.types import Function
 
