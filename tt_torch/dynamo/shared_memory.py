@@ -49,12 +49,12 @@ def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
     AOTAutograd makes such views by itself, but for the parts that `chunk`, `split` or `unbind` give of a tensor with
     gradients.
     """
-    inputs = [(i, n.meta["val"]) for i, n in enumerate(gm.graph.find_nodes(op="placeholder"))]
+    inputs = [(i, n.meta.get("val")) for i, n in enumerate(gm.graph.find_nodes(op="placeholder"))]
     memory = {(storage_of(x), x.dtype): (i, x) for i, x in inputs if isinstance(x, torch.Tensor)}
     (output,) = gm.graph.find_nodes(op="output")
     views = {}
     for position, node in enumerate(output.args[0][:seen]):
-        value = node.meta["val"] if isinstance(node, Node) and node.op != "placeholder" else None
+        value = node.meta.get("val") if isinstance(node, Node) and node.op != "placeholder" else None
         if isinstance(value, torch.Tensor) and (found := memory.get((storage_of(value), value.dtype))):
             i, x = found
             shape, strides, offset = _place_in_memory(value)
