@@ -106,7 +106,6 @@ def test_the_server_starts_again_after_it_died() -> None:
     server._process.kill()
     server._process.wait()
     assert server.ask(module, ["canonicalize"], 9) == first
-    assert server.ask(module, ["no-such-pass"], 9)[:1] == guard.FAILED
     with pytest.raises(NativeCrash):
         server.ask(b"no bytecode", ["canonicalize"], 9)
     assert server.ask(module, ["canonicalize"], 9) == first
