@@ -93,7 +93,9 @@ def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | Non
     """Integers in [low, high), as remainders. The device's integers do not allow a range of more than 31 bits."""
     if high - low > 2**31 or low < INTEGERS[0] or high > INTEGERS[1]:
         return NotImplemented
-    return (_high(_bits(size), 31) % (high - low) + low).to(dtype or torch.int64)
+    drawn = _high(_bits(size), 31)
+    rest = drawn % (high - low) if high - low < 2**31 else drawn
+    return (rest + low).to(dtype or torch.int64)
 
 
 # --- tensors of a size, or like another
