@@ -15,7 +15,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.ttir.from_stablehlo.composites import COMPOSITES
 from tt_torch.torch_private.tracing import make_fx
 
-F = torch.nn.functional
+F, i64 = torch.nn.functional, torch.int64
 X, W, B = torch.linspace(-4, 4, 24).reshape(4, 6), torch.linspace(1, 2, 6), torch.linspace(-1, 1, 6)
 Q, K, V = (torch.linspace(-1, n, 2 * 3 * 5 * 4).reshape(2, 3, 5, 4).sin() for n in (2, 3, 4))
 MASK = torch.where(torch.arange(5) < 4, 0.0, -math.inf).expand(2, 1, 5, 5)
@@ -28,6 +28,14 @@ IMAGES, FILTERS = (
 )
 TRANSPOSED = {"stride": [3, 1], "padding": [0, 1], "output_padding": [2, 0], "dilation": [1, 1], "groups": 2}
 POOL = {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": [1, 1]}
+
+
+def extremes(dtype):
+    """Integers of 32 bits, with the largest and the smallest, of shape (4, 3)."""
+    return (
+        torch.tensor([-(2**31), 2**31 - 1, 0, 7, -7, 2**31 - 1, -(2**31), 1, 2, 3, 4, 5]).to(dtype).reshape(2, 6)[:, :4]
+    )
+
 
 CASES = {
     "gelu": lambda: (composites.gelu(X), F.gelu(X)),
@@ -55,8 +63,8 @@ CASES = {
         F.max_pool2d(IMAGES, **POOL, return_indices=True),
     ),
     "logical_right_shift": lambda: (
-        composites.logical_right_shift(torch.tensor([-8, 7, -(2**31)], dtype=torch.int32), bits=3),
-        torch.tensor([2**29 - 1, 0, 2**28], dtype=torch.int32),
+        torch.stack([composites.logical_right_shift(extremes(torch.int32), bits=n) for n in range(1, 32)]),
+        torch.stack([(extremes(i64) % 2**32 >> n).to(torch.int32) for n in range(1, 32)]),
     ),
     "sort": lambda: (composites.sort(X, dim=0, descending=True, stable=False), torch.sort(X, 0, descending=True)),
     "scatter prod": lambda: (
@@ -71,6 +79,14 @@ CASES = {
         composites.scatter(X, INDEX, SOURCE, dim=1, reduce="amin"),
         torch.scatter_reduce(X, 1, INDEX, SOURCE, "amin"),
     ),
+    **{
+        f"scatter {reduce} of {dtype}": lambda reduce=reduce, dtype=dtype: (
+            composites.scatter(extremes(dtype), INDEX, extremes(dtype)[:2, 2:4] // 2, dim=1, reduce=reduce),
+            torch.scatter_reduce(extremes(dtype), 1, INDEX, extremes(dtype)[:2, 2:4] // 2, reduce),
+        )
+        for reduce in ("sum", "prod", "amax", "amin")
+        for dtype in (torch.int32, torch.int64)
+    },
     "layer_norm": lambda: (norm(X, W, B, **NORM), F.layer_norm(X, (6,), W, B)),
     "layer_norm, weight": lambda: (norm(X, W, None, **NORM), F.layer_norm(X, (6,), W)),
     "layer_norm, plain": lambda: (norm(X, None, None, **NORM), F.layer_norm(X, (6,))),
@@ -81,6 +97,10 @@ CASES = {
     "attention, causal": lambda: (
         attention(Q, K, V, None, is_causal=True, scale=0.5),
         F.scaled_dot_product_attention(Q, K, V, is_causal=True),
+    ),
+    "attention, causal and not square": lambda: (
+        attention(Q[:, :, :3], K, V, None, is_causal=True, scale=0.5),
+        F.scaled_dot_product_attention(Q[:, :, :3], K, V, is_causal=True),
     ),
     "attention, mask and scale": lambda: (
         attention(Q, K, V, MASK, is_causal=False, scale=0.3),

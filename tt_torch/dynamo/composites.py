@@ -124,7 +124,8 @@ def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: 
     neutral = {"prod": 1, "amax": least, "amin": most}[reduce]
     combine = {"prod": torch.mul, "amax": torch.maximum, "amin": torch.minimum}[reduce]
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim])
-    reduced = getattr(torch, reduce)(torch.where(hit, source.movedim(dim, -1).unsqueeze(-1), neutral), -2)
+    spread = torch.where(hit, source.movedim(dim, -1).unsqueeze(-1), neutral)
+    reduced = getattr(torch, reduce)(spread, -2).to(x.dtype)  # products of integers are int64
     others = [(d, size) for d, size in enumerate(index.shape) if d != dim]
     parts = [x]  # each is a part of the one before; the last one is the part that the index can reach
     for d, size in others:
@@ -208,5 +209,5 @@ def _form(node: torch.fx.Node, values: list[Argument], number: int) -> Form:
         return FUNCTIONS[node.target](*(None if v is None else next(given) for v in values), **node.kwargs)
 
     with mode, torch.no_grad():
-        body = make_fx(call, tracing_mode="real")(*present)
+        body = make_fx(call)(*present)
     return Form(f"{name}_{number}", name, dict(node.kwargs), body)
