@@ -10,7 +10,7 @@ import torch
 
 import tt_torch
 from tt_torch.driver.partition import HostFallbackWarning
-from tt_torch.dynamo.exactness import Float64Warning
+from tt_torch.dynamo.exactness.plan import Float64Warning
 
 WITH_HOST_OP = lambda x: torch.linalg.eigvalsh(x + 1)  # noqa: E731
 IN_FLOAT64 = lambda x: x.double().exp()  # noqa: E731

@@ -12,8 +12,9 @@ from torch.fx import GraphModule, Interpreter
 from torch.utils._pytree import tree_leaves
 
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.exactness import OUT_OF_RANGE, ExactnessWarning, ExactRunner, Float64Warning, Plan, make_exact
 from tt_torch.dynamo.exactness.interval import Interval
+from tt_torch.dynamo.exactness.plan import Float64Warning, make_exact
+from tt_torch.dynamo.exactness.runner import OUT_OF_RANGE, ExactnessWarning, ExactRunner, Plan
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tracing import make_fx
 

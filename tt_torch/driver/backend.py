@@ -18,16 +18,18 @@ from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
-from tt_torch.driver.observer import NOBODY, Observer, Runner, asked_for
+from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
+from tt_torch.driver.program import Program, Runner
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
-from tt_torch.dynamo.checks import defer_checks, passed
+from tt_torch.dynamo.checks import defer_checks
 from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
-from tt_torch.dynamo.exactness import ExactRunner, make_exact
+from tt_torch.dynamo.exactness.plan import make_exact
+from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
@@ -253,15 +255,9 @@ def _compile(
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     promote(program.graph)
     runner = _runner(program, interface.roles(roles), config, options, observer)
-
-    def run(inputs: list[Argument]) -> list[Result]:
-        arguments = interface.arguments(inputs)
-        shared = {position: view.of(inputs[view.input]) for position, view in views.items()}
-        inputs.clear()  # the boxed convention: this drops the caller's references
-        results = passed(interface.results(runner(arguments)), checks)
-        return [shared.get(position, result) for position, result in enumerate(results)] if shared else results
-
-    return boxed(run)
+    made = Program(interface, runner, checks, views)
+    observer.program(made)
+    return boxed(made)
 
 
 def _runner(

@@ -13,6 +13,7 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.executor import CompiledProgram
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.files import write
@@ -29,17 +30,10 @@ Watch: TypeAlias = Callable[[str, Form], None]  # is called with each form of th
 
 
 @dataclass
-class CompiledGraph:
-    """The result of a compilation, up to the configured depth."""
+class CompiledGraph(CompiledProgram):
+    """The result of a compilation, up to the configured depth; without a binary if it stops before it."""
 
-    binary: bytes  # empty if the compilation stops before it
-    constants: list[torch.Tensor]  # the program's last inputs
-    kinds: list[str]  # role of each input: input, parameter or constant
-    output_dtypes: list[torch.dtype]
-    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
-    output_devices: list[torch.device] | None = None  # None when all are on the CPU
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
-    compare_weights: bool = False  # the option of this name
 
 
 def compile_graph(

@@ -1,21 +1,37 @@
-"""Runs a compiled graph on a device, with weights resident and PyTorch's own output types."""
+"""Runs a compiled program on a device, with weights resident and PyTorch's own output types.
+
+This imports no compiler.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from tt_torch import runtime
-from tt_torch.driver.compile import CompiledGraph
 from tt_torch.driver.devices import Device
 from tt_torch.errors import DeviceError
 
 
-class Executor:
-    """A compiled graph on a device: takes the graph's inputs in order, returns its outputs as a list."""
+@dataclass
+class CompiledProgram:
+    """A binary, and what a call of it needs."""
 
-    def __init__(self, compiled: CompiledGraph, device: Device) -> None:
+    binary: bytes
+    constants: list[torch.Tensor]  # the program's last inputs
+    kinds: list[str]  # role of each input: input, parameter or constant
+    output_dtypes: list[torch.dtype]
+    output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
+    output_devices: list[torch.device] | None = None  # None when all are on the CPU
+    compare_weights: bool = False  # the option of this name
+
+
+class Executor:
+    """A compiled program on a device: takes the graph's inputs in order, returns its outputs as a list."""
+
+    def __init__(self, compiled: CompiledProgram, device: Device) -> None:
         self.compiled = compiled
         self.executable = device.load(compiled.binary)
         self.executable.compare_weights = compiled.compare_weights

@@ -17,8 +17,9 @@ from torch import fx
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.crossing import with_views
-from tt_torch.driver.observer import Observer, Runner
+from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, computing, tensors
+from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.dynamo.tracing import traced_for_device

@@ -10,16 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
-import torch
 from torch.fx import GraphModule
 
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import Watch
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.program import Program, Runner
 from tt_torch.errors import EnvironmentMissingError
 
-Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
 GROUP = "tt_torch.observers"
 
 
@@ -28,6 +27,7 @@ class Observer:
     """Functions that the driver calls while it compiles, and functions that replace parts of its work."""
 
     executor: Callable[[Executor], object] = lambda executor: None  # gets each executor of the program, in order
+    program: Callable[[Program], object] = lambda program: None  # gets each graph on the device, when it is complete
     graph: Callable[[GraphModule], object] = lambda gm: None  # gets each graph, before the host ops are known
     # Gets each graph with the roles of its inputs, and what will run it: an Executor, a HostProgram, or eager PyTorch.
     compiled: Callable[[GraphModule, Sequence[str], Runner], object] = lambda gm, roles, runner: None

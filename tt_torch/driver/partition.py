@@ -20,7 +20,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tt_torch import user_code
 from tt_torch.driver.crossing import move_once
 from tt_torch.driver.executor import Executor
-from tt_torch.driver.observer import Runner
+from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal

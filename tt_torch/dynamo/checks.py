@@ -7,18 +7,11 @@ program, before the caller gets any result.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
-from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from tt_torch.dynamo.types import Arguments, Result
-from tt_torch.torch_private.ops import OpOverload
-
-Check = Callable[[Tensor], None]
-CHECKS = {torch.ops.aten._linalg_check_errors.default}
+from tt_torch.dynamo.calls import CHECKS, Check
 
 
 def defer_checks(gm: GraphModule) -> list[Check]:
@@ -28,7 +21,7 @@ def defer_checks(gm: GraphModule) -> list[Check]:
     checks: list[Check] = []
     for node in nodes:
         token, op, read, *rest = node.args
-        checks.append(partial(_check, op, rest, node.kwargs))
+        checks.append(Check(CHECKS[op], tuple(rest), dict(node.kwargs)))
         output.args = ((*output.args[0], read),)
         for result in list(node.users):  # these are only tokens, which keep the order of effects
             assert result.target is operator.getitem
@@ -43,17 +36,5 @@ def defer_checks(gm: GraphModule) -> list[Check]:
     return checks
 
 
-def passed(results: Sequence[Result], checks: Sequence[Check]) -> list[Result]:
-    """The results for the caller, without those for checks. If a check fails, it raises the same error as eager."""
-    count = len(results) - len(checks)
-    for check, read in zip(checks, results[count:], strict=True):
-        check(read)
-    return list(results[:count])
-
-
 def _is_check(node: Node) -> bool:
     return node.target is torch.ops.higher_order.with_effects and node.args[1] in CHECKS
-
-
-def _check(op: OpOverload, rest: Sequence[str], options: Arguments, read: Tensor) -> None:
-    op(read, *rest, **options)

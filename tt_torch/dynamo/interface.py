@@ -7,51 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
 
 import torch
 from torch.fx import GraphModule, Node
 
+from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
-from tt_torch.dynamo.decompositions.random import SEED, draw_seeds
-from tt_torch.dynamo.shared_memory import View, return_once, with_strides
-from tt_torch.dynamo.types import Argument, Decompositions, Result
+from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.shared_memory import return_once
+from tt_torch.dynamo.types import Decompositions, Result
 from tt_torch.torch_private.aot import PlainAOTInput
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
-
-
-@dataclass
-class Interface:
-    """Turns calls of a graph into calls of its program."""
-
-    inputs: list[int]  # positions of the tensors among the graph's inputs
-    outputs: list[Result]  # the results of the graph that are not tensors, with Ellipsis for each tensor
-    seeds: list[torch.device]  # one per random op; if there are any, the last input of the program has their seeds
-    complex_inputs: list[int]  # positions among the program's tensors, which have a last dimension of 2 for the parts
-    complex_outputs: list[int]
-    strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
-    places: list[int | View]  # where each output that is a tensor is among the results
-
-    def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
-        tensors = [inputs[i] for i in self.inputs]
-        for i in self.complex_inputs:
-            tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
-        drawn = [draw_seeds(len(list(ops)), device).cpu() for device, ops in groupby(self.seeds)]
-        return tensors + ([torch.cat(drawn)] if drawn else [])
-
-    def roles(self, roles: Sequence[str]) -> list[str]:
-        """The roles of the program's inputs, from those of the graph's inputs."""
-        return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
-
-    def results(self, tensors: Sequence[torch.Tensor]) -> list[Result]:
-        tensors = list(tensors)
-        for i in self.complex_outputs:
-            tensors[i] = torch.view_as_complex(tensors[i])
-        for i, strides in self.strides.items():
-            tensors[i] = with_strides(tensors[i], strides)
-        remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors) for p in self.places])
-        return [next(remaining) if value is ... else value for value in self.outputs]
 
 
 def real_tensors_only(gm: GraphModule, decompositions: Decompositions, seen: int) -> tuple[GraphModule, Interface]:

@@ -4,43 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.calls import View, ViewOfInput, with_strides
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
 
 aten = torch.ops.aten
-
-
-@dataclass(frozen=True)
-class View:
-    """An output as a view of one of the program's results."""
-
-    result: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int  # elements from the start of the result's memory
-
-    def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
-        return results[self.result].as_strided(self.shape, self.strides, self.offset)
-
-
-@dataclass(frozen=True)
-class ViewOfInput:
-    """An output as a view of one of the graph's inputs."""
-
-    input: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int  # elements from the start of the input
-
-    def of(self, input: torch.Tensor) -> torch.Tensor:
-        return input.as_strided(self.shape, self.strides, input.storage_offset() + self.offset)
 
 
 def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
@@ -172,17 +146,6 @@ def _results(gm: GraphModule) -> dict[int, torch.Tensor]:
     (output,) = gm.graph.find_nodes(op="output")
     values = {i: n.meta.get("example_value") for i, n in enumerate(output.args[0]) if isinstance(n, Node)}
     return {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
-
-
-def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
-    """The same elements in new memory with these strides. Several elements may share a place."""
-    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # each element of an expanded view once
-    x, shape = x[once], x.shape
-    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
-    places = torch.arange(span).as_strided(x.shape, strides, offset)
-    memory = x.new_empty(span)
-    memory[places.reshape(-1)] = x.reshape(-1)
-    return memory.as_strided(shape, strides, offset)
 
 
 def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:

@@ -25,6 +25,7 @@ import torch
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
+from tt_torch.driver.compile import CompiledGraph
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, computing
@@ -130,6 +131,7 @@ class _Compiled:
         stages: Counter[str] = Counter()
         for executor in self.executors:
             device.update(op_histogram(decode(executor.binary)))
+            assert isinstance(executor.compiled, CompiledGraph)
             stages.update(executor.compiled.timings.steps)
         seconds = {name: round(seconds, 4) for name, seconds in stages.items()}
         return {"aten_ops": dict(self.ops), "device_ops": dict(device), "stages": seconds}

@@ -16,19 +16,14 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from tt_torch.dynamo.calls import INTEGERS, draw_seeds
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
 # The function that makes the fake tensor chooses its device.
 LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
 SEED = torch.ops.tenstorrent.seed.default
-INTEGERS = -(2**31), 2**31
 Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
-
-
-def draw_seeds(count: int, device: torch.device | None = None) -> Tensor:
-    """Two int32 per random op of a program, drawn from the default generator of the device, on the device."""
-    return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
 
 
 LIBRARY.impl("seed", lambda device=None: draw_seeds(1, device)[0], "CompositeExplicitAutograd")

@@ -6,7 +6,6 @@ import math
 import operator
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch.fx import GraphModule, Node
@@ -14,6 +13,7 @@ from torch.fx import GraphModule, Node
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, Interval, held, of_dtype, of_values
 from tt_torch.dynamo.exactness.rules import RULES, Of
+from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import arguments, user_line, value
@@ -28,15 +28,6 @@ WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 
 SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)
 LEVELS = [2**n for n in range(31, 2, -1)]
 Raw = Mapping[Node, tuple[Interval, ...]]  # for each result of a node
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The interval of an integer input for which the program is exact, and the op that may leave 32 bits beyond it."""
-
-    name: str
-    interval: Interval
-    cause: str
 
 
 class Analysis:

@@ -1,0 +1,113 @@
+"""Turns calls of a graph into calls of its program. This imports no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias
+
+import torch
+
+Argument: TypeAlias = Any  # of a graph: a tensor or a number
+Result: TypeAlias = Any  # of a graph: a tensor, a number or None
+# Ops with which eager PyTorch checks values on the host, by the names that they have in files.
+CHECKS = {torch.ops.aten._linalg_check_errors.default: "_linalg_check_errors"}
+INTEGERS = -(2**31), 2**31  # the range of seeds
+
+
+@dataclass(frozen=True)
+class View:
+    """An output as a view of one of the program's results."""
+
+    result: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int  # elements from the start of the result's memory
+
+    def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
+        return results[self.result].as_strided(self.shape, self.strides, self.offset)
+
+
+@dataclass(frozen=True)
+class ViewOfInput:
+    """An output as a view of one of the graph's inputs."""
+
+    input: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int  # elements from the start of the input
+
+    def of(self, input: torch.Tensor) -> torch.Tensor:
+        return input.as_strided(self.shape, self.strides, input.storage_offset() + self.offset)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check that eager PyTorch makes of a tensor, which is an extra result of the program."""
+
+    op: str  # one of CHECKS
+    arguments: tuple[str, ...]
+    options: dict[str, bool]
+
+    def __call__(self, read: torch.Tensor) -> None:
+        """Raises the error that eager PyTorch raises."""
+        (op,) = (op for op, name in CHECKS.items() if name == self.op)
+        op(read, *self.arguments, **self.options)
+
+
+def passed(results: Sequence[Result], checks: Sequence[Check]) -> list[Result]:
+    """The results for the caller, without those for checks. If a check fails, it raises the same error as eager."""
+    count = len(results) - len(checks)
+    for check, read in zip(checks, results[count:], strict=True):
+        check(read)
+    return list(results[:count])
+
+
+@dataclass
+class Interface:
+    """Turns calls of a graph into calls of its program."""
+
+    inputs: list[int]  # positions of the tensors among the graph's inputs
+    outputs: list[Result]  # the results of the graph that are not tensors, with Ellipsis for each tensor
+    seeds: list[torch.device]  # one per random op; if there are any, the last input of the program has their seeds
+    complex_inputs: list[int]  # positions among the program's tensors, which have a last dimension of 2 for the parts
+    complex_outputs: list[int]
+    strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
+    places: list[int | View]  # where each output that is a tensor is among the results
+
+    def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
+        tensors = [inputs[i] for i in self.inputs]
+        for i in self.complex_inputs:
+            tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
+        drawn = [draw_seeds(len(list(ops)), device).cpu() for device, ops in groupby(self.seeds)]
+        return tensors + ([torch.cat(drawn)] if drawn else [])
+
+    def roles(self, roles: Sequence[str]) -> list[str]:
+        """The roles of the program's inputs, from those of the graph's inputs."""
+        return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
+
+    def results(self, tensors: Sequence[torch.Tensor]) -> list[Result]:
+        tensors = list(tensors)
+        for i in self.complex_outputs:
+            tensors[i] = torch.view_as_complex(tensors[i])
+        for i, strides in self.strides.items():
+            tensors[i] = with_strides(tensors[i], strides)
+        remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors) for p in self.places])
+        return [next(remaining) if value is ... else value for value in self.outputs]
+
+
+def draw_seeds(count: int, device: torch.device | None = None) -> torch.Tensor:
+    """Two int32 per random op of a program, drawn from the default generator of the device, on the device."""
+    return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
+
+
+def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
+    """The same elements in new memory with these strides. Several elements may share a place."""
+    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # each element of an expanded view once
+    x, shape = x[once], x.shape
+    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
+    places = torch.arange(span).as_strided(x.shape, strides, offset)
+    memory = x.new_empty(span)
+    memory[places.reshape(-1)] = x.reshape(-1)
+    return memory.as_strided(shape, strides, offset)

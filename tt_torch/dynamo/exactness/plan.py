@@ -1,0 +1,126 @@
+"""Finds the conditions under which a graph is exact on the device, and marks the nodes that never are."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from tt_torch import user_code
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.exactness.analysis import Analysis, Raw
+from tt_torch.dynamo.exactness.interval import Interval
+from tt_torch.dynamo.exactness.runner import Plan
+from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
+from tt_torch.dynamo.types import Arguments
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+
+class Float64Warning(UserWarning):
+    """A program computes in float64, but the device computes in float32."""
+
+
+def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
+    """Changes a functional graph so that its integers are exact under the conditions of the plan, which is returned.
+
+    Nodes that the device cannot compute exactly are marked; with `strict`, also those of float64 and float16. Some
+    values are known only on the device: floats that become integers, and indices. If they may be out of range, an extra
+    output tells it with `flag`; without, an extra graph does.
+    """
+    doubles = _varying(gm.graph, torch.float64)
+    for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
+        node.meta["inexact"] = "the device computes float64 and float16 in float32"
+    if doubles and not strict:
+        first = f"{doubles[0].target} at {user_line(doubles[0])}"
+        advice = 'CompilerConfig(fallback="strict-dtype") runs such ops on the host'
+        user_code.warn(Float64Warning(f"float64 is computed in float32, first by {first}; {advice}"))
+    analysis = Analysis(gm)
+    limits = analysis.limits()
+    raw = analysis.raw(limits)
+    for node, reason in analysis.inexact(raw).items():
+        node.meta["inexact"] = reason
+    flagged = _add_flag(gm, analysis, raw)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    plan = Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
+    if flagged and not flag:
+        plan.flagged, plan.check = False, copied(gm)
+        _keep_outputs(plan.check.graph, slice(-1, None))
+        plan.checked = _drop_unused_inputs(plan.check.graph)
+        _keep_outputs(gm.graph, slice(-1))
+    return plan
+
+
+def _keep_outputs(graph: Graph, kept: slice) -> None:
+    """Makes the graph return only some of its outputs, and removes ops that these do not need."""
+    (output,) = graph.find_nodes(op="output")
+    output.args = (tuple(output.args[0][kept]),)
+    graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # also ops with effects
+
+
+def _drop_unused_inputs(graph: Graph) -> list[int]:
+    """Removes inputs without readers; returns the positions of the others."""
+    inputs = list(enumerate(n for n in graph.nodes if n.op == "placeholder"))
+    for _, node in inputs:
+        if not node.users:
+            graph.erase_node(node)
+    return [i for i, node in inputs if node.users]
+
+
+def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
+    """Ops that read or make tensors of a dtype and depend on inputs. Other ops are computed exactly at compile time.
+
+    A scalar operand, such as a learning rate, does not count: as in PyTorch, it takes the dtype of the other operand.
+    """
+    found: dict[Node, None] = dict.fromkeys(n for n in graph.nodes if n.op == "placeholder")
+    for node in graph.nodes:
+        if node.op == "call_function" and any(n in found for n in node.all_input_nodes):
+            found[node] = None
+
+    def has(node: Node) -> bool:
+        return "val" in node.meta and isinstance(value(node), torch.Tensor) and value(node).dtype is dtype
+
+    def reads(node: Node) -> bool:
+        return any(has(n) and value(n).dim() for n in node.all_input_nodes)
+
+    return [n for n in found if n.op == "call_function" and (has(n) or reads(n))]
+
+
+def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
+    """Boolean scalars that must be true: floats that become integers fit into 32 bits, and indices are in range.
+
+    Indices are only checked if there are several: the device combines them to one number, so an index that is out of
+    range could hit another row.
+    """
+    checks = []
+    for node in analysis.unknown_casts:
+        size = call(node, aten.abs.default, node.args[0])
+        checks.append(call(size, aten.lt.Scalar, size, float(2**31)))
+    for node in [n for n in gm.graph.nodes if facts.of(n.target) & (Fact.PICKS | Fact.WRITES)]:
+        given = _looked_up(arguments(node))
+        for i, size in given if len(given) > 1 else []:
+            if i in raw and not raw[i][0].within(Interval(-size, size - 1)):
+                fits = (call(i, aten.ge.Scalar, i, -size), call(i, aten.lt.Scalar, i, size))
+                checks.append(call(fits[0], aten.logical_and.default, *fits))
+    return [call(check, aten.all.default, check) for check in checks]
+
+
+def _looked_up(a: Arguments) -> list[tuple[Node, int]]:
+    """The indices of an op with one index per dimension, and the sizes of these dimensions."""
+    if not isinstance(a.get("indices"), (list, tuple)):
+        return []
+    return [(i, size) for i, size in zip(a["indices"], value(a["self"]).shape, strict=False) if i is not None]
+
+
+def _add_flag(gm: GraphModule, analysis: Analysis, raw: Raw) -> bool:
+    """Adds an output that is true if all checks are true. Returns whether there are checks."""
+    (output,) = (n for n in gm.graph.nodes if n.op == "output")
+    with gm.graph.inserting_before(output):
+        checks = _checks(gm, analysis, raw)
+        if not checks:
+            return False
+        flag = reduce(lambda a, b: call(a, aten.logical_and.default, a, b), checks)
+    output.args = ((*output.args[0], flag),)
+    return True

@@ -1,0 +1,120 @@
+"""Runs a program where the device is exact, and eager PyTorch elsewhere. This imports no compiler."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from tt_torch import user_code
+from tt_torch.dynamo.exactness.interval import Interval, of_values
+from tt_torch.errors import InexactError, KernelError
+from tt_torch.torch_private.tensors import version
+
+Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
+Function = Callable[..., Any]
+OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"
+
+
+class ExactnessWarning(UserWarning):
+    """A call ran in eager PyTorch, because the device would not have computed its integers exactly."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The interval of an integer input for which the program is exact, and the op that may leave 32 bits beyond it."""
+
+    name: str
+    interval: Interval
+    cause: str
+
+
+@dataclass
+class Plan:
+    """The conditions under which a program is exact.
+
+    `limits` are by position of the input. If `flagged`, the last output of the program must be true. If there is
+    `check`, its only output must be true; it is a graph of the inputs at the positions `checked`.
+    """
+
+    limits: dict[int, Limit]
+    flagged: bool = False
+    check: GraphModule | None = None
+    checked: list[int] = field(default_factory=list)
+
+
+class ExactRunner:
+    """Runs a program on the device if that is exact; otherwise runs the graph in eager PyTorch on the host."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        eager: Function | None,
+        plan: Plan,
+        resident: Sequence[int],
+        check: Runner | None = None,
+    ) -> None:
+        """`check` runs the graph `plan.check` before the program. Without `eager`, an inexact call is an error."""
+        self.runner, self._eager, self.plan, self.check = runner, eager, plan, check
+        self.resident = frozenset(resident)
+        self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that are known to fit
+        self._warned = False
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        for position, limit in self.plan.limits.items():
+            if not self._fits(position, inputs[position], limit.interval):
+                return self._on_host(inputs, _excess(inputs[position], limit))
+        try:
+            if self.check and not self.check([inputs[i] for i in self.plan.checked])[0]:
+                return self._on_host(inputs, OUT_OF_RANGE)
+            results = self.runner(inputs)
+        except KernelError as error:
+            self._raise_as_eager(inputs, error)
+            raise
+        if not self.plan.flagged:
+            return results
+        if not results[-1]:
+            return self._on_host(inputs, OUT_OF_RANGE)
+        return results[:-1]
+
+    def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
+        if position not in self.resident or x.is_inference():
+            return of_values(x).within(interval)
+        now, (known, *seen) = [x.data_ptr(), version(x)], self._seen.get(position, (None,))
+        if known is not None and known() is x and seen == now:
+            return True
+        fits = of_values(x).within(interval)
+        if fits:
+            self._seen[position] = (weakref.ref(x), *now)
+        return fits
+
+    def _raise_as_eager(self, inputs: Sequence[torch.Tensor], error: KernelError) -> None:
+        """Raises PyTorch's own error, if it has one, for an index out of range, a division by zero and so on."""
+        if self._eager is None:
+            return
+        try:
+            self._eager(*inputs)
+        except Exception as eager:
+            eager.add_note(str(error))
+            raise eager from error
+
+    def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
+        if self._eager is None:
+            raise InexactError(f"the device would not compute this call exactly: {reason}")
+        if not self._warned:
+            self._warned = True
+            user_code.warn(ExactnessWarning(f"a call runs in eager PyTorch: {reason}"))
+        with torch.no_grad():
+            return list(self._eager(*inputs))
+
+
+def _excess(x: torch.Tensor, limit: Limit) -> str:
+    low, high = of_values(x)
+    because = f", beyond which {limit.cause} may leave the device's 32 bits" if limit.cause else ""
+    span = f"{limit.interval.low:.0f} .. {limit.interval.high:.0f}"
+    values = f"{limit.name} ({x.dtype}) has values in {low:.0f} .. {high:.0f}"
+    return f"{values}; the device is exact only in {span}{because}"
