@@ -50,6 +50,9 @@ SCALARS = [
     Exact("threshold of NaN", lambda x: (F.threshold(x, 1.0, 5.0), F.threshold(x, -2, 3)), [FEW]),
     Exact("elu of zeros", lambda x: (F.elu(x * 0, -0.5), F.celu(x * 0, -2), F.selu(x * 0)), [of(f32, 1, -1)]),
     Exact("threshold of integers", lambda x: (F.threshold(x, 1, 5), F.threshold(x, 2, -1)), [of(i32, 3, 1, -7)]),
+    Exact(
+        "thresholds between integers", lambda x: (F.threshold(x, -0.5, 31), F.threshold(x, 1.5, 2.5)), [of(i64, 3, 0)]
+    ),
 ]
 
 # --- booleans: arithmetic is logic, and beside an integer they are integers

@@ -23,6 +23,8 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "not converted": lambda x: (x.sum(0), (y := x.sum(1)), y.float()),
     "not shared": lambda x: (x + 1, (x + 1).clone()),
     "complex": lambda x: ((y := torch.complex(x, x + 1)), y[0]),
+    "the largest of one": lambda x: ((y := x[:1, :1] + 1), y.cummax(0)[0], y.logcumsumexp(0), y.cumsum(1)),
+    "the largest of one input": lambda x: (x[:1, :1].cummax(0)[0], x[:1, :1].logcumsumexp(1), x * 2),
     "changed input": lambda x: (x.add_(1).view(-1), (y := x * 1), y[0]),
     "windows": lambda x: ((y := x + 1), y.unfold(1, 3, 1)),
     "windows alone": lambda x: (x + 1).unfold(0, 2, 1),
@@ -62,6 +64,10 @@ STRIDED: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
     "logcumsumexp with gaps": (lambda x: x.logcumsumexp(0), torch.randn(1, 128)[:, ::2]),
     "isclose of a diagonal": (lambda x: torch.isclose(x.diagonal(), x.diagonal()), torch.randn(2, 3, 5)),
     "a view beside its base": (lambda x: (y := x.log_softmax(-2), y.mT), torch.randn(2, 1, 2, 5, 3).mT.double()),
+    "a slice with gaps": (
+        lambda x: x.slice_scatter(x[..., :1] * 0, 2, 0, 1),
+        torch.arange(20).view(2, 2, 5)[..., ::2],
+    ),
     "the input itself": (lambda x: (x, x.mT), torch.randn(2, 5, 3).mT),
 }
 

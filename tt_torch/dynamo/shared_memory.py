@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import torch
@@ -106,8 +106,9 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     """
     given = set(map(storage_of, _inputs(gm)))
     results = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
-    bases = {(storage_of(v), v.dtype): i for i, v in reversed(results.items()) if _fills_memory(v)}
     memory = {i: (storage_of(v), v.dtype) for i, v in results.items()}
+    users = Counter(storage_of(v) for v in results.values())
+    bases = {memory[i]: i for i, v in reversed(results.items()) if _fills_memory(v) or users[storage_of(v)] == 1}
     views = {i: View(bases[m], *_place_in_memory(results[i])) for i, m in memory.items() if m in bases}
     if not views:
         return run
@@ -116,14 +117,20 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
         results = list(run(*inputs))
         moved = {view.result for i, view in views.items() if not _has_strides(results[i], view.strides)}
         for base in moved:
-            x = results[base]
-            results[base] = torch.empty_strided(x.shape, views[base].strides, dtype=x.dtype, device=x.device).copy_(x)
+            results[base] = _restrided(results[base], views[base].strides)
         for i, view in views.items():
             if view.result in moved and i != view.result:
                 results[i] = view.of(results)
         return tuple(results)
 
     return call
+
+
+def _restrided(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    made = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device)
+    if is_non_overlapping_and_dense_or_false(made):
+        return made.copy_(x)
+    return x if x.requires_grad else with_strides(x, strides)
 
 
 def _has_strides(x: torch.Tensor, strides: Sequence[int]) -> bool:

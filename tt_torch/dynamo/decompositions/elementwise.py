@@ -153,7 +153,9 @@ def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
 
 @decomposes(aten.threshold.default)
 def threshold(x: Tensor, least: float, value: float) -> Tensor:
-    """NaN stays NaN, because it is not at most `least`."""
+    """NaN stays NaN, because it is not at most `least`. Integers are compared with an integer, as in eager."""
+    if not x.is_floating_point():
+        least, value = int(least), int(value)
     return torch.where(x <= least, value, x).to(x.dtype)
 
 

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.types import Argument, Decompositions, Function, Result
-from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.tensors import storage_of
 from tt_torch.torch_private.tracing import get_decompositions
-from tt_torch.torch_private.trees import tree_leaves
+from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 aten = torch.ops.aten
 NARROW = (torch.bfloat16, torch.float16)  # computed in float32, and rounded once
@@ -165,10 +166,23 @@ DECOMPOSITIONS: Decompositions = get_decompositions(TAKEN)
 
 def decomposes(*ops: OpOverload) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
-        DECOMPOSITIONS.update(dict.fromkeys(ops, _beside_operands(function)))
+        for op in ops:
+            is_view = any(result.alias_info for result in schema(op).returns)
+            DECOMPOSITIONS[op] = _beside_operands(function if is_view else _in_new_memory(function))
         return function
 
     return register
+
+
+def _in_new_memory(function: Function) -> Function:
+    """Copies results that are an operand: the largest of one number is this number, in other memory."""
+
+    @functools.wraps(function)
+    def call(*args: Argument, **kwargs: Argument) -> Result:
+        taken = {storage_of(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        return tree_map_only(Tensor, lambda x: x.clone() if storage_of(x) in taken else x, function(*args, **kwargs))
+
+    return call
 
 
 def _beside_operands(function: Function) -> Function:
