@@ -1,254 +1,36 @@
-"""Every option of the compiler: name, default, environment variable and meaning in one table.
-
-An option is declared once, as a field of `CompilerConfig` or `BackendOptions`. Validation, the reading
-of environment variables and `docs/controlling.md` all derive from that declaration.
-"""
+"""The objects that hold options: CompilerConfig has those of compiler_options.py, BackendOptions those of a backend."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import re
+import weakref
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
 from tt_torch import option_kinds as kinds
+from tt_torch.compiler_options import CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
-from tt_torch.old_options import Always, OldName, OldNames, Outputs, rows
-from tt_torch.option_kinds import Kind, Setting, checked, nearest, option, read, variables
+from tt_torch.old_options import Always, OldName, OldNames, Outputs, rows, tell_once
+from tt_torch.option_kinds import Checked, Kind, Setting, nearest, option, read, variables
 from tt_torch.variables import tell_unknown
 
-
-class CompileDepth(IntEnum):
-    """How far a compilation goes. Below EXECUTE, the graph itself runs on the CPU, so results stay right."""
-
-    TORCH_FX = 1
-    STABLEHLO = 2
-    TTNN_IR = 3
-    COMPILE_OP_BY_OP = 4
-    EXECUTE_OP_BY_OP = 5
-    EXECUTE = 6
-
-
-class OpByOpBackend(IntEnum):
-    """The program that the op-by-op depths split into single ops."""
-
-    TORCH = 1
-    STABLEHLO = 2
+__all__ = ["BackendOptions", "CompileDepth", "CompilerConfig", "OpByOpBackend"]
 
 
 WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these options look at single ops
 
 
 @dataclasses.dataclass
-class CompilerConfig(OldNames):
+class CompilerConfig(OldNames, Checked, CompilerOptions):
     """Options of a compilation, which can be assigned to: `config.dtype = "bf16"`.
 
     A value is checked when it is given. Raises ConfigError for one that its option does not accept, and AttributeError
     for a name that is no option. A compilation reads a frozen copy, so a later assignment does not change it. The names
     of tt-torch that are no options here can be assigned to as well: old_options.py.
     """
-
-    compile_depth: CompileDepth = option(  # noqa: RUF009 - a field, as the others
-        kinds.enum(CompileDepth),
-        CompileDepth.EXECUTE,
-        "the last stage that runs. Before EXECUTE, the CPU computes the results. The op-by-op depths run each op by "
-        "itself: [bring_up.md](bring_up.md)",
-        "TT_TORCH_COMPILE_DEPTH",
-    )
-    enable_consteval: bool = option(
-        kinds.boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
-    )
-    consteval_parameters: bool = option(
-        kinds.boolean(),
-        True,
-        "whether `enable_consteval` covers values that depend on parameters and buffers; if not, it covers constants",
-        "TT_TORCH_CONSTEVAL_PARAMETERS",
-    )
-    enable_optimizer: bool = option(
-        kinds.boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
-    )
-    compare_weights: bool = option(
-        kinds.boolean(),
-        False,
-        "compare every byte of the weights with what the device has at each call: [weights.md](weights.md)",
-        "TT_TORCH_COMPARE_WEIGHTS",
-    )
-    dtype: str | None = option(
-        kinds.choice(None, "bf16", "f32"),
-        None,
-        "compute type of float ops; None keeps the model's own",
-        "TT_TORCH_DTYPE",
-    )
-    weight_dtype: str | None = option(
-        kinds.choice(None, "bfp8_b"),
-        None,
-        "device type of the weights of matrix products and of 1x1 convolutions",
-        "TT_TORCH_WEIGHT_DTYPE",
-    )
-    fallback: str = option(
-        kinds.choice("host", "error", "strict-dtype"),
-        "host",
-        "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
-        "`error` raises UnsupportedOpError, and GraphBreakError where Dynamo leaves code to Python; `strict-dtype` is "
-        "like `host`, and also runs float64 and float16 on the host, which are computed in float32 otherwise",
-        "TT_TORCH_FALLBACK",
-    )
-    buckets: tuple[tuple[str, tuple[int, ...]], ...] = option(
-        kinds.buckets(),
-        (),
-        "sizes to which dynamic dimensions are padded; a dimension is named by an input and a number, as in `x.1`. "
-        "Results are cropped",
-        "TT_TORCH_BUCKETS",
-    )
-    arch: str = option(
-        kinds.choice("wormhole_b0", "blackhole"),
-        "wormhole_b0",
-        "architecture to compile for and to emulate",
-        "TT_TORCH_ARCH",
-    )
-    system_desc: str = option(
-        kinds.text(),
-        "",
-        "a .ttsys file of the system to compile for; if empty, one chip of `arch`",
-        "TT_TORCH_SYSTEM_DESC",
-    )
-    device: str = option(
-        kinds.choice("emulated", "ttnn"),
-        "emulated",
-        "the device that runs programs: emulated, or by Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
-        "TT_TORCH_DEVICE",
-    )
-    ttnn_python: str = option(
-        kinds.text(),
-        "",
-        'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; if empty, the running one',
-        "TT_TORCH_TTNN_PYTHON",
-    )
-    device_timeout: float = option(
-        kinds.number(float, 0.001, "seconds"),
-        300.0,
-        "time limit for an answer of the `ttnn` device; after that, the device counts as hanging",
-        "TT_TORCH_DEVICE_TIMEOUT",
-    )
-    enable_trace: bool = option(
-        kinds.boolean(),
-        False,
-        "record the device's commands in the second call of a program, and only replay them in later calls; for "
-        '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
-        "TT_TORCH_ENABLE_TRACE",
-    )
-    trace_region_size: int = option(
-        kinds.number(int, 0, "bytes"),
-        0,
-        "device memory that is reserved for the recordings of `enable_trace`; with 0, the library finds memory itself",
-        "TT_TORCH_TRACE_REGION_SIZE",
-    )
-    mesh_shape: tuple[int, int] = option(kinds.mesh(), (1, 1), "rows and columns of the mesh opened by default")
-    schema: str = option(kinds.schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
-    compiler: str = option(
-        kinds.choice("tt-torch", "tt-mlir"),
-        "tt-torch",
-        "the compiler of StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
-        "TT_TORCH_COMPILER",
-    )
-    verify_ir: bool = option(
-        kinds.boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
-    )
-    ir_log_level: str | None = option(
-        kinds.choice(None, "INFO", "DEBUG"),
-        None,
-        "print the IR to stderr: INFO after each level, DEBUG after each step",
-        "TT_TORCH_IR_LOG_LEVEL",
-    )
-    save_mlir: tuple[str, ...] = option(
-        kinds.subset("STABLEHLO", "TTIR", "TTNN"), (), "levels whose IR goes to `output_mlir_dir`", "TT_TORCH_SAVE_MLIR"
-    )
-    save_binary: bool = option(
-        kinds.boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
-    )
-    profile_ops: bool = option(
-        kinds.boolean(),
-        True,
-        "keep the text of the last module on the config: `torch_mlir_module`, `stablehlo_mlir_module`",
-    )
-    output_mlir_dir: str = option(kinds.folder(), "model_mlir", "folder of the saved IR")
-    output_binary_dir: str = option(kinds.folder(), "model_flatbuffer", "folder of the saved binaries")
-    model_name: str = option(kinds.text(), "", "name of the model in saved files and reports")
-    repro_dir: str = option(
-        kinds.folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
-    )
-
-    op_by_op_backend: OpByOpBackend = option(  # noqa: RUF009 - a field, as the others
-        kinds.enum(OpByOpBackend),
-        OpByOpBackend.TORCH,
-        "the program that the op-by-op depths split into ops",
-        "TT_TORCH_OP_BY_OP_BACKEND",
-    )
-    single_op_timeout: float = option(
-        kinds.number(float, 0.001, "seconds"),
-        30.0,
-        "time limit of each op of the op-by-op depths",
-        "TT_TORCH_OP_TIMEOUT",
-    )
-    jobs: int = option(
-        kinds.number(int, 0, "a whole number"),
-        0,
-        "number of worker processes of the op-by-op depths; with 0, one per core",
-        "TT_TORCH_JOBS",
-    )
-    verify_op_by_op: bool = option(
-        kinds.boolean(),
-        True,
-        "compare the results of each op that an op-by-op run executes with eager PyTorch",
-        "TT_TORCH_VERIFY_OP_BY_OP",
-    )
-    run_global_op_idx: int | None = option(
-        kinds.optional(kinds.number(int, 0, "a whole number")),
-        None,
-        "the one op that an op-by-op run compiles and executes, by its `global_op_idx`; with None, it takes all ops",
-        "RUN_GLOBAL_OP_IDX",
-    )
-    check_all_ops_execute: bool = option(
-        kinds.boolean(),
-        False,
-        "raise OpByOpError if an op-by-op run could not execute an op",
-        "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
-    )
-    enable_intermediate_verification: bool = option(
-        kinds.boolean(),
-        False,
-        "compare each device op with eager PyTorch in the first call of each graph, and print a table",
-        "TT_TORCH_VERIFY_INTERMEDIATES",
-    )
-    bisect: bool = option(
-        kinds.boolean(),
-        False,
-        "if the results of a graph depart from eager PyTorch, or a step of the compiler fails on it, find the smallest "
-        "part with this fault, and write it as a program to `repro_dir`",
-        "TT_TORCH_BISECT",
-    )
-    required_pcc: float = option(
-        kinds.number(float, -1, "a correlation", 1),
-        0.99,
-        "a lower correlation counts as wrong",
-        "TT_TORCH_REQUIRED_PCC",
-        "RTI_PCC_FAIL_THRESH",
-    )
-    profile: str = option(
-        kinds.text(),
-        "",
-        "folder for a profile of all calls of this process; if empty, none is made",
-        "TT_TORCH_PROFILE",
-    )
-    results_path: str = option(
-        kinds.folder(),
-        "results/models",
-        "folder for op-by-op results and for tables of intermediates",
-        "TT_TORCH_RESULTS_PATH",
-    )
-    model_group: str = option(kinds.text(), "", "group of the model in op-by-op results")
 
     def __post_init__(self) -> None:
         vars(self)["outputs"] = Outputs()
@@ -257,15 +39,11 @@ class CompilerConfig(OldNames):
         if self.is_frozen:
             raise dataclasses.FrozenInstanceError(f"{name!r} belongs to a compilation, which does not change any more")
         if isinstance(getattr(type(self), name, None), OldName):
-            return super().__setattr__(name, value)
-        field = type(self).__dataclass_fields__.get(name)
-        if field is None:
-            known = [*type(self).__dataclass_fields__, *rows()]
-            raise AttributeError(f"CompilerConfig has no option {name!r}{nearest(name, known)}")
-        after = vars(self) | {name: checked(name, field.metadata["kind"], value)}
+            return object.__setattr__(self, name, value)
+        after = vars(self) | {name: value}
         if after.get("device") == "ttnn" and any(after.get(option) for option in WATCHING):
             raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
-        super().__setattr__(name, after[name])
+        super().__setattr__(name, value)
 
     @property
     def is_frozen(self) -> bool:
@@ -356,11 +134,17 @@ def _config() -> Kind:
     return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
-@dataclasses.dataclass
-class BackendOptions:
-    """The options of `torch.compile(model, backend=tt_torch.backend, options=...)`.
+CACHES = (
+    "no effect: weights stay on their device by themselves, this dict stays as it is, and `clear_caches()` frees them"
+)
 
-    Environment variables override `compiler_config` at every compile.
+
+@dataclasses.dataclass
+class BackendOptions(Checked):
+    """The options of `torch.compile(model, backend=tt_torch.backend, options=...)`, which can be assigned to.
+
+    Environment variables override `compiler_config` at every compile. A value is checked when it is given, and again at
+    every compile. Raises ConfigError for one that is not accepted, and AttributeError for a name that is no option.
     """
 
     compiler_config: CompilerConfig = dataclasses.field(
@@ -370,22 +154,47 @@ class BackendOptions:
         default_factory=lambda: [None],
         metadata={
             "kind": kinds.devices(),
-            "doc": "one device per pipeline stage; None is the chip that the tensors are on, opened at first use",
+            "doc": "the device that runs programs; None is the chip that the tensors are on, opened at first use",
         },
     )
     async_mode: bool = option(kinds.synchronous(), False, "return before the device has finished")
+    buffer_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
+    constant_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            setattr(self, field.name, checked(field.name, field.metadata["kind"], getattr(self, field.name)))
+        vars(self)["used"] = weakref.WeakSet()  # the devices of compilations with these options
+
+    def __setattr__(self, name: str, value: Setting) -> None:
+        super().__setattr__(name, value)
+        if name.endswith("_cache") and value is not None:
+            tell_once(name, f"{name}: {CACHES}")
+
+    def __getstate__(self) -> dict[str, Setting]:
+        return {name: value for name, value in vars(self).items() if name != "used"}
+
+    def __setstate__(self, state: dict[str, Setting]) -> None:
+        vars(self).update(state, used=weakref.WeakSet())
+
+    def clear_caches(self) -> None:
+        """Frees the device memory of weights on all devices for which models were compiled with these options.
+
+        A later call copies the weights again, so results do not change.
+        """
+        for device in list(vars(self)["used"]):
+            device.free_weights()
 
     @classmethod
     def of(cls, given: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
         """The options that a user has given to a backend, as they are or as a dict of their fields, with the
         environment variables. Raises ConfigError for anything else."""
+        names = [field.name for field in dataclasses.fields(cls)]
         if isinstance(given, Mapping):
+            for name in set(given) - set(names):
+                raise ConfigError("options", name, f"{', '.join(names)}{nearest(str(name), names)}")
             given = cls(**given)
         elif given is not None and not isinstance(given, cls):
             raise ConfigError("options", given, "a BackendOptions or a dict of its fields")
         given = given or cls()
-        return dataclasses.replace(given, compiler_config=given.compiler_config.with_env())
+        complete = dataclasses.replace(given, compiler_config=given.compiler_config.with_env())
+        vars(complete)["used"] = vars(given)["used"]
+        return complete

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -89,12 +90,11 @@ def buckets() -> Kind:
 
 
 def mesh() -> Kind:
-    def check(shape: Setting) -> tuple[int, int]:
-        rows, columns = shape
-        positive = all(type(extent) is int and extent > 0 for extent in (rows, columns))
-        return require(positive, (rows, columns))
-
-    return Kind("two positive integers", check)
+    return Kind(
+        "(1, 1): a program runs on one chip. For several chips, give each of them to a compilation of its own, as "
+        "`devices` of BackendOptions",
+        lambda shape: require(tuple(require(isinstance(shape, list | tuple), shape)) == (1, 1), (1, 1)),
+    )
 
 
 def schema() -> Kind:
@@ -155,14 +155,35 @@ def read(variable: str, kind: Kind, text: str) -> Setting:
 
 
 def devices() -> Kind:
+    def check(given: Setting) -> list[Setting]:
+        (device,) = require(isinstance(given, list | tuple), given)
+        loads = device is None or callable(getattr(device, "load", None))
+        return [require(loads and math.prod(getattr(device, "mesh_shape", ())) == 1, device)]
+
     return Kind(
-        "a list of devices, None for the default one",
-        lambda value: require(isinstance(value, list) and len(value) > 0, value),
+        "a list of one device, which is one chip, or [None] for the default one: a program runs on one chip. For "
+        "several chips, cut a mesh with `mesh.submesh((1, 1), (row, column))`, and compile the model for each chip",
+        check,
     )
 
 
 def synchronous() -> Kind:
-    return Kind("False (asynchronous calls are not there yet)", lambda value: require(value is False, value))
+    return Kind(
+        "False: asynchronous calls are not there yet. Calls from several threads, each to a device of its own, run at "
+        "the same time",
+        lambda value: require(value is False, value),
+    )
+
+
+class Checked:
+    """A dataclass of options, each of which is checked when it is assigned, and normalised."""
+
+    def __setattr__(self, name: str, value: Setting) -> None:
+        fields: dict[str, dataclasses.Field[Setting]] = getattr(type(self), "__dataclass_fields__", {})
+        if name not in fields:
+            known = {*fields, *(other for other in dir(type(self)) if not other.startswith("_"))}
+            raise AttributeError(f"{type(self).__name__} has no option {name!r}{nearest(name, known)}")
+        super().__setattr__(name, checked(name, fields[name].metadata["kind"], value))
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tt_torch.codegen.device import to_array
+from tt_torch.codegen.arrays import to_array
 from tt_torch.codegen.program import Tensor
 from tt_torch.errors import InputDtypeError
 

@@ -23,8 +23,9 @@ import torch
 
 from tt_torch import runtime
 from tt_torch.codegen import environment
+from tt_torch.codegen.arrays import to_array
 from tt_torch.codegen.client import HANGS, TIMEOUT, Client, failure
-from tt_torch.codegen.program import Tensor, from_message, numpy_dtype
+from tt_torch.codegen.program import Tensor, from_message
 from tt_torch.codegen.source import constant, place, to_source
 from tt_torch.codegen.ttnn_worker.messages import Answer, Arguments
 from tt_torch.errors import (
@@ -151,11 +152,15 @@ class Session:
         self.residents = Residents(self._keep)
 
     def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
+        self.forget()
+        passed = [a.number if isinstance(a, _Key) else a for a in arguments]
+        return self.ask("run", {"key": self.load(executable).number, "arguments": passed})
+
+    def forget(self) -> None:
+        """Frees the tensors and programs that nothing here refers to any more."""
         if dropped := self._dropped[:]:
             del self._dropped[: len(dropped)]
             self.ask("forget", {"keys": dropped})
-        passed = [a.number if isinstance(a, _Key) else a for a in arguments]
-        return self.ask("run", {"key": self.load(executable).number, "arguments": passed})
 
     def load(self, executable: TtnnExecutable) -> _Key:
         """Sends a program if the device does not have it yet."""
@@ -286,6 +291,13 @@ class TtnnDevice:
         with self.session() as session:
             return session.ask("statistics")
 
+    def free_weights(self) -> None:
+        """Frees the memory of the tensors that stay on the device. A later call sends them again."""
+        with self._lock:
+            if self._session is not None:
+                self._session.residents.clear()
+                self._session.forget()
+
     def close(self) -> None:
         """Closes the device. Its programs raise DeviceError from now on."""
         with self._lock:
@@ -372,20 +384,6 @@ class TtnnExecutable:
             placement = repr((described.dtype, described.layout, described.memory_config))
             return session.residents.get(value, described, placement, who, self.compare_weights).handle
         return to_array(described, value, who)
-
-
-def to_array(described: Tensor, value: torch.Tensor, who: str = "input") -> np.ndarray:
-    """The values of a tensor as the array that the package takes for the described tensor; bfloat16 becomes float32.
-
-    Raises InputDtypeError if floats would become integers or integers would become floats, and for complex numbers.
-    """
-    floats = numpy_dtype(described.dtype).kind == "f"
-    if value.is_complex() or (value.dtype != torch.bool and value.is_floating_point() != floats):
-        raise InputDtypeError(f"{who}: got {value.dtype}, expected {described.dtype}")
-    value = value.detach().cpu().resolve_neg()
-    if described.dtype == "BFloat16":
-        value = value.to(torch.bfloat16)
-    return value.to(getattr(torch, numpy_dtype(described.dtype).name)).contiguous().numpy()
 
 
 _devices: weakref.WeakSet[TtnnDevice] = weakref.WeakSet()

@@ -267,6 +267,7 @@ def _runner(
         return observer.take_graph(program, roles, config)
     observer.graph(program)
     device = _device(program, options)
+    vars(options)["used"].add(device)
 
     def compile_piece(config: CompilerConfig, piece: GraphModule, roles: Sequence[str]) -> Runner:
         if observer.make_executor:

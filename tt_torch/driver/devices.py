@@ -39,6 +39,9 @@ class Device(Protocol):
     def load(self, binary: bytes) -> Program:
         """The first program of a binary. Raises what `tt_torch.load` raises."""
 
+    def free_weights(self) -> None:
+        """Frees the device memory of tensors that stay on the device. A later call copies them again."""
+
     def close(self) -> None: ...
 
 
@@ -54,7 +57,7 @@ def default_device(config: CompilerConfig, chip: int = 0) -> Any:
     """
     if config.device == "emulated":
         return runtime.default_device(config.arch, chip)
-    key = config.mesh_shape, *_facts(config).values()
+    key = tuple(_facts(config).values())
     with _lock:
         if key not in _shared or not _shared[key].is_open:
             _shared[key] = open_device(config, config.mesh_shape)

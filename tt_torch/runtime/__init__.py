@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -109,6 +110,7 @@ class Device:
             return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
 
         self._residents = Residents(make)
+        self._executables: weakref.WeakSet[Executable] = weakref.WeakSet()
 
     @property
     def arch(self) -> str:
@@ -147,6 +149,12 @@ class Device:
         spaces = (_runtime.BufferType.dram, _runtime.BufferType.l1)
         return {space.name: self._impl.memory(space) for space in spaces}
 
+    def free_weights(self) -> None:
+        """Frees the memory of the tensors that stay on the device. A later call copies them again."""
+        self._residents.clear()
+        for executable in list(self._executables):
+            executable._split.bound = None
+
     def close(self) -> None:
         """Frees all device memory. Executables of this device raise DeviceError from now on."""
         self._residents.clear()
@@ -184,6 +192,7 @@ class Executable:
         self._placements = [repr(spec) for spec in self.inputs]
         self._results = result_forms(self.outputs)
         self._split = Split(len(self.inputs), ())
+        self.device._executables.add(self)
 
     def __call__(
         self,

@@ -1,0 +1,236 @@
+"""Every option of the compiler: name, default, environment variable and meaning in one table.
+
+An option is declared once, as a field. Validation, the reading of environment variables and `docs/controlling.md` all
+derive from that declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import IntEnum
+
+from tt_torch import option_kinds as kinds
+from tt_torch.option_kinds import option
+
+
+class CompileDepth(IntEnum):
+    """How far a compilation goes. Below EXECUTE, the graph itself runs on the CPU, so results stay right."""
+
+    TORCH_FX = 1
+    STABLEHLO = 2
+    TTNN_IR = 3
+    COMPILE_OP_BY_OP = 4
+    EXECUTE_OP_BY_OP = 5
+    EXECUTE = 6
+
+
+class OpByOpBackend(IntEnum):
+    """The program that the op-by-op depths split into single ops."""
+
+    TORCH = 1
+    STABLEHLO = 2
+
+
+@dataclasses.dataclass
+class CompilerOptions:
+    """The table, as fields of CompilerConfig."""
+
+    compile_depth: CompileDepth = option(  # noqa: RUF009 - a field, as the others
+        kinds.enum(CompileDepth),
+        CompileDepth.EXECUTE,
+        "the last stage that runs. Before EXECUTE, the CPU computes the results. The op-by-op depths run each op by "
+        "itself: [bring_up.md](bring_up.md)",
+        "TT_TORCH_COMPILE_DEPTH",
+    )
+    enable_consteval: bool = option(
+        kinds.boolean(), True, "compute values that depend only on weights once", "TT_TORCH_CONSTEVAL"
+    )
+    consteval_parameters: bool = option(
+        kinds.boolean(),
+        True,
+        "whether `enable_consteval` covers values that depend on parameters and buffers; if not, it covers constants",
+        "TT_TORCH_CONSTEVAL_PARAMETERS",
+    )
+    enable_optimizer: bool = option(
+        kinds.boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
+    )
+    compare_weights: bool = option(
+        kinds.boolean(),
+        False,
+        "compare every byte of the weights with what the device has at each call: [weights.md](weights.md)",
+        "TT_TORCH_COMPARE_WEIGHTS",
+    )
+    dtype: str | None = option(
+        kinds.choice(None, "bf16", "f32"),
+        None,
+        "compute type of float ops; None keeps the model's own",
+        "TT_TORCH_DTYPE",
+    )
+    weight_dtype: str | None = option(
+        kinds.choice(None, "bfp8_b"),
+        None,
+        "device type of the weights of matrix products and of 1x1 convolutions",
+        "TT_TORCH_WEIGHT_DTYPE",
+    )
+    fallback: str = option(
+        kinds.choice("host", "error", "strict-dtype"),
+        "host",
+        "what happens to ops without an exact form on the device. `host` runs them in eager PyTorch and warns; "
+        "`error` raises UnsupportedOpError, and GraphBreakError where Dynamo leaves code to Python; `strict-dtype` is "
+        "like `host`, and also runs float64 and float16 on the host, which are computed in float32 otherwise",
+        "TT_TORCH_FALLBACK",
+    )
+    buckets: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        kinds.buckets(),
+        (),
+        "sizes to which dynamic dimensions are padded; a dimension is named by an input and a number, as in `x.1`. "
+        "Results are cropped",
+        "TT_TORCH_BUCKETS",
+    )
+    arch: str = option(
+        kinds.choice("wormhole_b0", "blackhole"),
+        "wormhole_b0",
+        "architecture to compile for and to emulate",
+        "TT_TORCH_ARCH",
+    )
+    system_desc: str = option(
+        kinds.text(),
+        "",
+        "a .ttsys file of the system to compile for; if empty, one chip of `arch`",
+        "TT_TORCH_SYSTEM_DESC",
+    )
+    device: str = option(
+        kinds.choice("emulated", "ttnn"),
+        "emulated",
+        "the device that runs programs: emulated, or by Tenstorrent's library: [ttnn_library.md](ttnn_library.md)",
+        "TT_TORCH_DEVICE",
+    )
+    ttnn_python: str = option(
+        kinds.text(),
+        "",
+        'the Python interpreter that has the `ttnn` package, for `device="ttnn"`; if empty, the running one',
+        "TT_TORCH_TTNN_PYTHON",
+    )
+    device_timeout: float = option(
+        kinds.number(float, 0.001, "seconds"),
+        300.0,
+        "time limit for an answer of the `ttnn` device; after that, the device counts as hanging",
+        "TT_TORCH_DEVICE_TIMEOUT",
+    )
+    enable_trace: bool = option(
+        kinds.boolean(),
+        False,
+        "record the device's commands in the second call of a program, and only replay them in later calls; for "
+        '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
+        "TT_TORCH_ENABLE_TRACE",
+    )
+    trace_region_size: int = option(
+        kinds.number(int, 0, "bytes"),
+        0,
+        "device memory that is reserved for the recordings of `enable_trace`; with 0, the library finds memory itself",
+        "TT_TORCH_TRACE_REGION_SIZE",
+    )
+    mesh_shape: tuple[int, int] = option(kinds.mesh(), (1, 1), "rows and columns of the mesh of a program")
+    schema: str = option(kinds.schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
+    compiler: str = option(
+        kinds.choice("tt-torch", "tt-mlir"),
+        "tt-torch",
+        "the compiler of StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
+        "TT_TORCH_COMPILER",
+    )
+    verify_ir: bool = option(
+        kinds.boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
+    )
+    ir_log_level: str | None = option(
+        kinds.choice(None, "INFO", "DEBUG"),
+        None,
+        "print the IR to stderr: INFO after each level, DEBUG after each step",
+        "TT_TORCH_IR_LOG_LEVEL",
+    )
+    save_mlir: tuple[str, ...] = option(
+        kinds.subset("STABLEHLO", "TTIR", "TTNN"), (), "levels whose IR goes to `output_mlir_dir`", "TT_TORCH_SAVE_MLIR"
+    )
+    save_binary: bool = option(
+        kinds.boolean(), False, "write each binary to `output_binary_dir`", "TT_TORCH_SAVE_BINARY"
+    )
+    profile_ops: bool = option(
+        kinds.boolean(),
+        True,
+        "keep the text of the last module on the config: `torch_mlir_module`, `stablehlo_mlir_module`",
+    )
+    output_mlir_dir: str = option(kinds.folder(), "model_mlir", "folder of the saved IR")
+    output_binary_dir: str = option(kinds.folder(), "model_flatbuffer", "folder of the saved binaries")
+    model_name: str = option(kinds.text(), "", "name of the model in saved files and reports")
+    repro_dir: str = option(
+        kinds.folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
+    )
+
+    op_by_op_backend: OpByOpBackend = option(  # noqa: RUF009 - a field, as the others
+        kinds.enum(OpByOpBackend),
+        OpByOpBackend.TORCH,
+        "the program that the op-by-op depths split into ops",
+        "TT_TORCH_OP_BY_OP_BACKEND",
+    )
+    single_op_timeout: float = option(
+        kinds.number(float, 0.001, "seconds"),
+        30.0,
+        "time limit of each op of the op-by-op depths",
+        "TT_TORCH_OP_TIMEOUT",
+    )
+    jobs: int = option(
+        kinds.number(int, 0, "a whole number"),
+        0,
+        "number of worker processes of the op-by-op depths; with 0, one per core",
+        "TT_TORCH_JOBS",
+    )
+    verify_op_by_op: bool = option(
+        kinds.boolean(),
+        True,
+        "compare the results of each op that an op-by-op run executes with eager PyTorch",
+        "TT_TORCH_VERIFY_OP_BY_OP",
+    )
+    run_global_op_idx: int | None = option(
+        kinds.optional(kinds.number(int, 0, "a whole number")),
+        None,
+        "the one op that an op-by-op run compiles and executes, by its `global_op_idx`; with None, it takes all ops",
+        "RUN_GLOBAL_OP_IDX",
+    )
+    check_all_ops_execute: bool = option(
+        kinds.boolean(),
+        False,
+        "raise OpByOpError if an op-by-op run could not execute an op",
+        "TT_TORCH_CHECK_ALL_OPS_EXECUTE",
+    )
+    enable_intermediate_verification: bool = option(
+        kinds.boolean(),
+        False,
+        "compare each device op with eager PyTorch in the first call of each graph, and print a table",
+        "TT_TORCH_VERIFY_INTERMEDIATES",
+    )
+    bisect: bool = option(
+        kinds.boolean(),
+        False,
+        "if the results of a graph depart from eager PyTorch, or a step of the compiler fails on it, find the smallest "
+        "part with this fault, and write it as a program to `repro_dir`",
+        "TT_TORCH_BISECT",
+    )
+    required_pcc: float = option(
+        kinds.number(float, -1, "a correlation", 1),
+        0.99,
+        "a lower correlation counts as wrong",
+        "TT_TORCH_REQUIRED_PCC",
+        "RTI_PCC_FAIL_THRESH",
+    )
+    profile: str = option(
+        kinds.text(),
+        "",
+        "folder for a profile of all calls of this process; if empty, none is made",
+        "TT_TORCH_PROFILE",
+    )
+    results_path: str = option(
+        kinds.folder(),
+        "results/models",
+        "folder for op-by-op results and for tables of intermediates",
+        "TT_TORCH_RESULTS_PATH",
+    )
+    model_group: str = option(kinds.text(), "", "group of the model in op-by-op results")
