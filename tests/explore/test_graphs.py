@@ -78,7 +78,8 @@ def tables(files: Path) -> tuple[Path, Path]:
         table = csv.writer(file)
         table.writerow(["OP CODE", "LOC", "HOST DURATION [ns]", "PROGRAM_METADATA"])
         for call, duration in ((0, 900), (1, 70)):  # the graph shows the last call
-            table.writerow(["MatmulOp", location, duration, f'{{"graph": 0, "program": "main", "call": {call}}}'])
+            where = {"graph": 0, "program": "main", "call": call, "op": "MatmulOp"}
+            table.writerow(["MatmulDeviceOperation", location, duration, json.dumps(where)])
     comparison.write_text("op,node,pcc\nToLayoutOp,mm,\nMatmulOp,mm,0.5\nSoftmaxOp,_softmax,0.25\n")
     return profile, comparison
 
@@ -106,8 +107,9 @@ def test_a_profile_of_several_graphs(files: Path, tmp_path: Path) -> None:
             table = csv.writer(file)
             table.writerow(["OP CODE", "LOC", "HOST DURATION [ns]", "PROGRAM_METADATA"])
             for number, call, rows in calls:
-                where = json.dumps({"graph": number, "program": "main", "call": call})
-                table.writerows([*row, 10 * number + call, where] for row in rows)
+                for op, location in rows:
+                    where = json.dumps({"graph": number, "program": "main", "call": call, "op": op})
+                    table.writerow(["", location, 10 * number + call, where])
         return tmp_path / "profile.csv"
 
     add_profile([graph], write(calls))

@@ -91,7 +91,12 @@ def test_csv(folder: Path) -> None:
     assert list(rows[0])[-3:] == ["LOC", "CONST_EVAL_OP", "PROGRAM_METADATA"]
     assert [int(row["GLOBAL CALL COUNT"]) for row in rows] == list(range(len(rows)))
     last = [row for row in rows if json.loads(row["PROGRAM_METADATA"])["call"] == 1]
-    linear = [row for row in last if row["OP CODE"] == "LinearOp"]
+    linear = [row for row in last if json.loads(row["PROGRAM_METADATA"])["op"] == "LinearOp"]
+    assert {row["OP CODE"] for row in linear} == {"MatmulDeviceOperation"}
+    sizes = [[int(row[f"INPUT_{n}_{part}"]) for n in (0, 1) for part in "YX"] for row in linear]
+    assert all(inner == again for _, inner, again, _ in sizes)  # as the library sees a weight that is read transposed
+    for row in last:  # the times of the model
+        assert row["DEVICE KERNEL DURATION [ns]"] == row["DEVICE FW DURATION [ns]"] == row["PM IDEAL [ns]"]
     assert [row["LOC"].split(":")[0] for row in linear] == ['loc("addmm', 'loc("addmm_1']
     assert linear[0]["MATH FIDELITY"] == "HiFi4" and linear[0]["OUTPUT_0_Y"] == "4" and linear[0]["OUTPUT_0_X"] == "64"
     assert all(float(row["PM IDEAL [ns]"]) > 0 and int(row["HOST DURATION [ns]"]) > 0 for row in last)

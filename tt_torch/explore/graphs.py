@@ -210,7 +210,12 @@ def _last_calls(path: Path) -> dict[int, list[Row]]:
 def _timed(graph: Graph, rows: list[Row]) -> Iterator[tuple[Node, Row]]:
     """Pairs the nodes of a graph with the rows of the program of the same name."""
     own = [row for row in rows if json.loads(row["PROGRAM_METADATA"])["program"] == graph.name]
-    return _matched(graph, own, lambda row: (row["OP CODE"], row["LOC"]), lambda row: node_of(row["LOC"]))
+    return _matched(graph, own, _op_and_location, lambda row: node_of(row["LOC"]))
+
+
+def _op_and_location(row: Row) -> tuple[str, str]:
+    """The name of the op in the binary, and its location."""
+    return json.loads(row["PROGRAM_METADATA"])["op"], row["LOC"]
 
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:

@@ -6,18 +6,19 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tt_torch.files import write
 from tt_torch.profiling.cost_model import CHIPS
+from tt_torch.profiling.metal_names import metal_name
 from tt_torch.profiling.session import OpRun, Session
-from tt_torch.wire.facts import Tensor
+from tt_torch.wire.facts import Op, Tensor
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
 
-# Tracy measures these on cards. They stay empty for the emulated device.
+# Tracy measures these on cards. The cost model gives the three in `_row`; the others stay empty.
 _ON_CARDS = """DEVICE FW START CYCLE|DEVICE FW END CYCLE|OP TO OP LATENCY [ns]|OP TO OP LATENCY BR/NRISC START [ns]
 DEVICE FW DURATION [ns]|DEVICE KERNEL DURATION [ns]|DEVICE KERNEL DURATION DM START [ns]
 DEVICE KERNEL DURATION PER CORE MIN [ns]|DEVICE KERNEL DURATION PER CORE MAX [ns]
@@ -54,7 +55,7 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
     op, cost, chip = run.op.op, run.op.cost, CHIPS[session.arch]
     ideal = cost.seconds
     return {
-        "OP CODE": op.name,
+        "OP CODE": metal_name(op),
         "OP TYPE": "tt_dnn_device",
         "GLOBAL CALL COUNT": number,
         "DEVICE ID": 0,
@@ -64,7 +65,10 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
         "HOST START TS": run.begin,
         "HOST END TS": run.end,
         "HOST DURATION [ns]": run.end - run.begin,
-        **_tensors("INPUT", op.operands),
+        "OP TO OP LATENCY [ns]": 0,
+        "DEVICE FW DURATION [ns]": _ns(ideal),
+        "DEVICE KERNEL DURATION [ns]": _ns(ideal),
+        **_tensors("INPUT", op.operands, _transposed(op)),
         **_tensors("OUTPUT", op.results),
         "PM IDEAL [ns]": _ns(ideal),
         "PM COMPUTE [ns]": _ns(cost.compute),
@@ -75,7 +79,7 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
         "DRAM BW UTIL (%)": f"{100 * cost.dram / ideal:.1f}" if ideal else "",
         "LOC": op.location or "loc(unknown)",
         "CONST_EVAL_OP": str(run.const_eval).lower(),
-        "PROGRAM_METADATA": json.dumps({"graph": run.graph, "program": run.program, "call": run.call}),
+        "PROGRAM_METADATA": json.dumps({"graph": run.graph, "program": run.program, "call": run.call, "op": op.name}),
     }
 
 
@@ -86,23 +90,31 @@ def _ns(seconds: float) -> str:
 _PARTS = ("W", "Z", "Y", "X", "LAYOUT", "DATATYPE", "MEMORY")
 
 
-def _tensors(way: str, tensors: Iterable[Tensor]) -> dict[str, int | str]:
+def _transposed(op: Op) -> list[int]:
+    """Positions of the operands that a matrix product reads transposed. The library transposes them first, so that the
+    profiler sees the other shape."""
+    return [i for i, name in enumerate(("transpose_a", "transpose_b")) if op.attributes.get(name)]
+
+
+def _tensors(way: str, tensors: Iterable[Tensor], transposed: Sequence[int] = ()) -> dict[str, int | str]:
     """The columns of an op's operands or results.
 
     W, Z, Y and X are the last four extents, padded with ones at the front. Further extents are multiplied into W:
-    the shape (2, 3, 4, 5, 6) has W=6, Z=4, Y=5, X=6.
+    the shape (2, 3, 4, 5, 6) has W=6, Z=4, Y=5, X=6. Y and X of the tensors at the positions `transposed` are swapped.
     """
     return {
         f"{way}_{n}_{part}": value
         for n, tensor in enumerate(tensors)
-        for part, value in zip(_PARTS, _tensor(tensor), strict=True)
+        for part, value in zip(_PARTS, _tensor(tensor, n in transposed), strict=True)
     }
 
 
-def _tensor(tensor: Tensor) -> list[int | str]:
+def _tensor(tensor: Tensor, transposed: bool) -> list[int | str]:
     shape = [1, 1, 1, 1, *tensor.shape]
     while len(shape) > 4:
         shape[:2] = [shape[0] * shape[1]]
+    if transposed:
+        shape[2:] = shape[:1:-1]
     layout = "TILE" if tensor.tiled else "ROW_MAJOR"
     kind = tensor.memory_config["tensor_memory_layout"] if tensor.memory_config else ""
     return [*shape, layout, tensor.dtype.upper(), f"DEV_0_{tensor.place}_{kind}".upper()]
