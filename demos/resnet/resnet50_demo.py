@@ -1,11 +1,15 @@
 """ResNet-50 classifies photographs on the device and on the CPU, side by side.
 
-python demos/resnet/resnet50_demo.py [--image FILE]... [--dtype bf16] [--batch N] [--save model.ttnn]
+python demos/resnet/resnet50_demo.py [--image FILE|URL]... [--run_interactive] [--dtype bf16] [--batch N] [--save FILE]
 """
 
 from __future__ import annotations
 
 import sys
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +19,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 from PIL import Image, UnidentifiedImageError
 from rich.table import Table
+from rich.text import Text
 from sklearn.datasets import load_sample_images
 from transformers import ResNetConfig, ResNetForImageClassification
 from transformers.utils.logging import disable_progress_bar
@@ -86,12 +91,19 @@ def sample_images() -> dict[str, Image.Image]:
     return {name: Image.fromarray(pixels) for name, pixels in zip(names, sample.images, strict=True)}
 
 
-def read_images(paths: list[Path]) -> dict[str, Image.Image]:
-    """The photographs at these paths, or the sample ones."""
+def read_images(places: list[str]) -> dict[str, Image.Image]:
+    """The photographs at these paths and URLs, or the sample ones. Raises BadParameter for one that cannot be read."""
     try:
-        return {str(path): Image.open(path).convert("RGB") for path in paths} or sample_images()
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        return {place: read_image(place) for place in places} or sample_images()
+    except (UnidentifiedImageError, OSError, HTTPException, ValueError, Image.DecompressionBombError) as error:
         raise typer.BadParameter(str(error), param_hint="--image") from None
+
+
+def read_image(place: str) -> Image.Image:
+    if not place.startswith(("http://", "https://")):
+        return Image.open(place).convert("RGB")
+    with urllib.request.urlopen(place, timeout=HUB_SECONDS) as answer:
+        return Image.open(BytesIO(answer.read())).convert("RGB")
 
 
 def preprocess(image: Image.Image) -> torch.Tensor:
@@ -120,8 +132,8 @@ def label(model: torch.nn.Module, index: int) -> str:
     return f"class {index}" if name.startswith("LABEL_") else name.split(",")[0]
 
 
-def top_five(model: torch.nn.Module, name: str, cpu: torch.Tensor, device: torch.Tensor) -> Table:
-    table = Table(title=name, title_justify="left", title_style="bold")
+def top_five(model: torch.nn.Module, cpu: torch.Tensor, device: torch.Tensor) -> Table:
+    table = Table()
     for column in ("", "CPU", "probability", "device", "probability"):
         table.add_column(column, justify="right" if column == "probability" else "left")
     rankings = [logits.float().softmax(-1).topk(5) for logits in (cpu, device)]
@@ -133,15 +145,33 @@ def top_five(model: torch.nn.Module, name: str, cpu: torch.Tensor, device: torch
     return table
 
 
+def answer_questions(show: Callable[[dict[str, Image.Image]], object]) -> None:
+    """Shows the photographs that the user names, one after the other, until the user stops."""
+    while True:
+        try:
+            place = console.input("path or URL of a photograph (nothing: the samples; stop: the end): ").strip()
+        except EOFError:
+            return
+        if place == "stop":
+            return
+        try:
+            show(read_images([place] if place else []))
+        except typer.BadParameter as error:
+            console.print(f"cannot be read: {error.message}", soft_wrap=True, markup=False)
+
+
 def main(
-    image: Annotated[
-        list[Path], typer.Option(exists=True, dir_okay=False, help="a photograph; may be given several times")
-    ] = [],  # noqa: B006 - typer's form of an option that may be absent
+    image: Annotated[list[str], typer.Option(help="path or URL of a photograph; may be given several times")] = [],  # noqa: B006 - typer's form of an option that may be absent
+    run_interactive: Annotated[
+        bool, typer.Option("--run_interactive", help="ask for photographs, one after the other")
+    ] = False,
     dtype: DtypeOption = None,
     batch: Annotated[int, typer.Option(min=1, max=256, help="images per call")] = 1,
     save: SaveOption = None,
 ) -> None:
     """Classifies photographs with ResNet-50 on the device and compares with PyTorch on the CPU."""
+    if image and run_interactive:
+        raise typer.BadParameter("with --run_interactive, photographs are named when it asks", param_hint="--image")
     images = read_images(image)
     with step("Loading the model"):
         model, source = load_model()
@@ -153,12 +183,22 @@ def main(
 
     batches = in_batches([preprocess(picture) for picture in images.values()], batch)
     compiled, facts = compile_for_device(model, batches[:1], dtype, save)
-    with step("Classifying"):
-        cpu = torch.cat([classify(pixels) for pixels in batches])
+
+    def show(images: dict[str, Image.Image]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Prints a table per image; returns the logits of the device and of the CPU."""
+        batches = in_batches([preprocess(picture) for picture in images.values()], batch)
         device = torch.cat([compiled(pixels).logits for pixels in batches])
+        cpu = torch.cat([classify(pixels) for pixels in batches])
+        for name, ours, theirs in zip(images, device, cpu, strict=False):  # each image is shown once
+            console.print(Text(name, style="bold"), soft_wrap=True)
+            console.print(top_five(model, theirs, ours))
+        return device, cpu
+
+    if run_interactive:
+        return answer_questions(show)
+    with step("Classifying"):
         seconds = time_per_call([classify, compiled], batches[0])
-    for name, ours, theirs in zip(images, device, cpu, strict=False):  # each image is shown once
-        console.print(top_five(model, name, theirs, ours))
+    device, cpu = show(images)
     pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
     how = f"(batch {batch}, {torch.get_num_threads()} threads)"
     for where, total in zip(("CPU", "device"), seconds, strict=True):

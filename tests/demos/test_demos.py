@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -66,12 +71,13 @@ print("same")
 """
 
 
-def python(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess:
+def python(*arguments: str | Path, cwd: Path, says: str = "") -> subprocess.CompletedProcess:
+    """Runs Python in a folder; `says` is its standard input."""
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(cwd)}  # no network, and an empty cache
     if "PYTEST_XDIST_WORKER" in os.environ:
         environment["OMP_NUM_THREADS"] = "1"
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, env=environment, input=says, capture_output=True, text=True, timeout=300)
 
 
 def number(pattern: str, text: str) -> float:
@@ -140,7 +146,46 @@ def test_training_demo(tmp_path):
     assert [file.name for file in tmp_path.iterdir() if file.suffix == ".png"] == ["curve.png"]
 
 
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """The address of a server with the files of `tmp_path`."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_questions_for_photographs(tmp_path: Path, address: str):
+    """A path, a URL, nothing for the samples, and what cannot be read; a URL is also an option."""
+    Image.linear_gradient("L").save(tmp_path / "grey [1].png")
+    (tmp_path / "text.png").write_text("no image")
+    url = f"{address}/grey%20[1].png"
+    places = [
+        "grey [1].png",
+        url,
+        "nowhere.png",
+        "text.png",
+        f"{address}/none.png",
+        "http://:x/",
+        "",
+        "stop",
+        "never.png",
+    ]
+    ran = python(DEMOS / RESNET, "--run_interactive", cwd=tmp_path, says="".join(f"{place}\n" for place in places))
+    assert ran.returncode == 0 and not ran.stderr, ran.stdout + ran.stderr
+    shown = ran.stdout.replace("path or URL of a photograph (nothing: the samples; stop: the end): ", "")
+    named = [before for before, line in itertools.pairwise(shown.splitlines()) if line.startswith("┏")]
+    assert named == ["grey [1].png", url, "china.jpg", "flower.jpg"], ran.stdout
+    tables = re.findall(r"┏[^┏]*┘", ran.stdout)
+    assert len(tables) == 4 and tables[0] == tables[1] != tables[2]
+    assert ran.stdout.count("cannot be read: ") == 4 and "never.png" not in ran.stdout
+    ended = python(DEMOS / RESNET, "--image", url, cwd=tmp_path)
+    assert ended.returncode == 0 and tables[0] in ended.stdout and "time per image" in ended.stdout
+
+
 REFUSED = [
+    (RESNET, ["--image", "a.jpg", "--run_interactive"], "photographs are named when it asks"),
     (RESNET, ["--image", "nowhere.jpg"], "nowhere.jpg"),
     (RESNET, ["--image", __file__], "cannot identify image file"),
     (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
