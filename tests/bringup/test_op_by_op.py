@@ -14,10 +14,11 @@ import pytest
 import torch
 
 import tt_torch
-from tt_torch.bringup import op_by_op, worker
+from tt_torch.bringup import op_by_op, stablehlo_ops, worker
 from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
-from tt_torch.errors import OpByOpError
+from tt_torch.driver.compile import compile_graph
+from tt_torch.errors import OpByOpError, StageError
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
@@ -206,10 +207,42 @@ def test_stablehlo(tmp_path: Path) -> None:
         assert record["verdict"] == "executed" and record["inputs"] == "golden" and record["pcc"] > 0.9999, record
 
 
-def test_stablehlo_of_a_graph_without_one(tmp_path: Path) -> None:
-    assert run(tmp_path, op_by_op_backend=OpByOpBackend.STABLEHLO) == {}
-    document = json.loads((tmp_path / "a_b_unique_ops.json").read_text())
-    assert "aten._linalg_eigh.default is not supported" in document["error"]
+def test_stablehlo_of_a_graph_with_an_op_that_has_none(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    ops = run(tmp_path, op_by_op_backend=OpByOpBackend.STABLEHLO)
+    missing = ops.pop("aten._linalg_eigh.default")
+    assert missing["verdict"] == "unsupported" and missing["message"]
+    assert missing["location"].endswith(f":{model.__code__.co_firstlineno + 2}")
+    assert {"stablehlo.dot", "stablehlo.maximum", "chlo.broadcast_divide"} <= set(ops)
+    for record in ops.values():
+        assert record["verdict"] == "executed" and record["pcc"] > 0.9999, record
+    assert "10/11 ops executed" in capsys.readouterr().err
+
+
+def test_stablehlo_with_check_all_ops_execute_raises_for_an_op_without_a_lowering(tmp_path: Path) -> None:
+    with pytest.raises(OpByOpError, match=r"aten\._linalg_eigh\.default: unsupported"):
+        run(tmp_path, op_by_op_backend=OpByOpBackend.STABLEHLO, check_all_ops_execute=True)
+
+
+def test_stablehlo_of_ops_without_a_lowering_that_need_each_other(tmp_path: Path) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
+        values, vectors = torch.linalg.eigh(w @ w.t())
+        return torch.linalg.eigvalsh(vectors * values), values + 1, vectors
+
+    ops = run(tmp_path, function, op_by_op_backend=OpByOpBackend.STABLEHLO)
+    assert ops.pop("aten._linalg_eigh.default")["verdict"] == "unsupported"
+    assert ops and {record["verdict"] for record in ops.values()} == {"executed"}
+
+
+def test_stablehlo_of_a_graph_that_breaks_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(gm: torch.fx.GraphModule, *arguments: Any) -> Any:
+        if sum(node.op == "call_function" for node in gm.graph.nodes) > 1:
+            raise StageError("stablehlo", RuntimeError("two ops"), None)
+        return compile_graph(gm, *arguments)
+
+    monkeypatch.setattr(stablehlo_ops, "compile_graph", broken)
+    with pytest.raises(StageError, match="two ops"):
+        run(tmp_path, lambda x, w: (x @ w).exp(), op_by_op_backend=OpByOpBackend.STABLEHLO)
+    assert "two ops" in json.loads((tmp_path / "a_b_unique_ops.json").read_text())["error"]
 
 
 PROGRAM = """

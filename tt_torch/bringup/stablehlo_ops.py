@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch_mlir import ir
 
 from tt_torch.bringup.intermediates import Values
 from tt_torch.bringup.records import OpRecords, Work, file_of
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
+from tt_torch.driver.partition import computing, form, probe
 from tt_torch.driver.stablehlo import tensor_type
+from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Result
 from tt_torch.errors import CompileError
 from tt_torch.mlir.context import describe, node_of
@@ -38,13 +40,61 @@ Known: TypeAlias = dict[int | str, Result]  # values: of arguments by number, of
 def cut_stablehlo(
     gm: GraphModule, roles: Sequence[str], inputs: Sequence[torch.Tensor], records: OpRecords, folder: Path
 ) -> None:
-    """Writes a file per unique op of the graph's StableHLO. If there is no StableHLO, the records get the error."""
+    """Writes a file per unique op of the graph's StableHLO.
+
+    ATen ops without a lowering get a record that says so, and the others see their results as inputs. If the graph
+    cannot be lowered even so, the error is saved with the records, and raised.
+    """
+    config = dataclasses.replace(records.config, compile_depth=CompileDepth.STABLEHLO)
     try:
-        module, values = _lower(gm, roles, inputs, records.config)
-    except CompileError as error:
-        records.error = str(error)
-        return
+        module, values = _lower(gm, roles, inputs, config)
+    except CompileError:
+        missing = probe(computing(gm.graph), lambda piece, roles: compile_graph(piece, roles, config))
+        for node, reason in missing.items():
+            record = records.add(form(node), str(node.target), user_line(node))
+            if record is not None:
+                record |= {"verdict": "unsupported", "error": "UnsupportedOpError", "message": reason}
+        known = Values(gm)
+        known.run(*inputs)
+        rest, names = without(gm, missing)
+        roles, inputs = [*roles, *["input"] * len(names)], [*inputs, *(known.values[name] for name in names)]
+        try:
+            module, values = _lower(rest, roles, inputs, config)
+        except CompileError as error:
+            records.error = str(error)
+            records.save()
+            raise
     cut_module(module, values, records, folder)
+
+
+def without(gm: GraphModule, missing: Collection[Node]) -> tuple[GraphModule, list[str]]:
+    """A copy of a graph that takes the results of some ops as inputs, after its own; and the names of these nodes.
+
+    Of an op with several results, these are the nodes that pick one of them. What the ops read becomes an output, so
+    that the ops before them stay in the graph.
+    """
+    rest, gone = copied(gm), {node.name for node in missing}
+    placeholders = rest.graph.find_nodes(op="placeholder")
+    names: list[str] = []
+    read: dict[Node, None] = {}
+    for node in [n for n in rest.graph.nodes if n.name in gone]:
+        arguments = list(node.all_input_nodes)
+        results = [node] if isinstance(node.meta["val"], torch.Tensor) else list(node.users)
+        for result in results:
+            with rest.graph.inserting_after(placeholders[-1]) if placeholders else rest.graph.inserting_before(None):
+                stand_in = rest.graph.placeholder(f"result_{len(names)}")
+            stand_in.meta = dict(result.meta)
+            placeholders.append(stand_in)
+            names.append(result.name)
+            result.replace_all_uses_with(stand_in)
+            rest.graph.erase_node(result)
+        if node not in results:
+            rest.graph.erase_node(node)
+        read.update(dict.fromkeys(arguments))
+    (output,) = rest.graph.find_nodes(op="output")
+    output.args = ((*output.args[0], *(n for n in read if n.op == "call_function" and n not in output.args[0])),)
+    rest.recompile()
+    return rest, names
 
 
 def cut_module(module: ir.Module, values: Known, records: OpRecords, folder: Path) -> None:
@@ -60,7 +110,6 @@ def _lower(
 ) -> tuple[ir.Module, Known]:
     """The StableHLO of the graph, and its known values: arguments by number, FX nodes by name."""
     forms: dict[str, Any] = {}
-    config = dataclasses.replace(config, compile_depth=CompileDepth.STABLEHLO)
     compiled = compile_graph(gm, roles, config, forms.__setitem__)
     arguments = [*inputs, *compiled.constants]
     nodes = Values(GraphModule(gm, forms["FX"]))

@@ -132,7 +132,7 @@ def refused(nodes: Sequence[Node]) -> dict[Node, str]:
     return {node: why for node, why in reasons.items() if why}
 
 
-def probe(nodes: Sequence[Node], compile_piece: CompilePiece) -> dict[Node, str]:
+def probe(nodes: Sequence[Node], compile_piece: Callable[[GraphModule, Sequence[str]], object]) -> dict[Node, str]:
     """Compiles each form of op (target, arguments, shapes, dtypes) by itself; returns the failing ones with reasons."""
     verdicts: dict[str, str] = {}
     host = refused(nodes)
@@ -152,7 +152,7 @@ def form(node: Node) -> str:
     return "{} {} {}".format(node.target, *map_arg((node.args, node.kwargs), _signature))
 
 
-def _verdict(alone: GraphModule, compile_piece: CompilePiece) -> str:
+def _verdict(alone: GraphModule, compile_piece: Callable[[GraphModule, Sequence[str]], object]) -> str:
     try:
         compile_piece(alone, ["input"] * sum(n.op == "placeholder" for n in alone.graph.nodes))
     except CompileError as error:
