@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tt_torch.files import write
+from tt_torch.files import write, write_new
 
 
 def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) -> None:
@@ -30,6 +31,15 @@ def test_any_name_that_a_file_can_have(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, b"2")
     assert os.listdir(tmp_path) == [name]
     assert (tmp_path / name).read_bytes() == b"2"
+
+
+def test_new_files_get_names_of_their_own(tmp_path: Path) -> None:
+    names: list[Path] = []
+    _run(lambda i: names.append(write_new((tmp_path / str(n) for n in itertools.count()), str(i).encode())), 16)
+    assert {path.name for path in names} == set(os.listdir(tmp_path)) == set(map(str, range(16)))
+    assert {path.read_text() for path in names} == set(map(str, range(16)))
+    write_new([tmp_path / "0", tmp_path / "new"], b"")
+    assert (tmp_path / "new").stat().st_nlink == 1 and (tmp_path / "0").read_bytes()
 
 
 def _run(work: Callable[[int], None], count: int) -> None:

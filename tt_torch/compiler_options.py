@@ -160,7 +160,12 @@ class CompilerOptions:
     )
     output_mlir_dir: str = option(kinds.folder(), "model_mlir", "folder of the saved IR")
     output_binary_dir: str = option(kinds.folder(), "model_flatbuffer", "folder of the saved binaries")
-    model_name: str = option(kinds.text(), "", "name of the model in saved files and reports")
+    model_name: str = option(
+        kinds.text(),
+        "",
+        "name of the model in saved files and reports. A run replaces the results of a run with this name, and none "
+        "if the name is empty",
+    )
     repro_dir: str = option(
         kinds.folder(), "tt_torch_repro", "folder for the files that repeat a failing step", "TT_TORCH_REPRO_DIR"
     )

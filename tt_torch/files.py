@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # A name that does not depend on the file's: that one may be as long as names can be.
@@ -19,12 +19,35 @@ def write(path: str | Path, data: bytes) -> None:
     Temporary files that killed processes left in the folder are removed.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _clean(path.parent)
-    with _temporary(path.parent) as (temporary, descriptor):
+    with _written(path.parent, data) as temporary:
+        temporary.replace(path)
+
+
+def write_new(paths: Iterable[Path], data: bytes) -> Path:
+    """Writes a file under the first of these names, all in one folder, that no file has; returns the name.
+
+    Of several processes that write at the same time, each gets a name of its own. The names must not come to an end.
+    """
+    remaining = iter(paths)
+    path = next(remaining)
+    with _written(path.parent, data) as temporary:
+        while True:
+            try:
+                os.link(temporary, path)
+                return path
+            except FileExistsError:
+                path = next(remaining)
+
+
+@contextlib.contextmanager
+def _written(folder: Path, data: bytes) -> Iterator[Path]:
+    """A new file in the folder with these bytes, for the time of the context."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _clean(folder)
+    with _temporary(folder) as (temporary, descriptor):
         with os.fdopen(descriptor, "wb", closefd=False) as file:
             file.write(data)
-        temporary.replace(path)
+        yield temporary
 
 
 @contextlib.contextmanager

@@ -261,3 +261,26 @@ def test_a_program_without_a_main_guard(tmp_path: Path) -> None:
     )
     assert done.stdout == "once\n[0.0, 2.0]\n"
     assert "1/1 ops executed: results/models/model_unique_ops.json" in done.stderr
+
+
+RESULTS = """
+import sys, torch
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+name, *ops = sys.argv[1:]
+for op in ops:
+    config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, jobs=1, model_name=name)
+    torch.compile(getattr(torch, op), backend="tt", options=BackendOptions(compiler_config=config))(torch.ones(2))
+"""
+
+
+def test_results_without_a_name_replace_none_of_another_run(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(RESULTS)
+    for name, *ops in (["", "exp", "sin"], ["", "cos"], ["named", "exp"], ["named", "cos"]):
+        command = [sys.executable, "program.py", name, *ops]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=240)
+    files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "results/models").iterdir()}
+    assert {name: [r["framework_op_name"] for r in d["ops"].values()] for name, d in files.items()} == {
+        "model_unique_ops.json": ["aten.exp.default", "aten.sin.default"],
+        "model_2_unique_ops.json": ["aten.cos.default"],
+        "named_unique_ops.json": ["aten.cos.default"],
+    }

@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import tt_torch
 from tt_torch.bringup.bisect import Bisector
+from tt_torch.bringup.intermediates import Row, report, totals
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.errors import StageError
 
@@ -43,6 +44,17 @@ def run(folder: Path, model: type[torch.nn.Module] = Model, shape: tuple[int, ..
         for got, expected in zip(compiled(x), model(x), strict=True):
             torch.testing.assert_close(got, expected, rtol=0.05, atol=0.05)
         compiled(x)  # a second call, which is not compared
+
+
+def test_tables_without_a_name_replace_none_of_another_run(tmp_path: Path) -> None:
+    config = CompilerConfig(results_path=str(tmp_path))
+    for target in ("exp", "sin"):
+        totals.clear()  # as in a new process
+        report([Row(target, "", target, "", (), "")], config)
+    assert {path.name: path.read_text().splitlines()[1].split(",")[0] for path in tmp_path.iterdir()} == {
+        "model_0_intermediates.csv": "exp",
+        "model_2_0_intermediates.csv": "sin",
+    }
 
 
 def test_the_comparison_is_on_the_config(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
+from tt_torch.bringup.records import numbered
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.dynamo.types import Argument, Arguments, Function, Result
-from tt_torch.files import write
+from tt_torch.files import write, write_new
 from tt_torch.wire import locations
 
 # Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
@@ -129,7 +130,7 @@ def report(rows: Sequence[Row], config: CompilerConfig) -> None:
 
     The rows that have the value of a node also become `config.runtime_intermediate_cache`, by the name of the node.
     """
-    path = Path(config.results_path) / f"{config.file_stem}_{totals['reports']}_intermediates.csv"
+    ending = f"{totals['reports']}_intermediates.csv"
     compared = [row for row in rows if row.pcc is not None]
     departed = [row for row in compared if row.departs(config.required_pcc)]
     config.runtime_intermediate_cache.update({row.node: row for row in compared})
@@ -138,7 +139,12 @@ def report(rows: Sequence[Row], config: CompilerConfig) -> None:
     table = csv.writer(text)
     table.writerow(field.name for field in fields(Row))
     table.writerows(asdict(row).values() for row in rows)
-    write(path, text.getvalue().encode())
+    content = text.getvalue().encode()
+    path = Path(config.results_path) / f"{config.file_stem}_{ending}"
+    if config.model_name:
+        write(path, content)
+    else:
+        path = write_new(numbered(config, ending), content)
     _print(rows, config.required_pcc)
     print(path, file=sys.stderr)
 

@@ -37,7 +37,8 @@ from tt_torch.workers.engine import Item, Limits, Outcome, run
 _SAVE_SECONDS = 2.0  # between two versions of the results file
 _WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
 
-_models: dict[Path, OpRecords] = {}  # The models of this process: all graphs of a model share a file.
+# The models of this process, by folder and name: all graphs of a model share a file.
+_models: dict[tuple[Path, str], OpRecords] = {}
 
 
 class OpByOp:
@@ -81,8 +82,8 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
 
 def _records(config: CompilerConfig) -> OpRecords:
-    fresh = OpRecords(config)
-    return _models.setdefault(fresh.path.resolve(), fresh)
+    stem = config.model_name and config.file_stem  # models without a name share a file, which no named model has
+    return _models.setdefault((Path(config.results_path).resolve(), stem), OpRecords(config))
 
 
 class GoldenRun(Interpreter):
@@ -150,11 +151,11 @@ def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
         if time.monotonic() - saved > _SAVE_SECONDS:
             records.save()
             saved = time.monotonic()
-    records.save()
-    print(f"{records.executed}/{len(records.ops)} ops executed: {records.path}", file=sys.stderr)
+    path = records.save()
+    print(f"{records.executed}/{len(records.ops)} ops executed: {path}", file=sys.stderr)
     missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in chosen if not _executed(r)]
     if config.check_all_ops_execute and missing:
-        raise OpByOpError(missing, str(records.path))
+        raise OpByOpError(missing, str(path))
 
 
 def _executed(record: Record) -> bool:

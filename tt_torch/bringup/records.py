@@ -6,8 +6,9 @@ time.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.files import write
+from tt_torch.files import write, write_new
 from tt_torch.records.lines import Record, provenance, stamp
 
 VERSION = 2
@@ -90,7 +91,7 @@ class OpRecords:
 
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
-        self.path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json"
+        self._path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json" if config.model_name else None
         self.ops: dict[str, Record] = {}
         self.error = ""  # why a graph could not be taken apart
         self.origin = {**provenance(), "time": stamp()}
@@ -113,8 +114,17 @@ class OpRecords:
     def executed(self) -> int:
         return sum(record["compilation_status"] == OpCompilationStatus.EXECUTED for record in self.ops.values())
 
-    def save(self) -> None:
-        document = {
+    def save(self) -> Path:
+        """Writes the file and returns its name. Without a `model_name`, no file of another process is replaced."""
+        content = json.dumps(self._document(), indent=1, allow_nan=False, default=str).encode()
+        if self._path is None:
+            self._path = write_new(numbered(self.config, "unique_ops.json"), content)
+        else:
+            write(self._path, content)
+        return self._path
+
+    def _document(self) -> Record:
+        return {
             "version": VERSION,
             "model_name": self.config.model_name,
             "error": self.error,
@@ -122,4 +132,9 @@ class OpRecords:
             "config": self.config.to_dict(),
             "ops": self.ops,
         }
-        write(self.path, json.dumps(document, indent=1, allow_nan=False, default=str).encode())
+
+
+def numbered(config: CompilerConfig, ending: str) -> Iterator[Path]:
+    """Names for a file of a model without a name: `model_<ending>`, `model_2_<ending>`, and so on without an end."""
+    numbers = ("" if number == 1 else f"{number}_" for number in itertools.count(1))
+    return (Path(config.results_path) / f"{config.file_stem}_{number}{ending}" for number in numbers)
