@@ -13,6 +13,7 @@ NAMES = (
     "binary",
     "speed",
     "overhead",
+    "stages",
     "eager",
     "memory",
     "legality",

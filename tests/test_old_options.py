@@ -50,8 +50,6 @@ REFUSED: list[tuple[str, Any]] = [
     ("inline_parameters", 1),
     ("valid_dialects", "TTIR"),
     ("stable_hlo_ops", {}),
-    ("device_map", {"layers.0": 0}),
-    ("device_map", "auto"),
     ("automatic_parallelization", True),
     ("automatic_parallelization", 0),
     ("xla_mesh", (2, 4)),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.backend import backend
     from tt_torch.driver.explain import explain
     from tt_torch.driver.loading import load
+    from tt_torch.driver.pending import to_host
     from tt_torch.runtime import refresh
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "load",
     "refresh",
+    "to_host",
 ]
 
 # Names are imported when they are first used: running a saved binary needs no compiler.
@@ -39,6 +41,7 @@ _HOMES = {
     "explain": "driver.explain",
     "load": "driver.loading",
     "refresh": "runtime",
+    "to_host": "driver.pending",
 }
 
 

@@ -87,6 +87,11 @@ class CompilerOptions:
         "Results are cropped",
         "TT_TORCH_BUCKETS",
     )
+    device_map: tuple[tuple[str, int], ...] = option(
+        kinds.device_map(),
+        (),
+        "the chip on which the ops of each module run, by module path as in `named_modules()`: [stages.md](stages.md)",
+    )
     arch: str = option(
         kinds.choice("wormhole_b0", "blackhole"),
         "wormhole_b0",

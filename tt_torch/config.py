@@ -154,10 +154,12 @@ class BackendOptions(Checked):
         default_factory=lambda: [None],
         metadata={
             "kind": kinds.devices(),
-            "doc": "the device that runs programs; None is the chip that the tensors are on, opened at first use",
+            "doc": "the devices of the stages; None is the chip that the tensors are on, opened at first use",
         },
     )
-    async_mode: bool = option(kinds.synchronous(), False, "return before the device has finished")
+    async_mode: bool = option(
+        kinds.boolean(), False, "return before the device has finished: [stages.md](stages.md#asynchronous-calls)"
+    )
     buffer_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
     constant_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
 

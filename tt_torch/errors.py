@@ -6,6 +6,8 @@ Two families matter to a reader: "your program or input is not supported" (`Unsu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class TTTorchError(Exception):
     """Base of all errors of this package."""
@@ -54,6 +56,18 @@ class BucketError(CompileError):
         advice = "take the dimension out of the option buckets, or rewrite the line"
         super().__init__(f"{op} cannot be computed on padded sizes: {reason}\n  at {location}\n  {advice}")
         self.op, self.location, self.reason = op, location, reason
+
+
+class DeviceMapError(TTTorchError, ValueError):
+    """`device_map` does not say on which chip a part of the model runs."""
+
+    def __init__(self, module: str, device_map: Mapping[str, int]) -> None:
+        entries = ", ".join(map(repr, device_map))
+        super().__init__(
+            f"device_map has no entry for the module {module!r}, nor for one around it; its entries are {entries}. "
+            'An entry for "" covers all other modules'
+        )
+        self.module = module
 
 
 class IRVerificationError(CompileError):
@@ -155,6 +169,13 @@ class InexactError(TTTorchError, ArithmeticError):
 
 class DeviceError(TTTorchError):
     """A device could not be opened, or was used after it was closed."""
+
+
+class AsyncError(TTTorchError, RuntimeError):
+    """A program cannot run asynchronously, or something changed what an asynchronous call had still to read."""
+
+    def __init__(self, reason: str, advice: str = "compile it without async_mode") -> None:
+        super().__init__(f"{reason}; {advice}")
 
 
 class DeviceMemoryError(TTTorchError, MemoryError):

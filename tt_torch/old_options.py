@@ -204,7 +204,6 @@ class OldNames:
     valid_dialects = Always(_list(), ("STABLEHLO", "TTIR", "TTNN"), "these are the levels that `save_mlir` knows")
     stable_hlo_ops = Always(_list(), (), "nothing fills it; `unique_ops` has the ops of an op-by-op run")
 
-    device_map = NotYet({}, "a model that is split over several devices")
     automatic_parallelization = NotYet(False, "a program over several chips")
     xla_mesh = NotYet(None, "a program over several chips")
 

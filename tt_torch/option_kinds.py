@@ -89,10 +89,21 @@ def buckets() -> Kind:
     return Kind('sizes above 1 by dimension, like {"x.1": (16, 32)} (in a variable: x.1=16,32;y.0=4)', check, parse)
 
 
+def device_map() -> Kind:
+    def chip(given: Setting) -> int:
+        number = int(given.removeprefix("tt:")) if isinstance(given, str) else given
+        return require(type(number) is int and number >= 0, number)
+
+    def check(given: Setting) -> tuple[tuple[str, int], ...]:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return tuple((require(isinstance(path, str), path), chip(value)) for path, value in pairs)
+
+    return Kind('numbers of chips by module path, like {"encoder": 0, "decoder.layers.0": 1}', check)
+
+
 def mesh() -> Kind:
     return Kind(
-        "(1, 1): a program runs on one chip. For several chips, give each of them to a compilation of its own, as "
-        "`devices` of BackendOptions",
+        "(1, 1): a program runs on one chip. `device_map` splits a model over several chips",
         lambda shape: require(tuple(require(isinstance(shape, list | tuple), shape)) == (1, 1), (1, 1)),
     )
 
@@ -156,22 +167,16 @@ def read(variable: str, kind: Kind, text: str) -> Setting:
 
 def devices() -> Kind:
     def check(given: Setting) -> list[Setting]:
-        (device,) = require(isinstance(given, list | tuple), given)
-        loads = device is None or callable(getattr(device, "load", None))
-        return [require(loads and math.prod(getattr(device, "mesh_shape", ())) == 1, device)]
+        given = list(require(isinstance(given, list | tuple) and len(given) > 0, given))
+        for device in given if given != [None] else ():
+            require(callable(getattr(device, "load", None)), device)
+            require(math.prod(getattr(device, "mesh_shape", ())) == 1, device)
+        return given
 
     return Kind(
-        "a list of one device, which is one chip, or [None] for the default one: a program runs on one chip. For "
-        "several chips, cut a mesh with `mesh.submesh((1, 1), (row, column))`, and compile the model for each chip",
+        "a list of devices of one chip each, one for each number in `device_map`, or [None] for default ones. To cut a "
+        "chip out of a mesh, use `mesh.submesh((1, 1), (row, column))`",
         check,
-    )
-
-
-def synchronous() -> Kind:
-    return Kind(
-        "False: asynchronous calls are not there yet. Calls from several threads, each to a device of its own, run at "
-        "the same time",
-        lambda value: require(value is False, value),
     )
 
 

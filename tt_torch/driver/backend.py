@@ -12,15 +12,17 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from tt_torch import runtime, user_code
+from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_graph
-from tt_torch.driver.devices import Device, default_device
+from tt_torch.driver.devices import devices_of
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
+from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
+from tt_torch.driver.stages import compile_in_stages
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
@@ -37,7 +39,7 @@ from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, vi
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import DeviceError, TTTorchError
+from tt_torch.errors import AsyncError, TTTorchError
 from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
 from tt_torch.torch_private.dynamo import RestartAnalysis
@@ -84,7 +86,8 @@ def compile_captured(
     else:
         run = share_strided(gm, _aot(gm, example_inputs, config, options, observer))
         run = in_strides_of_eager(gm, run)
-    return around(run, before, after)
+    run = around(run, before, after)
+    return asynchronous(gm, run, config, observer.input_name) if options.async_mode else run
 
 
 def _aot(
@@ -253,6 +256,8 @@ def _compile(
     gm = write_out(gm, DECOMPOSITIONS)
     checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
+    if interface.seeds and options.async_mode:
+        raise AsyncError("the graph draws random numbers, and the order of its calls decides which")
     promote(program.graph)
     runner = _runner(program, interface.roles(roles), config, options, observer)
     made = Program(interface, runner, checks, views)
@@ -266,21 +271,25 @@ def _runner(
     if observer.take_graph:
         return observer.take_graph(program, roles, config)
     observer.graph(program)
-    device = _device(program, options)
-    vars(options)["used"].add(device)
+    devices = devices_of(program, options)
 
-    def compile_piece(config: CompilerConfig, piece: GraphModule, roles: Sequence[str]) -> Runner:
+    def compile_piece(config: CompilerConfig, chip: int, piece: GraphModule, roles: Sequence[str]) -> Runner:
         if observer.make_executor:
-            return observer.make_executor(piece, roles, config, device)
+            return observer.make_executor(piece, roles, config, devices[chip])
         compiled = compile_graph(piece, roles, config, observer.reached)
         if config.compile_depth != CompileDepth.EXECUTE:
             piece.recompile()
             return lambda inputs: piece(*inputs)
-        return Executor(compiled, device)
+        return Executor(compiled, devices[chip])
+
+    def compile_on(config: CompilerConfig, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:
+        compile_one = partial(compile_piece, config, chip)
+        return compile_one(gm, roles) if config.fallback == "error" else compile_with_host_ops(compile_one, gm, roles)
 
     def compile_whole(config: CompilerConfig, gm: GraphModule, roles: Sequence[str]) -> Runner:
-        compile_one = partial(compile_piece, config)
-        return compile_one(gm, roles) if config.fallback == "error" else compile_with_host_ops(compile_one, gm, roles)
+        if config.device_map:
+            return compile_in_stages(partial(compile_on, config), gm, roles, dict(config.device_map))
+        return compile_on(config, gm, roles)
 
     eager = as_function(program)
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
@@ -295,20 +304,3 @@ def _runner(
     apart = dataclasses.replace(config)  # with outputs of its own: the owner of the config asked about the program
     check = compile_whole(apart, plan.check, [roles[i] for i in plan.checked])
     return ExactRunner(device_runner, eager, plan, resident, check)
-
-
-def _device(program: GraphModule, options: BackendOptions) -> Device:
-    """The device that the options name; without one, the chip on which the program's tensors are."""
-    (output,) = (n for n in program.graph.nodes if n.op == "output")
-    border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
-    places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
-    names = " and ".join(sorted(map(str, places)))
-    if len(places) > 1:
-        raise DeviceError(f"a program runs on one chip, but this one has tensors on {names}; move them to one device")
-    chip = next((place.index for place in places), 0)
-    device = options.devices[0] if options.devices else None
-    if device is None:
-        return default_device(options.compiler_config, chip)
-    if places and isinstance(device, runtime.Device) and chip not in device.device_ids:
-        raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {device.device_ids}")
-    return device

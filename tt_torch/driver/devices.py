@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
+from torch.fx import GraphModule
 
 from tt_torch import runtime
-from tt_torch.config import CompilerConfig
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.errors import DeviceError
 
 
 class Program(Protocol):
@@ -93,3 +95,49 @@ def available_chips(config: CompilerConfig) -> int:
     from tt_torch.codegen.device import count_chips
 
     return count_chips(config.ttnn_python, config.device_timeout)
+
+
+def devices_of(program: GraphModule, options: BackendOptions) -> dict[int, Device]:
+    """The device of each stage of a program by its number in `device_map`.
+
+    Without `device_map` there is one stage, number 0, on the device that the options name, or on the chip on which
+    the program's tensors are. Raises DeviceError if the tensors are elsewhere.
+    """
+    (output,) = (n for n in program.graph.nodes if n.op == "output")
+    border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
+    places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
+    names = " and ".join(sorted(map(str, places)))
+    config = options.compiler_config
+    if config.device_map and places:
+        raise DeviceError(f"device_map takes tensors of the CPU to its chips, but this program has tensors on {names}")
+    if len(places) > 1:
+        raise DeviceError(f"a program runs on one chip, but this one has tensors on {names}; move them to one device")
+    numbers = sorted({chip for _, chip in config.device_map} or {0})
+    chips = numbers if config.device_map else [next((place.index for place in places), 0)]
+    if any(device is not None for device in options.devices):
+        devices = _given(numbers, options.devices)
+        if places and isinstance(devices[0], runtime.Device) and chips[0] not in devices[0].device_ids:
+            raise DeviceError(f"the program's tensors are on {names}, but `devices` has only {devices[0].device_ids}")
+    else:
+        devices = {number: _default(config, chip) for number, chip in zip(numbers, chips, strict=True)}
+    for device in devices.values():
+        vars(options)["used"].add(device)
+    return devices
+
+
+def _given(numbers: Sequence[int], devices: Sequence[Any]) -> dict[int, Device]:
+    """The devices that a user gives, by the numbers of `device_map`. Each of them must be used."""
+    if numbers != list(range(len(devices))):
+        used = ", ".join(map(str, numbers))
+        raise DeviceError(
+            f"`devices` has {len(devices)}, but the numbers that device_map uses are {used} (0 without it)"
+        )
+    return dict(enumerate(devices))
+
+
+def _default(config: CompilerConfig, chip: int) -> Device:
+    if chip and config.device != "emulated":
+        raise DeviceError(f"device_map on {config.device!r} needs BackendOptions(devices=[...]), one device per number")
+    if chip >= EMULATED_CHIPS:
+        raise DeviceError(f"device_map names the chip {chip}, but there are {EMULATED_CHIPS}")
+    return default_device(config, chip)

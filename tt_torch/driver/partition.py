@@ -101,7 +101,7 @@ def _partition(
         try:
             runners: dict[str, Runner] = {}
             for name, piece in pieces.items():
-                runners[name] = compile_piece(piece, _roles(outer, name, roles))
+                runners[name] = compile_piece(piece, roles_of_piece(outer, name, roles))
                 outer.set_submodule(name, DevicePiece(runners[name]))
             executors = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)}
             if len(executors) == len(runners) > 1 and _from_host(gm):
@@ -185,7 +185,7 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
     outer = fuse_by_partitions(own, nodes, prefix="device_", always_return_tuple=True)
     pieces = {n.target: getattr(outer, n.target) for n in outer.graph.nodes if n.op == "call_module"}
     for piece in pieces.values():
-        _inputs_first(piece.graph)
+        inputs_first(piece.graph)
     outer.recompile()
     return outer, pieces
 
@@ -208,7 +208,7 @@ def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict
     return leading
 
 
-def _inputs_first(graph: Graph) -> None:
+def inputs_first(graph: Graph) -> None:
     """Moves the placeholders to the front: the fuser puts each of them before its first reader."""
     first = next(n for n in graph.nodes if n.op != "placeholder")
     for node in [n for n in graph.nodes if n.op == "placeholder"]:
@@ -256,7 +256,7 @@ def _through(node: Node, device: set[str], following: Callable[[Node], list[Node
     return [found for n in following(node) for found in _through(n, device, following)]
 
 
-def _roles(outer: GraphModule, name: str, roles: Sequence[str]) -> list[str]:
+def roles_of_piece(outer: GraphModule, name: str, roles: Sequence[str]) -> list[str]:
     """The roles of a subgraph's inputs. Inputs of the whole graph keep their roles; all others are "input"."""
     placeholders = dict(zip((n for n in outer.graph.nodes if n.op == "placeholder"), roles, strict=True))
     (caller,) = (n for n in outer.graph.nodes if n.op == "call_module" and n.target == name)
