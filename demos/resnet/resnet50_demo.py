@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from http.client import HTTPException
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +44,8 @@ from tt_torch.tools.utils import calculate_pcc
 
 PRETRAINED = "microsoft/resnet-50"
 HUB_SECONDS = 5  # the time limit for the hub's first answer; the download itself may take longer
+
+Classifier = Callable[[torch.Tensor], torch.Tensor]  # from pixels to logits
 
 # The preprocessing with which the model was trained.
 SIZE, CROP_SHARE = 224, 0.875
@@ -145,6 +148,18 @@ def top_five(model: torch.nn.Module, cpu: torch.Tensor, device: torch.Tensor) ->
     return table
 
 
+def show(
+    model: torch.nn.Module, classifiers: Sequence[Classifier], batch: int, images: dict[str, Image.Image]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Prints a table per image; returns the logits of the CPU and of the device, which `classifiers` compute."""
+    batches = in_batches([preprocess(picture) for picture in images.values()], batch)
+    cpu, device = (torch.cat([classify(pixels) for pixels in batches]) for classify in classifiers)
+    for name, theirs, ours in zip(images, cpu, device, strict=False):  # each image is shown once
+        console.print(Text(name, style="bold"), soft_wrap=True)
+        console.print(top_five(model, theirs, ours))
+    return cpu, device
+
+
 def answer_questions(show: Callable[[dict[str, Image.Image]], object]) -> None:
     """Shows the photographs that the user names, one after the other, until the user stops."""
     while True:
@@ -177,28 +192,14 @@ def main(
         model, source = load_model()
     console.print(f"ResNet-50 with {source}", soft_wrap=True)
 
-    def classify(pixels: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            return model(pixels).logits
-
-    batches = in_batches([preprocess(picture) for picture in images.values()], batch)
-    compiled, facts = compile_for_device(model, batches[:1], dtype, save)
-
-    def show(images: dict[str, Image.Image]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Prints a table per image; returns the logits of the device and of the CPU."""
-        batches = in_batches([preprocess(picture) for picture in images.values()], batch)
-        device = torch.cat([compiled(pixels).logits for pixels in batches])
-        cpu = torch.cat([classify(pixels) for pixels in batches])
-        for name, ours, theirs in zip(images, device, cpu, strict=False):  # each image is shown once
-            console.print(Text(name, style="bold"), soft_wrap=True)
-            console.print(top_five(model, theirs, ours))
-        return device, cpu
-
+    first = in_batches([preprocess(picture) for picture in images.values()], batch)[:1]
+    compiled, facts = compile_for_device(model, first, dtype, save)
+    classifiers = [torch.no_grad()(lambda pixels: model(pixels).logits), lambda pixels: compiled(pixels).logits]
     if run_interactive:
-        return answer_questions(show)
+        return answer_questions(partial(show, model, classifiers, batch))
     with step("Classifying"):
-        seconds = time_per_call([classify, compiled], batches[0])
-    device, cpu = show(images)
+        seconds = time_per_call(classifiers, *first)
+    cpu, device = show(model, classifiers, batch, images)
     pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
     how = f"(batch {batch}, {torch.get_num_threads()} threads)"
     for where, total in zip(("CPU", "device"), seconds, strict=True):

@@ -224,7 +224,7 @@ def test_the_environment_chooses_the_depth(monkeypatch: pytest.MonkeyPatch):
     tester = made_of(WrongOnce(), torch.randn(8))
     tester.test_model()
     tester.finalize()
-    assert tester.pccs == []
+    assert not tester.compared and not tester.pccs
 
 
 class Counter(nn.Module):
@@ -334,8 +334,10 @@ def test_an_onnx_model_op_by_op(tmp_path: Path):
 
 
 def test_wrong_options_are_refused():
-    with pytest.raises(ValueError, match="mode is"):
+    with pytest.raises(ValueError, match="mode is one of train, eval, not 'test'"):
         MlpTester("mlp", "test")
+    with pytest.raises(ValueError, match=r"backend is one of tt, .*, not 'inductor'"):
+        MlpTester("mlp", "eval", backend="inductor")
     with pytest.raises(ValueError, match="not both"):
         MlpTester("mlp", "eval", required_atol=1.0, relative_atol=1.0)
     with pytest.raises(ValueError, match="one device, not on 2"):
@@ -359,6 +361,17 @@ def test_a_device_is_given_alone_or_in_a_list():
         tester.test_model()
         tester.finalize()
         assert tester.device is device
+
+
+@pytest.mark.parametrize(
+    ("pcc", "status"), [(0.995, "PASSED"), (0.5, "INCORRECT_RESULT"), (math.nan, "INCORRECT_RESULT")]
+)
+def test_a_report_with_figures_from_elsewhere(pcc: float, status: str):
+    note = Noting()
+    ModelTester.GenerateCustomTestReport(note, "m", CompilerConfig(), pcc, 0.1, model_group="red", relative_atol=0.5)
+    (tags,) = note.all("tags")
+    assert tags["bringup_status"] == status and tags["atol"] == 0.1
+    assert (tags["required_atol"], note.all("group"), tags["model_name"]) == (0.5, ["red"], "m")
 
 
 def test_numbers_that_a_collector_cannot_store():

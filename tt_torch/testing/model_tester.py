@@ -14,7 +14,7 @@ from tt_torch.driver.backend import backend as tt_backend
 from tt_torch.driver.devices import Device
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import NoCounterpartError
-from tt_torch.testing.tags import OP_BY_OP, Recorder, Tags, bringup_status, figures
+from tt_torch.testing.tags import BACKENDS, OP_BY_OP, Recorder, Required, bringup_status, figures, record_start
 from tt_torch.torch_private.trees import tree_leaves
 
 Model: TypeAlias = Any  # a module, a function or, for OnnxModelTester, an ONNX model
@@ -32,10 +32,14 @@ class ModelTester:
     `run_generate` compiles `forward` and calls `generate`. With `is_token_output`, decoded texts are compared;
     `_load_model` then sets `self.tokenizer`. All names of `backend` mean the same.
 
-    Raises ValueError for another mode.
+    Raises ValueError for another mode or backend, and NoCounterpartError for `data_parallel_mode`.
     """
 
     tokenizer: Any
+    pccs: Sequence[float] = ()
+    atols: Sequence[float] = ()
+    compared = False
+    failure = ""  # why `finalize` fails the test
 
     def __init__(
         self,
@@ -59,50 +63,22 @@ class ModelTester:
         backend: str = "tt",
         forge_models_test: bool = False,
     ) -> None:
-        if mode not in ("train", "eval"):
-            raise ValueError(f'mode is "train" or "eval", not {mode!r}')
-        if data_parallel_mode:
-            raise NoCounterpartError("data_parallel_mode", "async_mode does not exist yet; a model runs on one device.")
-        if required_atol is not None and relative_atol is not None:
-            raise ValueError("give required_atol or relative_atol, not both")
+        _check(mode, backend, data_parallel_mode)
+        self.required = Required(required_pcc, required_atol, relative_atol, assert_pcc, assert_atol)
         self.model_info, self.loader, self.mode = model_info, loader, mode
         self.model_name = model_info.name if model_info is not None else model_name
         group = str(model_info.group if model_info is not None else model_group)
-        self.required_pcc, self.relative_atol = required_pcc, relative_atol
-        self.required_atol = 0.01 if required_atol is None and relative_atol is None else required_atol
-        self.assert_pcc, self.assert_atol = assert_pcc, assert_atol
-        self.run_generate, self.is_token_output = run_generate, is_token_output
-        self.device = _only(devices)
+        self.run_generate, self.is_token_output, self.device = run_generate, is_token_output, _only(devices)
         self.record_property: Recorder = record_property_handle or (lambda name, value: None)
         self.compiler_config = compiler_config or CompilerConfig()
         self.compiler_config.model_name, self.compiler_config.model_group = self.model_name, group
         self.compiler_config.record_property = self.record_property
-        self.pccs: list[float] = []
-        self.atols: list[float] = []
-        self.compared = False
-        self.failure = ""  # why `finalize` fails the test
-        self._record_start(self.model_name + model_name_suffix, group, forge_models_test)
+        self.tags = record_start(self.record_property, self.model_name + model_name_suffix, group, self.compiler_config)
+        self.tags |= self.required.tags() | {"forge_models_test": forge_models_test}
         self.framework_model = self._load_model()
         if is_token_output and not hasattr(self, "tokenizer"):
             raise ValueError("with is_token_output, _load_model sets self.tokenizer")
         self.inputs = self._load_inputs()
-
-    def _record_start(self, name: str, group: str, forge: bool) -> None:
-        """Records what is known before anything can fail."""
-        for key, value in {"model_name": name, "frontend": "tt-torch", "owner": "tt-torch", "group": group}.items():
-            self.record_property(key, value)
-        self.record_property("config", {"compiler_config": self.compiler_config.to_dict()})
-        self.tags: Tags = {
-            "backend": "tt",
-            "model_name": name,
-            "frontend": "tt-torch",
-            "required_pcc": self.required_pcc,
-            "required_atol": self.relative_atol if self.required_atol is None else self.required_atol,
-            "is_asserting_pcc": self.assert_pcc,
-            "is_asserting_atol": self.assert_atol,
-            "parallelism": "single_device",
-            "forge_models_test": forge,
-        }
 
     # --- what a subclass may replace ----------------------------------------------------------------
 
@@ -209,16 +185,17 @@ class ModelTester:
     def _compare(self, golden: Outputs, outputs: Outputs) -> None:
         """Compares, and keeps a failure for `finalize`."""
         expected, got = self._extract_outputs(golden), self._extract_outputs(outputs)
+        need = self.required
         try:
             self.pccs, self.atols, close, near, _ = verify_against_golden(
-                expected, got, False, False, self.required_pcc, self.required_atol, self.relative_atol
+                expected, got, False, False, need.pcc, need.atol, need.relative_atol
             )
         except AssertionError as error:  # another number of outputs, or other shapes
             self.failure = str(error)
             return
-        wrong = [f"PCC {min(self.pccs)}, required {self.required_pcc}"] if self.assert_pcc and not close else []
-        if self.assert_atol and not near:
-            bound = self.required_atol if self.relative_atol is None else f"{self.relative_atol} of the largest value"
+        wrong = [f"PCC {min(self.pccs)}, required {need.pcc}"] if need.assert_pcc and not close else []
+        if need.assert_atol and not near:
+            bound = need.atol if need.relative_atol is None else f"{need.relative_atol} of the largest value"
             wrong.append(f"difference {max(self.atols)}, required {bound}")
         self._judge("; ".join(wrong))
 
@@ -239,9 +216,38 @@ class ModelTester:
         assert not self.failure, self.failure
 
     @staticmethod
+    def GenerateCustomTestReport(
+        record_property: Recorder,
+        model_name: str,
+        compiler_config: CompilerConfig,
+        test_pcc: float,
+        test_atol: float,
+        model_group: str = "generality",
+        required_pcc: float = 0.99,
+        required_atol: float | None = None,
+        relative_atol: float | None = None,
+        assert_pcc: bool = True,
+        assert_atol: bool = True,
+    ) -> None:
+        """Records what `finalize` would, for a test that has its figures from elsewhere. It asserts nothing."""
+        need = Required(required_pcc, required_atol, relative_atol, assert_pcc, assert_atol)
+        tags = record_start(record_property, model_name, str(model_group), compiler_config) | need.tags()
+        status = bringup_status(compiler_config.with_env().compile_depth, test_pcc >= required_pcc)
+        record_property("tags", tags | figures([test_pcc], [test_atol]) | {"bringup_status": status})
+
+    @staticmethod
     def print_outputs(results: Outputs, data_parallel_mode: bool, print_fn: Callable[[Outputs], object]) -> None:
         """Calls `print_fn` with the results."""
         print_fn(results)
+
+
+def _check(mode: str, backend: str, data_parallel_mode: bool) -> None:
+    """Raises ValueError for a mode or a backend that does not exist, and NoCounterpartError for several devices."""
+    for name, given, known in (("mode", mode, ("train", "eval")), ("backend", backend, BACKENDS)):
+        if given not in known:
+            raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
+    if data_parallel_mode:
+        raise NoCounterpartError("data_parallel_mode", "async_mode does not exist yet; a model runs on one device.")
 
 
 def _only(devices: Device | Sequence[Device] | None) -> Device | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pytest
@@ -14,8 +15,47 @@ from tt_torch.sweep.junit import STATUS
 Tags: TypeAlias = dict[str, Any]  # values by name: texts, numbers, flags, lists of numbers
 Recorder: TypeAlias = Callable[[str, object], object]  # pytest's `record_property`
 
+BACKENDS = ("tt", "tt-legacy", "tt-experimental")  # they mean the same
 LARGEST = 2**32  # collectors store no larger number
 OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
+
+
+@dataclass(frozen=True)
+class Required:
+    """What the results of a model need: a PCC and a largest difference, and which of the two are asserted.
+
+    The difference is `atol`, or `relative_atol` times the largest golden value; without both it is 0.01. Raises
+    ValueError if both are given.
+    """
+
+    pcc: float = 0.99
+    atol: float | None = None
+    relative_atol: float | None = None
+    assert_pcc: bool = True
+    assert_atol: bool = True
+
+    def __post_init__(self) -> None:
+        if self.atol is not None and self.relative_atol is not None:
+            raise ValueError("give required_atol or relative_atol, not both")
+        if self.atol is None and self.relative_atol is None:
+            object.__setattr__(self, "atol", 0.01)
+
+    def tags(self) -> Tags:
+        return {
+            "required_pcc": self.pcc,
+            "required_atol": self.relative_atol if self.atol is None else self.atol,
+            "is_asserting_pcc": self.assert_pcc,
+            "is_asserting_atol": self.assert_atol,
+        }
+
+
+def record_start(record_property: Recorder, name: str, group: str, config: CompilerConfig) -> Tags:
+    """Records what is known before a test begins; returns the first tags."""
+    shared = {"model_name": name, "frontend": "tt-torch"}
+    for key, value in {**shared, "owner": "tt-torch", "group": group}.items():
+        record_property(key, value)
+    record_property("config", {"compiler_config": config.to_dict()})
+    return {**shared, "backend": "tt", "parallelism": "single_device"}
 
 
 def plain(values: Sequence[float]) -> list[float]:
