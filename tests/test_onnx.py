@@ -108,6 +108,55 @@ def test_the_device_computes_what_onnx_runtime_does(make):
     assert pccs
 
 
+W22 = np.array([[0.5, 2], [3, -1]], np.float32)
+RELU = helper.make_node("Relu", ["x"], ["y"])
+PRODUCT = helper.make_node("MatMul", ["x", "w"], ["y"])
+X, Y = ("x", F32, [2, 2]), ("y", F32, [2, 2])
+ODD = {
+    "an input that is an output": lambda: model([RELU], [X], [Y, X]),
+    "a weight that is an output": lambda: model([RELU], [X], [Y, ("w", F32, [2, 2])], {"w": W22}),
+    "an input that nothing reads": lambda: model([RELU], [X, ("u", F32, [4])], [Y]),
+    "a weight that nothing reads": lambda: model([RELU], [X], [Y], {"w": W22}),
+    "a weight that is listed as an input": lambda: model([PRODUCT], [X, ("w", F32, [2, 2])], [Y], {"w": W22}),
+    "a weight that is read twice": lambda: model(
+        [PRODUCT, helper.make_node("MatMul", ["w", "y"], ["z"])], [X], [("z", F32, [2, 2])], {"w": W22}
+    ),
+    "scalars": lambda: one("Add", [[], []], ("o", F32, [])),
+    "no inputs": lambda: model([helper.make_node("Add", ["w", "w"], ["y"])], [], [Y], {"w": W22}),
+    "names that are no identifiers": lambda: model(
+        [helper.make_node("Relu", ["in put:0"], ['o"ut/1'], name='a "b"/c:d')],
+        [("in put:0", F32, [2])],
+        [('o"ut/1', F32, [2])],
+    ),
+    "float16": lambda: model(
+        [PRODUCT], [("x", TensorProto.FLOAT16, [2, 2])], [("y", TensorProto.FLOAT16, [2, 2])], {"w": W22.astype("f2")}
+    ),
+    "float64": lambda: model(
+        [PRODUCT], [("x", TensorProto.DOUBLE, [2, 2])], [("y", TensorProto.DOUBLE, [2, 2])], {"w": W22.astype("f8")}
+    ),
+    "indices": lambda: model(
+        [helper.make_node("Gather", ["w", "x"], ["y"])], [("x", I64, [5])], [("y", F32, [5, 4])],
+        {"w": np.arange(4000, dtype=np.float32).reshape(1000, 4)},
+    ),
+    "a shape that is computed": lambda: model(
+        [
+            helper.make_node("Shape", ["x"], ["s"]),
+            helper.make_node("Slice", ["s", "from", "to"], ["first"]),
+            helper.make_node("Concat", ["first", "rest"], ["shape"], axis=0),
+            helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        ],
+        [("x", F32, [2, 3, 4])], [("y", F32, [2, 12])],
+        {"from": np.array([0]), "to": np.array([1]), "rest": np.array([-1])},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_an_odd_model(make):
+    pccs, *_ = verify_module(make(), required_pcc=0.9999, required_atol=1e-3)
+    assert pccs
+
+
 def test_division_by_zero():
     made = one("Div", [[8], [8]], ("o", F32, [8]))
     values = [torch.tensor([1.0, -2, 3, 0, 5, 6, -7, 18]), torch.tensor([1.0, 0, 3, 0, -9, 10, -7, 12])]

@@ -107,6 +107,6 @@ def _run_onnx(
 
     compiled = compile_onnx(model, config, device)
     if inputs is None:
-        shapes, own = zip(*compiled.inputs.values(), strict=True)
-        inputs = random_inputs(shapes, dtypes or own, *ranges)
+        types = compiled.inputs.values()
+        inputs = random_inputs([shape for shape, _ in types], dtypes or [dtype for _, dtype in types], *ranges)
     return onnx_output_to_torch(run_model_proto(model, inputs)), compiled(*inputs)
