@@ -1,16 +1,21 @@
-"""Tensors as the arrays that the ttnn package takes."""
+"""Tensors as the arrays that the ttnn package takes; options of a device, and its end."""
 
 from __future__ import annotations
 
+import atexit
+import importlib.util
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
+from tt_torch.codegen import device
 from tt_torch.codegen.arrays import to_array
+from tt_torch.codegen.device import TtnnDevice
 from tt_torch.codegen.program import Tensor
-from tt_torch.errors import InputDtypeError
+from tt_torch.errors import DeviceError, InputDtypeError
 
 ARRAYS = {
     "Float32": np.float32, "BFloat16": np.float32, "BFP_BFloat8": np.float32, "BFP_BFloat4": np.float32,
@@ -45,3 +50,42 @@ def test_only_bfloat16_is_rounded() -> None:
             expected = (-x if negated else x).detach()
             rounded = expected.bfloat16().float() if dtype == "BFloat16" else expected
             assert np.array_equal(to_array(described(dtype), given), rounded.numpy())
+
+
+def test_a_device_is_opened_with_its_options() -> None:
+    options = {
+        "mesh_shape": (1, 1),
+        "physical_device_ids": [],
+        "num_command_queues": 1,
+        "l1_small_size": 32768,
+        "program_cache": True,
+        "enable_trace": False,
+        "trace_region_size": 0,
+    }
+    assert TtnnDevice()._options == options
+    given = TtnnDevice("blackhole", [2, 4], [3, 5], 2, 0, True, "python", 7.5, True, 1 << 20)
+    assert given._options == {
+        "mesh_shape": (2, 4),
+        "physical_device_ids": [3, 5],
+        "num_command_queues": 2,
+        "l1_small_size": 0,
+        "program_cache": True,
+        "enable_trace": True,
+        "trace_region_size": 1 << 20,
+    }
+    assert (given.arch, given._python, given._timeout) == ("blackhole", "python", 7.5)
+    with pytest.raises(DeviceError, match="enable_program_cache"):
+        TtnnDevice(enable_program_cache=False, enable_trace=True)
+
+
+def test_open_devices_are_closed_when_python_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_end: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", lambda function: at_end.append(function) or function)
+    spec = importlib.util.spec_from_file_location("tt_torch.codegen.device_again", device.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    opened = [module.TtnnDevice(), module.TtnnDevice()]
+    assert [d.is_open for d in opened] == [True, True]
+    (close,) = at_end
+    close()
+    assert [d.is_open for d in opened] == [False, False]

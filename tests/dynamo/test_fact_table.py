@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.fx import Graph
+from torch.utils._pytree import tree_leaves
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import ByOp, Fact
@@ -73,6 +74,27 @@ def test_each_tensor_of_an_op_that_keeps_elements_gives_or_chooses_them() -> Non
     keep = [op for op in ops if Fact.KEEPS in facts.of(op) and not op._can_decompose()]  # the others never reach us
     found = {a.name for op in keep for a in op._schema.arguments if "Tensor" in str(a.type) and not a.is_out}
     assert found == facts.VALUES - {"fill"} | CHOOSE  # "fill" is a number
+
+
+def test_views_that_show_other_values() -> None:
+    """A view of complex numbers has some of them as its elements, unless the op says that it shows others."""
+    z, tried = torch.randn(3, 3, dtype=torch.complex64), set[str]()
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    for op in (getattr(aten, name[6:].split(".")[0]) for name in names):
+        for overload in (getattr(op, name) for name in op.overloads()):
+            first, *others = overload._schema.arguments or [None]
+            is_view = first is not None and first.alias_info and not first.alias_info.is_write
+            if not is_view or str(first.type) != "Tensor" or not all(a.has_default_value() for a in others):
+                continue
+            try:
+                shown = overload(z)
+            except (RuntimeError, NotImplementedError, TypeError):
+                continue  # of sparse or nested tensors, or of floats
+            seen = {number for v in tree_leaves(shown) for number in v.flatten().tolist()}
+            other = not seen <= {*z.flatten().tolist()}
+            assert other == (Fact.REINTERPRETS in facts.of(overload)), overload
+            tried.add(overload._schema.name)
+    assert {"aten::mH", "aten::real", "aten::_conj", "aten::t", "aten::view_as_real", "aten::squeeze"} <= tried
 
 
 def test_a_target_that_is_no_op_has_no_facts() -> None:

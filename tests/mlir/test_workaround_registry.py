@@ -11,7 +11,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import Builder, RuleSet, shape
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
-from tt_torch.mlir.ttnn.passes.workarounds import registry
+from tt_torch.mlir.ttnn.passes.workarounds import integers, registry
 from tt_torch.mlir.ttnn.passes.workarounds.registry import Workaround, full, make, reshape, slices, typecast
 
 
@@ -85,3 +85,14 @@ def test_slices_are_those_of_python(block, b, dim):
             assert [shape(made)[d] for d in (dim, 1 - dim)] == [len(range(size)[begin:end:step]), other]
             assert [bounds["begins"][dim], bounds["ends"][dim], steps[dim]] == [begin, end, step]
             assert [bounds["begins"][1 - dim], bounds["ends"][1 - dim], steps[1 - dim]] == [0, other, 1]
+
+
+def test_only_arithmetic_with_bytes_is_rewritten(block, b):
+    """The rule applies again to the ops that it makes, until they have no bytes."""
+    x, _ = block.arguments
+    assert integers.arithmetic_of_bytes(b("ttnn.add", x, x, type=x.type).owner, b) is None
+    byte = with_layout([4, 6], Layout("UInt8"))
+    wide = typecast(b, x, "UInt8")
+    for other in (wide, x):
+        (made,) = integers.arithmetic_of_bytes(b("ttnn.add", wide, other, type=byte).owner, b)
+        assert layout_of(made) == Layout("UInt8") and made.owner.name == "ttnn.typecast"

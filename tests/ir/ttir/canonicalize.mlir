@@ -64,6 +64,23 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 
 // -----
 
+// An operand with the same number everywhere becomes one element. It keeps its shape if the result has it from nothing
+// else.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x3xf32>, %y: tensor<1x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
+  // CHECK-DAG: [[ONE:%[0-9]+]] = "ttir.full"() {fill_value = 2.{{.*}} -> tensor<1xf32>
+  // CHECK-DAG: [[ALL:%[0-9]+]] = "ttir.full"() {fill_value = 3.{{.*}} -> tensor<4x3xf32>
+  // CHECK-DAG: "ttir.add"(%arg0, [[ONE]])
+  // CHECK-DAG: "ttir.add"(%arg1, [[ALL]])
+  %two = "ttir.full"() {shape = array<i64: 4, 3>, fill_value = 2.0 : f64} : () -> tensor<4x3xf32>
+  %three = "ttir.full"() {shape = array<i64: 4, 3>, fill_value = 3.0 : f64} : () -> tensor<4x3xf32>
+  %0 = "ttir.add"(%x, %two) : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %1 = "ttir.add"(%y, %three) : (tensor<1x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  return %0, %1 : tensor<4x3xf32>, tensor<4x3xf32>
+}
+
+// -----
+
 // x * 1 stays if it broadcasts x.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {

@@ -43,6 +43,20 @@ func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #rows> {
 
 // -----
 
+// A conversion gives any data type, but keeps the pages.
+// CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.typecast, and ttnn {{.*}} does not take a result of BFloat16 in Tile: it is BFloat16 in RowMajor
+#rows = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
+#narrow = #ttnn.layout<"BFloat16", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
+#tiles = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<2x3xf32, #rows>) -> tensor<2x3xbf16, #tiles> {
+  %0 = "ttnn.typecast"(%x) {dtype = "BFloat16"} : (tensor<2x3xf32, #rows>) -> tensor<2x3xbf16, #narrow>
+  %1 = "ttnn.typecast"(%x) {dtype = "BFloat16"} : (tensor<2x3xf32, #rows>) -> tensor<2x3xbf16, #tiles> loc("illegal")
+  return %1 : tensor<2x3xbf16, #tiles>
+}
+
+// -----
+
 // The maximum of a row-major operand is in tiles, its sum is row major.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.max, and ttnn {{.*}} does not take a result of Float32 in RowMajor: it is Float32 in Tile
