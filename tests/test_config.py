@@ -178,6 +178,20 @@ def test_no_option_of_an_unknown_name():
         CompilerConfig().enable_constevall = True
 
 
+@pytest.mark.parametrize("config", [CompilerConfig(dtype="bf16"), CompilerConfig(dtype="bf16").frozen()])
+def test_no_option_can_be_deleted(config):
+    with pytest.raises(AttributeError, match="'dtype' cannot be deleted"):
+        del config.dtype
+    assert config.dtype == "bf16"
+
+
+def test_a_value_that_went_round_the_check_is_found_at_the_compilation():
+    config = CompilerConfig()
+    vars(config)["dtype"] = "fp16"
+    with pytest.raises(ConfigError, match="dtype='fp16'"):
+        config.with_env()
+
+
 def test_options_that_exclude_each_other_do_so_in_any_order():
     watched, on_ttnn = CompilerConfig(bisect=True), CompilerConfig(device="ttnn")
     with pytest.raises(ConfigError, match=r'device=.*"emulated" if single ops are watched'):

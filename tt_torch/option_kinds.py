@@ -190,6 +190,9 @@ class Checked:
             raise AttributeError(f"{type(self).__name__} has no option {name!r}{nearest(name, known)}")
         super().__setattr__(name, checked(name, fields[name].metadata["kind"], value))
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name!r} cannot be deleted; assign its default value instead")
+
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     """A question for the message about an unknown name, or "" if no known one is close.
