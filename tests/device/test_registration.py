@@ -62,6 +62,27 @@ def test_a_device_count_that_is_no_number():
     assert 'TT_TORCH_DEVICE_COUNT is "many", expected a number from 1 to 8' in done.stderr
 
 
+UNDER_TTNN = """
+import torch
+torch.manual_seed(0)
+print(torch.ones(2).sum().item(), torch.tt.is_available())
+for use in (lambda: torch.ones(1, device="tt"), lambda: torch.ones(1).tt(), lambda: torch.nn.Linear(2, 2).to("tt")):
+    try:
+        use()
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_the_device_is_not_emulated_in_silence_under_ttnn():
+    done = run(UNDER_TTNN, TT_TORCH_DEVICE="ttnn")
+    first, *errors = done.stdout.splitlines()
+    assert first == "2.0 True" and len(errors) == 3, done.stderr
+    for error in errors:
+        assert error.startswith('TT_TORCH_DEVICE is "ttnn", but device="tt" is an emulated chip; compile the model')
+    assert len(run(UNDER_TTNN, TT_TORCH_DEVICE="emulated").stdout.splitlines()) == 1
+
+
 SEVERAL = """
 import torch
 a = torch.arange(3., device="tt:2")

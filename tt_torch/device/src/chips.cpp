@@ -2,8 +2,11 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "tt/device/device.h"
@@ -58,6 +61,14 @@ void check_chip(c10::DeviceIndex chip) {
               ", set TT_TORCH_DEVICE_COUNT to change it");
 }
 
-runtime::Device open_chip(c10::DeviceIndex chip) { return runtime::Device::shared(arch(), chip); }
+runtime::Device open_chip(c10::DeviceIndex chip) {
+  std::string device(variable("TT_TORCH_DEVICE"));
+  std::transform(device.begin(), device.end(), device.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  TORCH_CHECK(device != "ttnn",
+              "TT_TORCH_DEVICE is \"ttnn\", but device=\"tt\" is an emulated chip; compile the model with "
+              "torch.compile and leave its tensors on the CPU, or unset TT_TORCH_DEVICE");
+  return runtime::Device::shared(arch(), chip);
+}
 
 }  // namespace tt::device
