@@ -153,3 +153,15 @@ def test_relative_error_and_ulp(values, golden, dtype, rtol, ulp):
     tensors = [torch.tensor(v, dtype=dtype) for v in (values, golden)]
     assert calculate_rtol(*tensors) == pytest.approx(rtol, nan_ok=True)
     assert calculate_ulp(*tensors) == pytest.approx(ulp, nan_ok=True)
+
+
+def test_all_chips_at_the_same_time():
+    found = verify.verify_torch_module_async(torch.nn.Linear(8, 4).eval(), input_shapes=[(2, 8)])
+    assert len(found) == 8 and all(passed_pcc and passed_atol for _, _, passed_pcc, passed_atol, _ in found)
+    cast = verify.verify_torch_module_async(lambda x: x.to(torch.float32), [torch.ones(4)])
+    assert len(cast) == 8
+    with pytest.raises(AssertionError):
+        verify.verify_torch_module_async(
+            lambda x: x + 1 if torch.compiler.is_compiling() else x, input_shapes=[(4, 4)], compiler_config=None
+        )
+    assert not verify.DeviceManager.get_parent_devices()

@@ -32,7 +32,6 @@ from tt_torch.tools import utils
 from tt_torch.tools.generate_md import generate_md
 from tt_torch.tools.profile_util import Profiler
 from tt_torch.tools.tt_profile import tt_profile
-from tt_torch.tools.verify import verify_torch_module_async
 
 ROOT = Path(__file__).parents[2]
 TEXT = """func.func public @anything(%x: tensor<2x3xf32>, %n: tensor<3xi64>) -> (tensor<2x3xf32>, tensor<3xi64>) {
@@ -223,7 +222,6 @@ def test_no_tensor_is_sharded():
         (sharding_utils.setup_xla_spmd_environment, "one chip"),
         (utils.RuntimeIntermediate, "enable_intermediate_verification"),
         (Profiler, "tt_profile"),
-        (verify_torch_module_async, "verify_module"),
     ],
 )
 def test_what_has_no_counterpart_says_so_when_it_is_used(name, instead):

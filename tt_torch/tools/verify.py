@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeGuard
 import torch
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, verify_against_golden
-from tt_torch.compat import refused
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.driver.devices import Device
+from tt_torch.driver.pending import to_host
 from tt_torch.dynamo.types import Function, Result
+from tt_torch.tools.device_manager import DeviceManager
 from tt_torch.torch_private.trees import tree_leaves
 
 if TYPE_CHECKING:
@@ -28,16 +29,18 @@ __all__ = [
     "verify_torch_module_async",
 ]
 
-verify_torch_module_async = refused(
-    "tt_torch.tools.verify.verify_torch_module_async", "async_mode does not exist yet; use verify_module."
-)
+Verified = tuple[list[float], list[float], bool, bool, list[float]]  # as verify_against_golden returns it
 
 
 def compile_model(
-    mod: torch.nn.Module | Function, compiler_config: CompilerConfig | None = None, device: Device | None = None
+    mod: torch.nn.Module | Function,
+    compiler_config: CompilerConfig | None = None,
+    device: Device | None = None,
+    async_mode: bool = False,
 ) -> Function:
     """The module compiled for `device` (None: the default one), one program per input shape."""
-    options = BackendOptions(compiler_config=compiler_config or CompilerConfig(), devices=[device])
+    config = compiler_config or CompilerConfig()
+    options = BackendOptions(compiler_config=config, devices=[device], async_mode=async_mode)
     return torch.compile(mod, backend=backend, dynamic=False, options=options)  # type: ignore[call-overload]
 
 
@@ -53,7 +56,7 @@ def verify_module(
     compiler_config: CompilerConfig | None = None,
     do_assert: bool = True,
     device: Device | None = None,
-) -> tuple[list[float], list[float], bool, bool, list[float]]:
+) -> Verified:
     """Compiles a module, runs it on given or random inputs and compares with plain PyTorch.
 
     Random floats are uniform in `input_range`, random integers in `input_range_int`; without `input_data_types`, inputs
@@ -72,6 +75,38 @@ def verify_module(
         golden, calculated = _run_torch(mod, inputs, compiler_config, device)
     expected, got = tree_leaves(golden), tree_leaves(calculated)
     return verify_against_golden(expected, got, do_assert, do_assert, required_pcc, required_atol)
+
+
+def verify_torch_module_async(
+    mod: torch.nn.Module | Function,
+    inputs: Sequence[torch.Tensor] | None = None,
+    input_shapes: Sequence[Sequence[int]] | None = None,
+    input_data_types: torch.dtype | Sequence[torch.dtype] | None = None,
+    required_pcc: float = 0.99,
+    required_atol: float = 0.01,
+    input_range: tuple[float, float] = (-0.5, 0.5),
+    input_range_int: tuple[int, int] = (0, 1000),
+    compiler_config: CompilerConfig | None = None,
+    do_assert: bool = True,
+) -> list[Verified]:
+    """Like `verify_module`, on all chips at the same time: one asynchronous call on each. Returns an entry per chip."""
+    assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
+    if inputs is None:
+        inputs = random_inputs(input_shapes or (), input_data_types or torch.float32, input_range, input_range_int)
+    parent, chips = DeviceManager.acquire_available_devices()
+    calls = []
+    try:
+        with torch.no_grad():
+            for chip in chips:
+                compiled = compile_model(mod, compiler_config, chip, async_mode=True)
+                calls.append(compiled(*[value.clone() for value in inputs]))
+                torch.compiler.reset()  # the next chip has a compilation of its own
+            expected = tree_leaves(mod(*[value.clone() for value in inputs]))
+        results = [tree_leaves(call) for call in to_host(calls)]
+    finally:
+        torch.compiler.reset()
+        DeviceManager.release_parent_device(parent, cleanup_sub_devices=True)
+    return [verify_against_golden(expected, r, do_assert, do_assert, required_pcc, required_atol) for r in results]
 
 
 def is_onnx(mod: object) -> TypeGuard[onnx.ModelProto]:
