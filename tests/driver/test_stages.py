@@ -120,3 +120,11 @@ def test_wrong_maps_are_errors() -> None:
     for wrong in ({"": "disk"}, {"": -1}, {"": True}, {3: 0}, [""]):
         with pytest.raises(ConfigError, match="device_map"):
             CompilerConfig(device_map=wrong)
+
+
+def test_a_model_with_one_binary_has_no_stages() -> None:
+    options = BackendOptions(compiler_config=CompilerConfig(device_map={"": 0}))
+    with pytest.raises(ConfigError, match=r"device_map=.*torch\.compile"):
+        tt_torch.compile_model(Model().eval(), (torch.randn(5, 8),), options=options)
+    with pytest.raises(ConfigError, match=r"async_mode=.*torch\.compile"):
+        tt_torch.compile_model(Model().eval(), (torch.randn(5, 8),), options=BackendOptions(async_mode=True))

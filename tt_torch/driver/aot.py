@@ -97,6 +97,9 @@ def compile_model(
     given = BackendOptions.of(options if config is None else BackendOptions(compiler_config=config))
     compiler_config = given.compiler_config.frozen(fallback="error")  # the result is one binary
     given = dataclasses.replace(given, compiler_config=compiler_config)
+    if compiler_config.device_map or given.async_mode:
+        name = "async_mode" if given.async_mode else "device_map"
+        raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training:
