@@ -93,7 +93,9 @@ def test_without_comparison(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "executed"), [(0, "aten.mm.default"), (3, "aten.relu.default"), (99, None)])
 @pytest.mark.parametrize("backend", OpByOpBackend)
-def test_a_single_op_by_the_number_of_any_occurrence(tmp_path: Path, number: int, executed: str, backend: Any) -> None:
+def test_a_single_op_by_the_number_of_any_occurrence(
+    tmp_path: Path, number: int, executed: str, backend: Any, capsys: pytest.CaptureFixture
+) -> None:
     def twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.relu(torch.relu(x @ w) @ w)
 
@@ -101,6 +103,7 @@ def test_a_single_op_by_the_number_of_any_occurrence(tmp_path: Path, number: int
     ran = [name for name, record in ops.items() if record["verdict"] == "executed"]
     assert ran == [executed] * (number < 99) if backend == OpByOpBackend.TORCH else len(ran) == (number < 99)
     assert {record["verdict"] for record in ops.values()} <= {"executed", "not-started"}
+    assert ("run_global_op_idx=99 is no op of the graphs so far" in capsys.readouterr().err) == (number == 99)
 
 
 def test_compile_only(tmp_path: Path) -> None:

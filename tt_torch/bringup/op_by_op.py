@@ -153,6 +153,8 @@ def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
             saved = time.monotonic()
     path = records.save()
     print(f"{records.executed}/{len(records.ops)} ops executed: {path}", file=sys.stderr)
+    if not chosen and config.run_global_op_idx is not None:
+        print(f"run_global_op_idx={config.run_global_op_idx} is no op of the graphs so far", file=sys.stderr)
     missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in chosen if not _executed(r)]
     if config.check_all_ops_execute and missing:
         raise OpByOpError(missing, str(path))
