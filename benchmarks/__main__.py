@@ -20,6 +20,7 @@ NAMES = (
     "linalg",
     "weights",
     "bringup",
+    "package",
 )
 
 

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
+import tt_torch
 from tt_torch.tools.cli import app
 from tt_torch.tools.inspection import SECTIONS
 from tt_torch.wire.binary import header, system_desc
@@ -67,6 +69,16 @@ def test_sections_have_the_form_that_ttrt_gives_them():
     assert "ttnn.matmul" in section["mlir"]["source"] and section["system_desc"] == section["all"]["system_desc"]
     (matmul,) = (op for op in section["op_stats"] if op["op_name"] == "ttnn.matmul")
     assert [t["shape"] for t in matmul["inputs"]] == [[10, 64], [64, 32]] and len(matmul["outputs"]) == 1
+
+
+def test_inspect_shows_a_package(tmp_path):
+    file, model = tmp_path / "model.ttpkg", torch.nn.BatchNorm1d(3)
+    tt_torch.compile_model(lambda x, scale: {"y": model(x) * scale, "x": x}, (torch.ones(2, 3), 2.0)).save(file)
+    shown = invoke("inspect", str(file)).stdout
+    for line in ("x: float32 [2, 3] on cpu", "scale: float 2.0", "result['y']: [2, 3]", "result['x']: argument x"):
+        assert f"  {line}\n" in shown
+    assert shown.count("changes at calls") == 3 and "program main: " in shown and "device ops per call" in shown
+    assert json.loads(invoke("inspect", str(file), "--json").stdout)["result"]["keys"] == ["y", "x"]
 
 
 def test_inspect_reads_system_descriptors(tmp_path):

@@ -87,6 +87,10 @@ class StageError(CompileError):
         self.step, self.cause, self.repro = step, cause, repro
 
 
+class PackagingError(CompileError):
+    """A compiled model does something that a package cannot do."""
+
+
 class OpByOpError(CompileError):
     """The option `check_all_ops_execute` is set, and an op-by-op run found ops that were not executed."""
 
@@ -138,6 +142,10 @@ class SchemaError(BinaryFormatError):
 
 class UnsupportedBinaryError(TTTorchError):
     """The binary is valid, but uses ops or data types without a kernel; the message names all of them."""
+
+
+class PackageError(TTTorchError, ValueError):
+    """A file is no package, is damaged or of a newer version; or it has no weights."""
 
 
 class InputCountError(TTTorchError, TypeError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tests.fuzz_files import damage, ops
+from tests.fuzz_files import damage, ops, packages
 from tests.fuzz_files.documents import document
 from tests.wire.messages import op_members, random_binary, with_op
 from tt_torch.driver.aot import compile_model
@@ -79,13 +79,14 @@ KINDS = {
     "bytes": (".ttnn", _damaged(damage.anywhere)),
     "parts": (".ttnn", _damaged(damage.parts)),
     "system": (".ttsys", system),
+    "package": (".ttpkg", packages.damaged),
     "records": ("", document),
 }
 
 
 def prepare():
     """Makes what all files share, so that child processes need not."""
-    ops.kernels(), ops.rows(), binaries(), systems()
+    ops.kernels(), ops.rows(), binaries(), systems(), packages.package()
     for data in (*binaries(), *systems()):
         damage.structure(data)
 

@@ -12,6 +12,7 @@ import torch
 
 from tt_torch.codegen.program import from_message
 from tt_torch.codegen.source import constant, to_source
+from tt_torch.driver.loading import load
 from tt_torch.errors import TTTorchError
 from tt_torch.explore.graphs import read_graphs
 from tt_torch.mlir.ttnn.passes.place_in_l1 import budget
@@ -22,7 +23,7 @@ from tt_torch.reports.compare import compare
 from tt_torch.reports.op_pages import op_pages
 from tt_torch.reports.reading import read
 from tt_torch.runtime import Binary, Device, Executable
-from tt_torch.tools import inspection
+from tt_torch.tools import inspection, package_inspection
 from tt_torch.tools.link import link
 from tt_torch.wire.binary import system
 from tt_torch.wire.decode import decode
@@ -107,6 +108,12 @@ def _section(data, name):
     inspection.section(name, decode(data))
 
 
+def _of_package(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:
+    path.write_bytes(data)
+    yield partial(load, path, on)
+    yield lambda: list(package_inspection.text(path))
+
+
 def _of_records(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:
     path.write_bytes(data)
     yield partial(_report, path)
@@ -123,5 +130,6 @@ _READERS = {
     (".ttnn", True): _of_binary,
     (".ttnn", False): _run_and_decode,
     **dict.fromkeys(product((".ttsys",), (True, False)), _of_system),
+    **dict.fromkeys(product((".ttpkg",), (True, False)), _of_package),
     **dict.fromkeys(product((".jsonl", ".json", ".xml"), (True, False)), _of_records),
 }

@@ -13,7 +13,17 @@ from tests.fuzz_files import children, kinds, ops, reading
 from tt_torch.errors import TTTorchError
 from tt_torch.runtime import Binary
 
-COUNTS = {"op": 400, "row": 800, "joined": 400, "any": 200, "bytes": 2000, "parts": 2000, "system": 200, "records": 200}
+COUNTS = {
+    "package": 400,
+    "op": 400,
+    "row": 800,
+    "joined": 400,
+    "any": 200,
+    "bytes": 2000,
+    "parts": 2000,
+    "system": 200,
+    "records": 200,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)

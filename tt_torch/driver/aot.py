@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -15,23 +13,21 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver.arguments import Call, Form, Signature, TensorForm, check, device_of, forms, parts
+from tt_torch.driver.arguments import Call, Signature, TensorForm, check, device_of, forms, unshared
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
+from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of
 from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
+from tt_torch.driver.package.saving import save
+from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import ArgumentError, CompileError, ConfigError, InexactError, TTTorchError
+from tt_torch.errors import CompileError, ConfigError, InexactError, TTTorchError
 from tt_torch.files import write
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.tensors import storage_of
-
-Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
-
-# Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
-_NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
 
 
 class CompiledModel:
@@ -41,22 +37,27 @@ class CompiledModel:
     ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
     """
 
-    def __init__(
-        self, function: Function, signature: Signature, compiled: Mapping[str, Form], executor: Executor
-    ) -> None:
-        self._function, self._signature, self._forms, self.executor = function, signature, compiled, executor
+    def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
+        self._compilation, self._function, self.executor = compilation, function, executor
 
     @property
     def binary(self) -> bytes:
         return self.executor.binary
 
-    def save(self, path: str | Path) -> None:
-        """Writes the binary; an existing file is replaced only once the new one is complete."""
-        write(path, self.binary)
+    def save(self, path: str | Path, weights: bool = True) -> None:
+        """Writes a package, which runs by itself, if the name ends in `.ttpkg`; otherwise the binary alone.
+
+        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
+        that the model's `state_dict` has. Raises PackagingError for a model that cannot be a package.
+        """
+        if Path(path).suffix == ".ttpkg":
+            save(path, self._compilation, weights)
+        else:
+            write(path, self.binary)
 
     def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
         """The program's inputs, weights included, for a call with these arguments:
-        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does.
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does, if `path` is a .ttnn file.
 
         Raises InexactError for a call that runs in eager PyTorch.
         """
@@ -70,8 +71,8 @@ class CompiledModel:
             self.executor.keep_arguments, self.executor.last_arguments = False, None
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
-        call = self._signature.bind(args, kwargs)
-        check(call, self._forms)
+        call = self._compilation.signature.bind(args, kwargs)
+        check(call, self._compilation.forms)
         with torch.no_grad():
             return self._function(*call.args, **call.kwargs)
 
@@ -111,12 +112,13 @@ def compile_model(
     call.arguments = {name: with_tensors(value, _blank) for name, value in call.arguments.items()}
     with torch.no_grad():
         capture = _captured(model, call)
-        names = _names(model, capture, call)
-        function, executor = _compiled(capture, names, compiled, given)
-    for name in {names[i] for i in _shared(capture.graph)}:
-        if isinstance(form := compiled.get(name), TensorForm):
-            compiled[name] = form.shared_with_results(parts(call)[name])
-    return CompiledModel(function, signature, compiled, executor)
+        inputs = inputs_of(model, capture, call)
+        function, executor, program, metadata = _compiled(capture, inputs, given)
+    for i in _shared(capture.graph):
+        if inputs[i].is_argument and isinstance(form := compiled[inputs[i].name], TensorForm):
+            compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)
+    made = Compilation(model, call, capture, signature, compiled, program, metadata)
+    return CompiledModel(made, function, executor)
 
 
 def _blank(x: torch.Tensor) -> torch.Tensor:
@@ -139,7 +141,7 @@ def _blank(x: torch.Tensor) -> torch.Tensor:
 def _captured(model: Model, call: Call) -> Capture:
     try:
         with tracing_for_device():
-            capture = captured(_by_itself(model), call.args, call.kwargs)
+            capture = captured(by_itself(model), call.args, call.kwargs)
     except (Unsupported, UserError) as failure:
         advice = "torch.compile with tt_torch.backend accepts models of several graphs"
         raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
@@ -150,38 +152,15 @@ def _captured(model: Model, call: Call) -> Capture:
     return capture
 
 
-def _by_itself(model: Model) -> Function:
-    """The model as a function with its own code, so that no line of this file is a location of an op.
-
-    The globals are those of the model's code, because Dynamo imports other modules by name, and code from `exec` may
-    have none.
-    """
-
-    def call(*args: Argument, **kwargs: Argument) -> Result:
-        return model(*args, **kwargs)
-
-    code = call.__code__.replace(co_filename=_NO_LINE_OF_THE_USERS)
-    own = inspect.unwrap(model.forward if isinstance(model, torch.nn.Module) else model)
-    return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
-
-
-def _names(model: Model, capture: Capture, call: Call) -> list[str]:
-    """The name of each input of the graph: an argument, a part of one, or a weight, by its name in the model."""
-    known = {id(part): name for name, part in parts(call).items()}
-    if isinstance(model, torch.nn.Module):
-        known |= {id(tensor): name for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
-    nodes = capture.graph.graph.find_nodes(op="placeholder")
-    inputs = capture.inputs(call.args, call.kwargs)
-    return [known.get(id(tensor), node.name) for node, tensor in zip(nodes, inputs, strict=True)]
-
-
 def _compiled(
-    capture: Capture, names: Sequence[str], arguments: Collection[str], options: BackendOptions
-) -> tuple[Function, Executor]:
-    """The captured function on the device, and what runs its only program."""
+    capture: Capture, inputs: Sequence[Input], options: BackendOptions
+) -> tuple[Function, Executor, Program, Metadata]:
+    """The captured function on the device; what runs its only program; the whole program; AOTAutograd's metadata."""
     executors: list[Executor] = []
+    programs: list[Program] = []
+    names = [given.name for given in inputs]
     called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
-    observer = Observer(executors.append, input_name=lambda name: called[name], flag=False)
+    observer = Observer(executors.append, program=programs.append, input_name=lambda name: called[name], flag=False)
     try:
         run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
     except Exception as failure:
@@ -191,22 +170,13 @@ def _compiled(
     if not executors:
         because = "compile_depth is below EXECUTE, the model computes nothing, or a shape or an index depends on values"
         raise CompileError(f"nothing was compiled: {because}")
-    written = [i for i in metadata.mutated_inp_runtime_indices if names[i] in arguments]
-    return capture.function(_unshared(run, names, written) if written else run), executors[0]
-
-
-def _unshared(run: Function, names: Sequence[str], written: Sequence[int]) -> Function:
-    """`run`, with an error if an argument that it writes to shares memory with another input."""
+    written = [i for i in metadata.mutated_inp_runtime_indices if inputs[i].is_argument]
 
     def call(*inputs: Argument) -> Result:
-        memory = [storage_of(x) if isinstance(x, torch.Tensor) else None for x in inputs]
-        for i in written:
-            if memory.count(memory[i]) > 1:
-                other = next(names[k] for k in range(len(inputs)) if k != i and memory[k] == memory[i])
-                raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
+        unshared(inputs, names, written)
         return run(*inputs)
 
-    return call
+    return capture.function(call if written else run), executors[0], programs[0], metadata
 
 
 def _shared(graph: GraphModule) -> list[int]:

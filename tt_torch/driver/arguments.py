@@ -15,7 +15,7 @@ import torch
 
 from tt_torch.driver.containers import Container, parts_of
 from tt_torch.errors import ArgumentError, CompileError, InputDtypeError, InputShapeError
-from tt_torch.torch_private.tensors import FakeTensor
+from tt_torch.torch_private.tensors import FakeTensor, storage_of
 
 Kind: TypeAlias = inspect._ParameterKind
 Call: TypeAlias = inspect.BoundArguments
@@ -118,6 +118,15 @@ def check(call: Call, compiled: Mapping[str, Form]) -> dict[str, torch.Tensor]:
         if name not in compiled:
             raise ArgumentError(f"{name} is given, but the model was compiled without it")
     return tensors
+
+
+def unshared(inputs: Sequence[object], names: Sequence[str], written: Sequence[int]) -> None:
+    """Raises ArgumentError if an input that the model writes to shares memory with another one."""
+    memory = [storage_of(x) if isinstance(x, torch.Tensor) else None for x in inputs] if written else []
+    for i in written:
+        if memory.count(memory[i]) > 1:
+            other = next(names[k] for k in range(len(inputs)) if k != i and memory[k] == memory[i])
+            raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
 
 
 def _form(part: object) -> Form:

@@ -8,6 +8,7 @@ import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, default_device
+from tt_torch.driver.package.loading import LoadedModel, is_package
 from tt_torch.runtime import _RESULT_TYPES, TensorSpec
 
 
@@ -35,10 +36,12 @@ def host_dtype(spec: TensorSpec) -> torch.dtype:
     return _RESULT_TYPES[spec.dtype]
 
 
-def load(path: str | Path, device: Device | None = None) -> LoadedProgram:
-    """Loads a .ttnn file for a device. The default is the shared device that TT_TORCH_DEVICE and TT_TORCH_ARCH name.
+def load(path: str | Path, device: Device | None = None) -> LoadedProgram | LoadedModel:
+    """Loads a .ttpkg or .ttnn file for a device. The default is the shared device that TT_TORCH_DEVICE and
+    TT_TORCH_ARCH name.
 
-    Raises BinaryFormatError for a damaged or foreign file, SchemaError for an unknown version of the format,
-    UnsupportedBinaryError when it has ops without a kernel, and FileNotFoundError.
+    A package gives a LoadedModel. Raises PackageError for a damaged or newer package, BinaryFormatError for a damaged
+    or foreign file, SchemaError for an unknown version of the binary's format, UnsupportedBinaryError when it has ops
+    without a kernel, and FileNotFoundError.
     """
-    return LoadedProgram(path, device)
+    return LoadedModel(path, device) if is_package(path) else LoadedProgram(path, device)

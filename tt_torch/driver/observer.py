@@ -27,10 +27,10 @@ class Observer:
     """Functions that the driver calls while it compiles, and functions that replace parts of its work."""
 
     executor: Callable[[Executor], object] = lambda executor: None  # gets each executor of the program, in order
-    program: Callable[[Program], object] = lambda program: None  # gets each graph on the device, when it is complete
     graph: Callable[[GraphModule], object] = lambda gm: None  # gets each graph, before the host ops are known
     # Gets each graph with the roles of its inputs, and what will run it: an Executor, a HostProgram, or eager PyTorch.
     compiled: Callable[[GraphModule, Sequence[str], Runner], object] = lambda gm, roles, runner: None
+    program: Callable[[Program], object] = lambda program: None  # gets each graph on the device, when it is complete
     reached: Watch | None = None  # gets each form of each graph and of its parts, including trials
     input_name: Callable[[str], str] = lambda name: name  # gives an input its name in messages, from Dynamo's name
     flag: bool = True  # whether an extra output may tell that integers are exact; if not, an extra program tells it

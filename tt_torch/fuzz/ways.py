@@ -15,7 +15,8 @@ import torch
 import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.types import Function
-from tt_torch.fuzz.training import Compiler, Tensors, train
+from tt_torch.errors import InexactError
+from tt_torch.fuzz.training import Compiler, train
 from tt_torch.torch_private.tensors import storage_of
 
 
@@ -35,21 +36,19 @@ def _torch_compile(function: Function, examples: Sequence[Any], **options: str) 
 
 
 def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
-    """The compiled model, with the program of its saved file instead of its own."""
+    """The package of the program, saved and loaded. A call that it refuses as inexact runs the compiled model."""
     model = tt_torch.compile_model(function, copy.deepcopy(list(examples)))
     with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder, "program.ttnn"))
-        loaded = tt_torch.load(Path(folder, "program.ttnn"))
-    own = model.executor.executable
+        model.save(Path(folder, "program.ttpkg"))
+        loaded = tt_torch.load(Path(folder, "program.ttpkg"))
 
-    def from_file(arguments: Tensors, *forms: Any) -> Tensors:
-        """The results of the file in the forms (dtypes, strides) that the compiled model gives them."""
-        pairs = list(zip(own(arguments, *forms), loaded(*arguments), strict=True))
-        assert all(form.shape == result.shape for form, result in pairs)
-        return [form.copy_(result) for form, result in pairs]
+    def run(*inputs: Any) -> Any:
+        try:
+            return loaded(*inputs)
+        except InexactError:
+            return model(*inputs)
 
-    model.executor.executable = from_file  # type: ignore[assignment]
-    return model
+    return run
 
 
 def _eager(function: Function, examples: Sequence[Any]) -> Function:

@@ -52,8 +52,12 @@ def main(
 
 @app.command()
 def inspect(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary or a .ttsys file")],
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON in the form of `ttrt read`")] = False,
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary, a .ttpkg package or a .ttsys file")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print JSON in the form of `ttrt read`, or a manifest")
+    ] = False,
     section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
     brief: Annotated[
         bool,
@@ -61,11 +65,15 @@ def inspect(
     ] = False,
 ) -> None:
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
-    its bytes are spent on."""
-    from tt_torch.tools import inspection
+    its bytes are spent on. Of a package, it also shows arguments, results and weights."""
+    from tt_torch.driver.package.loading import is_package
+    from tt_torch.tools import inspection, package_inspection
     from tt_torch.wire.decode import decode
 
     with one_line_errors():
+        if is_package(file) and not section:
+            manifest = json.dumps(package_inspection.as_json(file), indent=2) if as_json else ""
+            return print(manifest or "\n".join(package_inspection.text(file)))
         data = file.read_bytes()
         if section or as_json:
             print(json.dumps(inspection.section(section or "all", decode(data), brief), indent=2))
@@ -96,13 +104,12 @@ def run(
 
     import torch
 
-    import tt_torch
     from tt_torch.accuracy import random_inputs
-    from tt_torch.driver.loading import host_dtype
+    from tt_torch.driver.loading import LoadedProgram, host_dtype
     from tt_torch.runtime import Device
 
     with one_line_errors():
-        program = tt_torch.load(file, Device(allow_host_code=True) if allow_host_code else None)
+        program = LoadedProgram(file, Device(allow_host_code=True) if allow_host_code else None)
         torch.manual_seed(seed)
         inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])
         begin = time.perf_counter()

@@ -87,14 +87,16 @@ class _Inputs(Exception):
 
 
 # 2.13.0: without it each call with other arguments would be captured again, after limits that all callers share.
-def captured(function: Function, args: Sequence[object], kwargs: Mapping[str, object]) -> Capture | None:
+def captured(
+    function: Function, args: Sequence[object], kwargs: Mapping[str, object], side_effects: bool = True
+) -> Capture | None:
     """Captures a Python function as one graph, for arguments of these kinds; None if it computes no tensor.
 
-    The function does not run. Its numbers and the shapes of its tensors are constants of the graph. Raises Unsupported
-    and UserError.
+    The function does not run. Its numbers and the shapes of its tensors are constants of the graph. Without
+    `side_effects`, calls of the capture change no Python objects. Raises Unsupported and UserError.
     """
     with (
-        config.patch(**_SETTINGS),
+        config.patch(**_SETTINGS, replay_side_effects=side_effects),
         get_metrics_context(),
         dynamo_timed("fullgraph_capture"),
         warnings.catch_warnings(record=True) as caught,

@@ -6,6 +6,7 @@ from typing import Any
 from torch.utils._pytree import (
     SUPPORTED_NODES,  # 2.13.0: for taken_apart
     _get_node_type,  # 2.13.0: for taken_apart
+    is_namedtuple_instance,  # 2.13.0: without it a package could not hold named tuples
     tree_any,  # 2.13.0: without it complex numbers inside of lists are not found
     tree_flatten,  # 2.13.0: without it results of a sweep are not compared one by one
     tree_leaves,  # 2.13.0: without it tensors inside of lists are not found
@@ -13,7 +14,16 @@ from torch.utils._pytree import (
     tree_map_only,  # 2.13.0: the same, for one class
 )
 
-__all__ = ["taken_apart", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only"]
+__all__ = [
+    "is_namedtuple_instance",
+    "registered",
+    "taken_apart",
+    "tree_any",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_only",
+]
 
 
 # 2.13.0: without it arguments inside of containers would have no names. The public functions give all levels at once.
@@ -28,3 +38,10 @@ def taken_apart(value: object) -> tuple[list[tuple[str, Any]], object, Callable[
     if node.flatten_with_keys_fn:
         names = [str(key) for key, _ in node.flatten_with_keys_fn(value)[0]]
     return list(zip(names, parts, strict=True)), context, lambda parts: node.unflatten_fn(parts, context)
+
+
+# 2.13.0: without it a saved program would give results of other classes than the model.
+def registered(name: str) -> type[Any] | None:
+    """The registered class with this qualified name, such as `torch.return_types.max`."""
+    found = [known for known in SUPPORTED_NODES if f"{known.__module__}.{known.__qualname__}" == name]
+    return found[0] if found else None

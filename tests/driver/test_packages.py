@@ -1,0 +1,353 @@
+"""Packages: a model that was saved and loaded does what the model does, and no file does anything else."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+import sys
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
+
+import tt_torch
+from tests.driver.test_aot_calls import Batch, Counter, X, nested, same
+from tt_torch.driver.package.loading import HASH, MANIFEST
+from tt_torch.errors import (
+    ArgumentError,
+    InexactError,
+    InputDtypeError,
+    InputShapeError,
+    PackageError,
+    PackagingError,
+    TTTorchError,
+)
+
+Pair = namedtuple("Pair", ["first", "second"])
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Callable[..., Any]:
+    """Compiles, saves and loads."""
+
+    def made(model: Any, *args: Any, weights: bool = True, **kwargs: Any) -> Any:
+        tt_torch.compile_model(model, args, kwargs=kwargs).save(tmp_path / "model.ttpkg", weights)
+        return tt_torch.load(tmp_path / "model.ttpkg")
+
+    return made
+
+
+def test_a_package_needs_neither_the_model_nor_the_compiler(tmp_path: Path) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Batch:
+            return Batch(self.linear(x))
+
+    model = Model().eval()
+    tt_torch.compile_model(model, (X,)).save(tmp_path / "model.ttpkg")
+    torch.save((X, model(X).ids.detach()), tmp_path / "expected.pt")
+    code = """
+import sys, torch, tt_torch
+x, expected = torch.load("expected.pt")
+found = tt_torch.load("model.ttpkg")(x)
+torch.testing.assert_close(found.ids, expected)
+assert type(found).__name__ == "Batch" and found.scale == 2.0 and type(found) is type(tt_torch.load("model.ttpkg")(x))
+assert not {"torch_mlir", "torch._dynamo", "transformers"} & {*sys.modules}
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_nested_arguments_and_results(package: Callable[..., Any]) -> None:
+    loaded = package(nested, Batch(X), X + 1, y=[X * 2])
+    found, expected = loaded(Batch(X + 5), X + 2, y=[X * 3]), nested(Batch(X + 5), X + 2, y=[X * 3])
+    same(dataclasses.astuple(found[0]), dataclasses.astuple(expected[0]))
+    same(found[1], expected[1])
+    same(tuple(found[2].pop("n")), tuple(expected[2].pop("n")))
+    same(found[2], expected[2])
+    with pytest.raises(InputShapeError, match=r"batch\.ids has the shape \(2, 4\)"):
+        loaded(Batch(X[:2]), X + 1, y=[X])
+    with pytest.raises(ArgumentError, match=r"batch\.scale is float 3\.0"):
+        loaded(Batch(X, 3.0), X + 1, y=[X])
+
+
+@pytest.mark.parametrize(
+    "make", [BaseModelOutput, lambda x: torch.max(x, 0), lambda x: Pair(x, None), lambda x: {1: x, None: (x, [])}]
+)
+def test_classes_of_results(package: Callable[..., Any], make: Callable[[Tensor], Any]) -> None:
+    found, expected = package(lambda x: make(x * 2), X)(X), make(X * 2)
+    if type(expected) is Pair:
+        assert type(found).__name__ == "Pair" and found.second is None
+        same(found.first, expected.first)
+    else:
+        same(found, expected)
+
+
+def test_buffers_change_in_the_loaded_model_only(package: Callable[..., Any], tmp_path: Path) -> None:
+    model = nn.BatchNorm1d(4, momentum=0.3)
+    loaded = package(model, X)
+    content = (tmp_path / "model.ttpkg").read_bytes()
+    for x in (X, X * 2 + 1):
+        torch.testing.assert_close(loaded(x), model(x).detach())
+    for name, value in model.named_buffers():
+        torch.testing.assert_close(loaded.weights[name], value)
+    assert (tmp_path / "model.ttpkg").read_bytes() == content
+    assert not tt_torch.load(tmp_path / "model.ttpkg").weights["running_mean"].any()
+
+
+def test_changed_arguments_and_shared_memory(package: Callable[..., Any]) -> None:
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        both = x * 2
+        return both, both[1:], both.diagonal(), y.add_(1)[0], y, x[:, 1], both.T
+
+    loaded = package(function, X, X.clone())
+    x, y, own = X + 3, X * 5, X * 5
+    found, expected = loaded(x, y), function(x, own)
+    same(found, expected)
+    same(y, own)
+    assert found[4] is y and found[5].data_ptr() == x[:, 1].data_ptr()
+    found[0].zero_()
+    assert not found[1].any() and not found[2].any() and not found[6].any()
+    with pytest.raises(ArgumentError, match="writes to y, which shares memory with x"):
+        loaded(y, y)
+
+
+def test_views_without_their_memory(package: Callable[..., Any]) -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        hidden = (x * 2).reshape(-1)
+        return hidden[2:6], hidden[4:9], hidden[:1].expand(3), hidden.unfold(0, 3, 2)
+
+    found, expected = package(function, X)(X), function(X)
+    same(found, expected)
+    found[0].zero_()
+    expected[0].zero_()
+    same(found[1], expected[1])
+    same(found[3], expected[3])
+
+
+def test_complex_numbers_random_numbers_and_checks(package: Callable[..., Any]) -> None:
+    z = torch.randn(3, dtype=torch.complex64)
+    torch.testing.assert_close(package(lambda z: (z * 2j, z.conj() + 1), z)(z.conj()), (z.conj() * 2j, z + 1))
+
+    def noisy(x: Tensor) -> Tensor:
+        return x + torch.rand(4) + torch.nn.functional.dropout(x)
+
+    compiled, loaded = tt_torch.compile_model(noisy, (X,)), package(noisy, X)
+    torch.manual_seed(3)
+    first = compiled(X)
+    torch.manual_seed(3)
+    same(loaded(X), first)
+    assert not torch.equal(loaded(X), first)
+
+    inverse = package(torch.linalg.inv, torch.eye(3))
+    torch.testing.assert_close(inverse(torch.eye(3) * 2), torch.eye(3) / 2)
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        inverse(torch.zeros(3, 3))
+
+
+def test_integers_that_would_not_be_exact_are_an_error(package: Callable[..., Any]) -> None:
+    loaded = package(lambda count: count * 3, torch.ones(2, dtype=torch.int64))
+    same(loaded(torch.tensor([5, 6])), torch.tensor([15, 18]))
+    with pytest.raises(InexactError, match="count"):
+        loaded(torch.tensor([2**40, 1]))
+    loaded = package(lambda x: (x * 2).to(torch.int64), torch.ones(2))
+    same(loaded(torch.tensor([1.0, 2.0])), torch.tensor([2, 4]))
+    with pytest.raises(InexactError):
+        loaded(torch.tensor([1e30, 1.0]))
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head, self.unused = nn.Embedding(5, 4), nn.Linear(4, 5, bias=False), nn.Linear(2, 2)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("shift", torch.arange(5.0), persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.embedding(ids)) + self.shift
+
+
+def test_weights_of_a_checkpoint_map_by_name(package: Callable[..., Any]) -> None:
+    ids, model, other = torch.tensor([[1, 4]]), Tied().eval(), Tied().eval()
+    loaded = package(model, ids, weights=False)
+    assert set(loaded.weights) == {"shift"}
+    with pytest.raises(PackageError, match="no weights"):
+        loaded(ids)
+    loaded.load_state_dict(other.state_dict())
+    torch.testing.assert_close(loaded(ids), other(ids).detach())
+    state = other.state_dict()
+    del state["embedding.weight"]
+    loaded.load_state_dict(state)  # by the other name of the same weight
+    with pytest.raises(PackageError, match=r"no embedding\.weight"):
+        loaded.load_state_dict({})
+    with pytest.raises(InputShapeError, match=r"head\.weight has the shape"):
+        loaded.load_state_dict({"head.weight": torch.ones(5, 5)})
+    with pytest.raises(InputDtypeError, match=r"head\.weight has the dtype"):
+        loaded.load_state_dict({"head.weight": torch.ones(5, 4, dtype=torch.float64)})
+
+
+def test_a_loaded_model_has_weights_of_its_own(package: Callable[..., Any]) -> None:
+    ids, model = torch.tensor([[1, 4]]), Tied().eval()
+    loaded, expected = package(model, ids), model(ids).detach()
+    with torch.no_grad():
+        model.embedding.weight.zero_()
+    torch.testing.assert_close(loaded(ids), expected)
+    state = model.state_dict()
+    loaded.load_state_dict(state)
+    with torch.no_grad():
+        model.embedding.weight.fill_(1)
+    torch.testing.assert_close(loaded(ids)[0, 0], torch.arange(5.0))
+
+
+class Keeps(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = x * 3
+        return x * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Keeps(), "keeps tensors in Python objects"),
+        (Counter(), "keeps tensors in Python objects"),
+        (lambda x: (x * 2, torch.float32), r"the result\[1\] is a dtype"),
+        (lambda x: {torch.float32: x * 2}, "keys of the result"),
+        (lambda x: (x * 2, x.view(torch.int32)), "a result is a view of x"),
+    ],
+)
+def test_models_that_cannot_be_packages(package: Callable[..., Any], model: Any, message: str) -> None:
+    with pytest.raises(PackagingError, match=message):
+        package(model, X.clone())
+
+
+def test_python_state_without_tensors_is_no_obstacle(package: Callable[..., Any]) -> None:
+    class Counts(nn.Module):
+        calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            self.n.add_(1)
+            return x + self.n
+
+    model = Counts()
+    model.register_buffer("n", torch.zeros(1))
+    loaded = package(model, X)
+    assert model.calls == 0 and not model.n.any()
+    same([loaded(X), loaded(X)], [X + 1, X + 2])
+
+
+# --- files that are not what they should be
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("package") / "model.ttpkg"
+    tt_torch.compile_model(Tied().eval(), (torch.tensor([[1, 4]]),)).save(path)
+    return path
+
+
+def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
+    data, path = saved.read_bytes(), tmp_path / "damaged.ttpkg"
+    generator = torch.Generator().manual_seed(0)
+    places = torch.randint(len(data), (150,), generator=generator).tolist()
+    for place in [*range(40), *places, len(data) - 1]:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(TTTorchError):
+            tt_torch.load(path)
+    for length in (0, 1, 8, 9, 100, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(TTTorchError):
+            tt_torch.load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(PackageError):
+        tt_torch.load(path)
+
+
+def changed(saved: Path, path: Path, change: Callable[[Any], object]) -> Path:
+    """The file with a changed manifest, whose hash is right."""
+    with safe_open(saved, framework="pt") as file:
+        tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    data = json.loads(metadata[MANIFEST])
+    change(data)
+    text = json.dumps(data)
+    save_file(tensors, path, {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()})
+    return path
+
+
+def test_foreign_and_newer_files(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.ttpkg"
+    save_file({"weight": X}, path)
+    with pytest.raises(PackageError, match="no manifest"):
+        tt_torch.load(path)
+    with pytest.raises(PackageError, match="format 2"):
+        tt_torch.load(changed(saved, path, lambda data: data.update(format=2)))
+    with pytest.raises(PackageError, match="malformed"):
+        tt_torch.load(changed(saved, path, lambda data: data["manifest"].pop("places")))
+    with pytest.raises(FileNotFoundError):
+        tt_torch.load(tmp_path / "missing.ttpkg")
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, child in children for found in paths(child, (*path, key)))]
+
+
+def test_no_malformed_manifest_does_more_than_raise(saved: Path, tmp_path: Path) -> None:
+    """Each part of the manifest in turn becomes something else. The file runs, or is refused, or its call is an error.
+
+    Such a file is no accident, because the hashes are right.
+    """
+    with safe_open(saved, framework="pt") as file:
+        manifest = json.loads(file.metadata()[MANIFEST])["manifest"]
+    ids, outcomes = torch.tensor([[1, 4]]), set()
+    for number, path in enumerate(paths(manifest)[1:]):
+        other = [None, -1, 10**30, "text", [], {}, [10**12] * 3][number % 7]
+
+        def change(data: Any, path: tuple[Any, ...] = path, other: Any = other) -> None:
+            part = data["manifest"]
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = other
+
+        try:
+            loaded = tt_torch.load(changed(saved, tmp_path / "changed.ttpkg", change))
+        except TTTorchError:
+            outcomes.add("refused")
+            continue
+        try:
+            loaded(ids)
+            outcomes.add("ran")
+        except Exception:
+            outcomes.add("raised")
+    assert outcomes == {"ran", "refused", "raised"}
+
+
+def test_a_file_chooses_no_class_that_is_called(saved: Path, tmp_path: Path) -> None:
+    def change(data: Any) -> None:
+        parts = [{"value": "touch called"}, {"value": True}]
+        data["manifest"]["result"] = {
+            "class": "subprocess.Popen", "family": "dataclass", "keys": ["args", "shell"], "parts": parts
+        }  # fmt: skip
+
+    found = tt_torch.load(changed(saved, tmp_path / "class.ttpkg", change))(torch.tensor([[1, 4]]))
+    assert type(found) is not subprocess.Popen and found.args == "touch called"
+
+
+def test_a_binary_alone_is_still_a_binary(tmp_path: Path) -> None:
+    compiled = tt_torch.compile_model(lambda x: x * 2, (X,))
+    compiled.save(tmp_path / "model.ttnn")
+    assert (tmp_path / "model.ttnn").read_bytes() == compiled.binary
+    same(tt_torch.load(tmp_path / "model.ttnn")(*compiled.arguments(X)), (X * 2,))

@@ -1,0 +1,83 @@
+"""Damaged packages: any bytes changed, or a part of the manifest, with a hash that is right."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from tests.fuzz_files import damage
+from tt_torch.driver.aot import compile_model
+from tt_torch.driver.package.loading import HASH, MANIFEST
+
+VALUES = (None, True, -1, 0, 1, 2, 7, 10**12, 10**30, 0.5, "", "text", "float32", "cpu", [], [1], [10**12] * 3, {})
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x, index, *, scale=2.0):
+        y = self.linear(x) * scale
+        self.count += y[0]
+        return {"y": y, "view": y[1:], "x": x[0], "rest": [index * 3, torch.max(y, 0), None, "text"]}
+
+
+@cache
+def package():
+    """A small sound package."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.ttpkg")
+        compile_model(Model().eval(), (torch.ones(2, 3), torch.arange(4)), kwargs={"scale": 3.0}).save(path)
+        return packed(*unpacked(path.read_bytes()))
+
+
+def unpacked(data):
+    """The header and the tensors of a file of safetensors: https://huggingface.co/docs/safetensors."""
+    size = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + size]), data[8 + size :]
+
+
+def packed(header, tensors):
+    text = json.dumps(header, sort_keys=True).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + tensors
+
+
+def damaged(rng, number):
+    """A damaged package. One in twenty has no damage."""
+    if number % 20 == 0:
+        return package()
+    if rng.random() < 0.3:
+        return damage.anywhere(rng, package(), package())
+    header, tensors = unpacked(package())
+    data = json.loads(header["__metadata__"][MANIFEST])
+    for _ in range(rng.choice((1, 1, 2))):
+        _change(rng, data["manifest"])
+    text = json.dumps(data)
+    header["__metadata__"] = {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
+    return packed(header, tensors)
+
+
+def _change(rng, part):
+    """Replaces, removes or doubles something below a part of the manifest."""
+    while True:
+        key = rng.choice(list(part)) if isinstance(part, dict) else rng.randrange(len(part))
+        if not isinstance(part[key], (dict, list)) or not part[key] or rng.random() < 0.2:
+            break
+        part = part[key]
+    how = rng.random()
+    if how < 0.6:
+        part[key] = rng.choice(VALUES)
+    elif how < 0.8:
+        del part[key]
+    elif isinstance(part, list):
+        part.append(part[key])
+    else:
+        part["text"] = part[key]

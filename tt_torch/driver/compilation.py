@@ -1,0 +1,73 @@
+"""What is known about a model that was compiled ahead of time."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+
+from tt_torch.driver.arguments import Call, Form, Signature, parts
+from tt_torch.driver.program import Program
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.torch_private.capture import Capture
+
+Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
+Metadata: TypeAlias = Any  # of AOTAutograd: which inputs a graph writes to, and how many outputs it has
+
+# Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
+_NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
+
+
+class Input(NamedTuple):
+    """An input of a captured graph: an argument or a part of one, or a weight, with its name in the model."""
+
+    name: str
+    tensor: torch.Tensor
+    is_argument: bool
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A model, an example of its call, and what they became. The tensors of the call have no values."""
+
+    model: Model
+    call: Call
+    capture: Capture
+    signature: Signature
+    forms: dict[str, Form]  # of the arguments
+    program: Program
+    metadata: Metadata
+
+
+def by_itself(model: Model) -> Function:
+    """The model as a function with its own code, so that no line of this file is a location of an op.
+
+    The globals are those of the model's code, because Dynamo imports other modules by name, and code from `exec` may
+    have none.
+    """
+
+    def call(*args: Argument, **kwargs: Argument) -> Result:
+        return model(*args, **kwargs)
+
+    code = call.__code__.replace(co_filename=_NO_LINE_OF_THE_USERS)
+    own = inspect.unwrap(model.forward if isinstance(model, torch.nn.Module) else model)
+    return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
+
+
+def inputs_of(model: Model, capture: Capture, call: Call) -> list[Input]:
+    """The inputs of the graph in this call.
+
+    A tensor that is neither an argument nor a weight of the module has the name that Dynamo gives it.
+    """
+    arguments = {id(part): name for name, part in parts(call).items()}
+    weights = {}
+    if isinstance(model, torch.nn.Module):
+        weights = {id(tensor): name for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
+    nodes = capture.graph.graph.find_nodes(op="placeholder")
+    inputs = zip(nodes, capture.inputs(call.args, call.kwargs), strict=True)
+    known = arguments | weights
+    return [Input(known.get(id(x), node.name), x, id(x) in arguments) for node, x in inputs]

@@ -1,0 +1,207 @@
+"""What a package says about itself, and its form in JSON. This imports no compiler."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Container, Mapping
+from typing import Any, TypeAlias
+
+import torch
+
+from tt_torch.driver.arguments import Form, Signature, TensorForm
+from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
+from tt_torch.dynamo.exactness.interval import Interval
+from tt_torch.dynamo.exactness.runner import Limit
+
+FORMAT = 1  # is increased when a loader of the old format would misread a file
+MAIN, CHECK = "main", "check"  # the program of the model, and the one that tells whether its integers are exact
+Json: TypeAlias = Any
+KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore[attr-defined]
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex128, torch.complex64, torch.bool),
+        *(torch.int64, torch.int32, torch.int16, torch.int8),
+        *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
+    )
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Weight:
+    """A weight of the model; `aliases` are its other names in the model. Some weights are in no checkpoint."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    aliases: tuple[str, ...]
+    in_checkpoint: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A result of the graph in memory. Results with the same `memory` share it; None is a memory of its own."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    memory: int | None
+    argument: int | None = None  # the position of the graph's input whose memory this is; the offset is from its start
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramForm:
+    """A program of the package, without its binary and its constants."""
+
+    kinds: list[str]
+    output_dtypes: list[torch.dtype]
+    output_strides: list[tuple[int, ...] | None] | None
+    output_devices: list[torch.device] | None
+    compare_weights: bool
+    constants: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    signature: list[tuple[str, int]]  # the parameters of the model, with their kinds
+    forms: dict[str, Form]  # of the arguments
+    weights: dict[str, Weight]
+    inputs: list[tuple[bool, str]]  # of the graph: whether it is a weight, and its name
+    tokens: int  # inputs and outputs before all others, which only keep the order of checks
+    written: list[int]  # positions of the inputs that the model writes to: the first outputs are their new values
+    interface: Interface
+    views: dict[int, ViewOfInput]
+    checks: list[Check]
+    limits: dict[int, Limit]
+    checked: list[int]  # inputs of the program CHECK, by their positions among those of the program MAIN
+    resident: list[int]
+    programs: dict[str, ProgramForm]
+    places: list[Place]  # of the other outputs
+    result: Json  # the tree of the model's result
+    versions: dict[str, str]  # of the packages that made the file
+
+
+def to_json(manifest: Manifest) -> Json:
+    return {"format": FORMAT, **_plain(manifest)}
+
+
+def _plain(value: object) -> Json:
+    """Dataclasses become dicts, tuples become lists, and dtypes and devices become text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if value is ...:
+        return "tensor"
+    if isinstance(value, torch.dtype):
+        return NAMES[value]
+    return str(value) if isinstance(value, torch.device) else value
+
+
+def from_json(data: Json) -> Manifest:
+    """Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError for something else."""
+    manifest = Manifest(
+        signature=[(str(name), int(KINDS[kind])) for name, kind in data["signature"]],
+        forms={name: _form(form) for name, form in data["forms"].items()},
+        weights={name: _weight(weight) for name, weight in data["weights"].items()},
+        inputs=[(bool(weight), str(name)) for weight, name in data["inputs"]],
+        tokens=int(data["tokens"]),
+        written=_ints(data["written"]),
+        interface=_interface(data["interface"]),
+        views={int(i): ViewOfInput(*_view(view, "input")) for i, view in data["views"].items()},
+        checks=[Check(check["op"], tuple(check["arguments"]), dict(check["options"])) for check in data["checks"]],
+        limits={int(i): Limit(x["name"], Interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
+        checked=_ints(data["checked"]),
+        resident=_ints(data["resident"]),
+        programs={name: _program(program) for name, program in data["programs"].items()},
+        places=[_place(place) for place in data["places"]],
+        result=data["result"],
+        versions={str(name): str(version) for name, version in data["versions"].items()},
+    )
+    tensors = {name for name, form in manifest.forms.items() if isinstance(form, TensorForm)}
+    known = {"result": range(len(manifest.places)), "argument": tensors, "weight": manifest.weights}
+    for weight, name in manifest.inputs:
+        _require(name in known["weight" if weight else "argument"], f"{name} is unknown")
+    _require(all(i in range(len(manifest.inputs)) for i in manifest.written), "an unknown input is written")
+    _check_tree(manifest.result, known)
+    return manifest
+
+
+def _check_tree(node: Json, known: Mapping[str, Container[Any]]) -> None:
+    """Raises ValueError for a tree of a result that refers to something unknown."""
+    if "parts" not in node:
+        ((kind, value),) = node.items()
+        plain = value is None or isinstance(value, (bool, int, float, str))
+        _require(plain and (kind == "value" or value in known[kind]), "the result has an unknown part")
+        return
+    _require(bool({"class", "container"} & set(node)), "the result has an unknown container")
+    _require(not node["keys"] or len(node["keys"]) == len(node["parts"]), "the result has another number of keys")
+    for part in node["parts"]:
+        _check_tree(part, known)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def signature(manifest: Manifest) -> Signature:
+    return Signature([(name, KINDS[kind]) for name, kind in manifest.signature])
+
+
+def _ints(values: Json) -> list[int]:
+    return [int(value) for value in values]
+
+
+def _sizes(values: Json) -> tuple[int, ...]:
+    return tuple(_ints(values))
+
+
+def _form(form: Json) -> Form:
+    if isinstance(form, str):
+        return form
+    strides = None if form["strides"] is None else _sizes(form["strides"])
+    device = torch.device(form["device"])
+    return TensorForm(_sizes(form["shape"]), DTYPES[form["dtype"]], device, strides, int(form["offset"]))
+
+
+def _weight(weight: Json) -> Weight:
+    device, aliases = torch.device(weight["device"]), tuple(map(str, weight["aliases"]))
+    return Weight(_sizes(weight["shape"]), DTYPES[weight["dtype"]], device, aliases, bool(weight["in_checkpoint"]))
+
+
+def _view(view: Json, of: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    return int(view[of]), _sizes(view["shape"]), _sizes(view["strides"]), int(view["offset"])
+
+
+def _place(place: Json) -> Place:
+    memory, argument = (None if place[name] is None else int(place[name]) for name in ("memory", "argument"))
+    return Place(_sizes(place["shape"]), _sizes(place["strides"]), int(place["offset"]), memory, argument)
+
+
+def _interface(data: Json) -> Interface:
+    return Interface(
+        inputs=_ints(data["inputs"]),
+        outputs=[... if value == "tensor" else value for value in data["outputs"]],
+        seeds=[torch.device(device) for device in data["seeds"]],
+        complex_inputs=_ints(data["complex_inputs"]),
+        complex_outputs=_ints(data["complex_outputs"]),
+        strides={int(i): _sizes(strides) for i, strides in data["strides"].items()},
+        places=[place if isinstance(place, int) else View(*_view(place, "result")) for place in data["places"]],
+    )
+
+
+def _program(data: Json) -> ProgramForm:
+    strides, devices = data["output_strides"], data["output_devices"]
+    return ProgramForm(
+        kinds=[str(kind) for kind in data["kinds"]],
+        output_dtypes=[DTYPES[name] for name in data["output_dtypes"]],
+        output_strides=None if strides is None else [None if s is None else _sizes(s) for s in strides],
+        output_devices=None if devices is None else [torch.device(device) for device in devices],
+        compare_weights=bool(data["compare_weights"]),
+        constants=int(data["constants"]),
+    )

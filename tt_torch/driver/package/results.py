@@ -1,0 +1,120 @@
+"""The result of a model as data: its containers, and the memory of its tensors. This imports no compiler."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import OrderedDict, namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from tt_torch.driver.containers import opened
+from tt_torch.driver.package.manifest import Place
+from tt_torch.dynamo.calls import with_strides
+from tt_torch.errors import PackagingError
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
+from tt_torch.torch_private.trees import is_namedtuple_instance, registered
+
+Node: TypeAlias = dict[str, Any]  # of the tree: a tensor, a value or a container, as JSON
+VALUES = (bool, int, float, str, type(None))
+CONTAINERS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
+TENSORS = ("result", "argument", "weight")
+
+
+def tree(value: Any, tensors: Mapping[int, Node], name: str = "the result") -> Node:
+    """The tree of a result. `tensors` has the nodes of tensors by the ids of the tensors.
+
+    Raises PackagingError, with the name of the part, for something that a file cannot have.
+    """
+    if id(value) in tensors:
+        return tensors[id(value)]
+    if type(value) in VALUES:
+        return {"value": value}
+    container, kind = opened(value), type(value)
+    if container is None:
+        raise PackagingError(f"{name} is a {kind.__name__}, which a package cannot hold")
+    parts = [tree(part, tensors, f"{name}{suffix}") for suffix, part in container.parts]
+    if CONTAINERS.get(kind.__name__) is kind:
+        keys = list(value) if isinstance(value, dict) else []
+        if not all(type(key) in VALUES for key in keys):
+            raise PackagingError(f"the keys of {name} are not all plain values, which a package needs")
+        return {"container": kind.__name__, "keys": keys, "parts": parts}
+    known = dataclasses.is_dataclass(value) or is_namedtuple_instance(value) or kind.__module__ == "torch.return_types"
+    if not known:
+        raise PackagingError(f"{name} is a {kind.__name__}; a package can hold a dict, a dataclass or a named tuple")
+    fields = [suffix.removeprefix(".").strip("[]'") for suffix, _ in container.parts]
+    family = "dataclass" if dataclasses.is_dataclass(value) else "tuple"
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", "family": family, "keys": fields, "parts": parts}
+
+
+def built(node: Node, tensors: Mapping[str, Any]) -> Any:
+    """The result of a tree. `tensors` has a list or a dict of tensors for each kind of TENSORS."""
+    if "value" in node:
+        return node["value"]
+    for kind in TENSORS:
+        if kind in node:
+            return tensors[kind][node[kind]]
+    parts = [built(part, tensors) for part in node["parts"]]
+    if "class" in node:
+        return _made(node["class"], node["family"], node["keys"], parts)
+    container = CONTAINERS[node["container"]]
+    return container(zip(node["keys"], parts, strict=True) if issubclass(container, dict) else parts)
+
+
+def _made(name: str, family: str, fields: Sequence[str], parts: Sequence[Any]) -> Any:
+    """An object of a class that PyTorch's registry of pytrees has by this name, otherwise of a new class like it.
+
+    No other class is looked up: a file must not choose what is called.
+    """
+    known = registered(name)
+    if family == "dataclass":
+        made = known if known and dataclasses.is_dataclass(known) else _like(name, family, tuple(fields))
+        return made(**dict(zip(fields, parts, strict=True)))
+    return known(parts) if known else _like(name, family, tuple(fields))(*parts)
+
+
+@functools.cache
+def _like(name: str, family: str, fields: tuple[str, ...]) -> Any:
+    """A new class with these fields, which must be identifiers."""
+    short = name.rpartition(".")[2]
+    return dataclasses.make_dataclass(short, fields) if family == "dataclass" else namedtuple(short, fields)
+
+
+def placed(
+    values: Sequence[torch.Tensor], places: Sequence[Place], inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The results in memory as in eager PyTorch: with its strides, and with its sharing of memory."""
+    sizes: dict[int, int] = {}
+    for value, place in zip(values, places, strict=True):
+        if place.memory is not None:
+            sizes[place.memory] = max(sizes.get(place.memory, 0), _end(place) * value.element_size())
+    shared = {memory: torch.empty(-(-size // 16) * 16, dtype=torch.uint8) for memory, size in sizes.items()}
+    return [_placed(value, place, inputs, shared) for value, place in zip(values, places, strict=True)]
+
+
+def _placed(
+    value: torch.Tensor, place: Place, inputs: Sequence[torch.Tensor], shared: Mapping[int, torch.Tensor]
+) -> torch.Tensor:
+    if place.argument is not None:
+        given = inputs[place.argument]
+        return given.as_strided(place.shape, place.strides, given.storage_offset() + place.offset)
+    if place.memory is not None:
+        memory = shared[place.memory].view(value.dtype)
+        numbers = torch.arange(memory.numel()).as_strided(place.shape, place.strides, place.offset)
+        memory[numbers.reshape(-1)] = value.reshape(-1)
+        return memory.as_strided(place.shape, place.strides, place.offset)
+    if all(a == b or n == 1 for a, b, n in zip(value.stride(), place.strides, place.shape, strict=True)):
+        return value
+    form = torch.empty_strided(place.shape, place.strides, dtype=value.dtype, device="meta")
+    if is_non_overlapping_and_dense_or_false(form):
+        return torch.empty_strided(place.shape, place.strides, dtype=value.dtype, device=value.device).copy_(value)
+    return with_strides(value, place.strides)
+
+
+def _end(place: Place) -> int:
+    """The elements of memory up to the last one of the result."""
+    if 0 in place.shape:
+        return 0
+    return place.offset + 1 + sum((n - 1) * s for n, s in zip(place.shape, place.strides, strict=True))

@@ -1,0 +1,206 @@
+"""Writes a compiled model as a package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as serialized
+from torch.fx import Node
+
+from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of
+from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.driver.package.loading import HASH, MANIFEST, hashed
+from tt_torch.driver.package.manifest import (
+    CHECK,
+    FORMAT,
+    MAIN,
+    NAMES,
+    Json,
+    Manifest,
+    Place,
+    ProgramForm,
+    Weight,
+    to_json,
+)
+from tt_torch.driver.package.results import tree
+from tt_torch.dynamo.exactness.runner import ExactRunner
+from tt_torch.dynamo.tracing import tracing_for_device
+from tt_torch.errors import PackagingError
+from tt_torch.files import write
+from tt_torch.torch_private.capture import captured
+from tt_torch.torch_private.dynamo import STREAM_OPS
+from tt_torch.torch_private.tensors import storage_of
+
+
+def save(path: str | Path, made: Compilation, weights: bool) -> None:
+    """Writes the package, without the weights of checkpoints unless `weights`. Raises PackagingError."""
+    inputs = inputs_of(made.model, made.capture, made.call)
+    manifest, tensors = _manifest(made, inputs)
+    if not weights:
+        kept = _checkpoint(made.model)
+        tensors = {name: x for name, x in tensors.items() if name.removeprefix("weight/") not in kept}
+    data = {"format": FORMAT, "manifest": to_json(manifest)}
+    data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
+    text = json.dumps(data)
+    metadata = {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
+    write(path, serialized(tensors, metadata))
+
+
+def _checkpoint(model: object) -> set[str]:
+    """The names of the weights that a checkpoint of the model has."""
+    return set(model.state_dict()) if isinstance(model, torch.nn.Module) else set()
+
+
+def _manifest(made: Compilation, inputs: Sequence[Input]) -> tuple[Manifest, dict[str, torch.Tensor]]:
+    runner, metadata, program = made.program.runner, made.metadata, made.program
+    if not isinstance(runner, ExactRunner) or not isinstance(runner.runner, Executor):
+        raise PackagingError("the options of the compilation ask for a run that a package cannot do")
+    _check(made, inputs)
+    programs = {MAIN: runner.runner}
+    if isinstance(runner.check, Executor):
+        programs[CHECK] = runner.check
+    weights = {given.name: given.tensor for given in inputs if not given.is_argument}
+    if len(weights) + sum(given.is_argument for given in inputs) < len(inputs):
+        raise PackagingError("two weights of the model have the same name")
+    places, result = _results(made, inputs)
+    manifest = Manifest(
+        signature=[(name, int(kind)) for name, kind in made.signature.parameters],
+        forms=made.forms,
+        weights=_weights(made.model, weights),
+        inputs=[(not given.is_argument, given.name) for given in inputs],
+        tokens=len(metadata.tokens),
+        written=list(metadata.mutated_inp_runtime_indices),
+        interface=program.interface,
+        views=program.views,
+        checks=program.checks,
+        limits=runner.plan.limits,
+        checked=runner.plan.checked,
+        resident=sorted(runner.resident),
+        programs={name: _form(executor.compiled) for name, executor in programs.items()},
+        places=places,
+        result=result,
+        versions={name: version(name) for name in ("tt-torch", "torch")},
+    )
+    return manifest, _tensors(programs, weights)
+
+
+def _check(made: Compilation, inputs: Sequence[Input]) -> None:
+    """Raises PackagingError for what a package cannot do at a call."""
+    metadata = made.metadata
+    count = len(metadata.tokens) + len(metadata.mutated_inp_runtime_indices) + len(metadata.output_info)
+    outputs = len(made.program.interface.outputs) - len(made.program.checks)
+    if outputs != count + metadata.num_intermediate_bases:
+        raise PackagingError("the model has tensors of a kind that a package cannot hold")
+    for given, info in zip(inputs, metadata.input_info, strict=True):
+        if info.mutates_metadata or info.mutation_inductor_storage_resize:
+            raise PackagingError(
+                f"the model changes the shape or the memory of {given.name}, which a package cannot do"
+            )
+    memory = [storage_of(given.tensor) for given in inputs]
+    for i in metadata.mutated_inp_runtime_indices:
+        if memory.count(memory[i]) > 1:
+            raise PackagingError(f"the model writes to {inputs[i].name}, which shares memory with another weight")
+    if any(node.target in STREAM_OPS for node in made.capture.graph.graph.nodes):
+        raise PackagingError("the model uses streams, unlike packages")
+
+
+def _weights(model: object, weights: Mapping[str, torch.Tensor]) -> dict[str, Weight]:
+    names: dict[int, list[str]] = {}
+    if isinstance(model, torch.nn.Module):
+        for of in (model.named_parameters, model.named_buffers):
+            for name, tensor in of(remove_duplicate=False):
+                names.setdefault(id(tensor), []).append(name)
+    checkpoint = _checkpoint(model)
+    found = {}
+    for name, x in weights.items():
+        if x.dtype not in NAMES or x.dtype is torch.complex128:
+            raise PackagingError(f"{name} is a weight of {x.dtype}, which the format of packages lacks")
+        aliases = tuple(alias for alias in names.get(id(x), []) if alias != name)
+        found[name] = Weight(tuple(x.shape), x.dtype, x.device, aliases, bool(checkpoint & {name, *aliases}))
+    return found
+
+
+def _form(compiled: CompiledProgram) -> ProgramForm:
+    return ProgramForm(
+        compiled.kinds,
+        compiled.output_dtypes,
+        compiled.output_strides,
+        compiled.output_devices,
+        compiled.compare_weights,
+        len(compiled.constants),
+    )
+
+
+def _tensors(programs: Mapping[str, Executor], weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of the file. Tensors that share memory become separate."""
+    tensors = {f"weight/{name}": tensor for name, tensor in weights.items()}
+    for name, executor in programs.items():
+        tensors[f"program/{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
+        tensors |= {f"constant/{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
+    seen: set[int] = set()
+    for name, x in tensors.items():
+        own = x.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        if storage_of(own) in seen or own.numel() * own.element_size() < own.untyped_storage().nbytes():
+            own = own.clone()
+        seen.add(storage_of(own))
+        tensors[name] = own
+    return tensors
+
+
+def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], Json]:
+    """The places in memory of the graph's results, and the tree of the model's result.
+
+    The graph may have more results, for Python objects that the model changes. A package has no such objects.
+    """
+    outputs, capture = _outputs(made.capture.graph), made.capture
+    if capture.side_effects:
+        with torch.no_grad(), tracing_for_device():
+            again = captured(by_itself(made.model), made.call.args, made.call.kwargs, side_effects=False)
+        assert again is not None
+        capture = again
+    returned = _outputs(capture.graph)
+    given = {storage_of(node.meta["example_value"]) for node in _inputs(made.capture.graph)}
+    kept = [node for node in outputs[len(returned) :] if storage_of(node.meta["example_value"]) not in given]
+    if kept or [node.name for node in returned] != [node.name for node in outputs[: len(returned)]]:
+        raise PackagingError(
+            f"the model keeps tensors in Python objects, which a package lacks: {capture.side_effects}"
+        )
+    probes = [torch.empty(0) for _ in returned]
+    value = capture.function(lambda *_: probes)(*made.call.args, **made.call.kwargs)
+    known: dict[int, dict[str, Any]] = {id(probe): {"result": i} for i, probe in enumerate(probes)}
+    known |= {id(x.tensor): {"argument" if x.is_argument else "weight": x.name} for x in inputs}
+    return _places(returned, _inputs(made.capture.graph), inputs), tree(value, known)
+
+
+def _outputs(graph: torch.fx.GraphModule) -> list[Node]:
+    (output,) = graph.graph.find_nodes(op="output")
+    return list(output.args[0])
+
+
+def _inputs(graph: torch.fx.GraphModule) -> list[Node]:
+    return graph.graph.find_nodes(op="placeholder")
+
+
+def _places(outputs: Sequence[Node], placeholders: Sequence[Node], inputs: Sequence[Input]) -> list[Place]:
+    examples = [node.meta["example_value"] for node in placeholders]
+    given = {storage_of(x): i for i, x in enumerate(examples)}
+    values = [node.meta["example_value"] for node in outputs]
+    memory = [None if x.is_conj() or x.is_neg() or not x.numel() else storage_of(x) for x in values]
+    places = []
+    for x, of in zip(values, memory, strict=True):
+        form, offset = (tuple(x.shape), tuple(x.stride())), int(x.storage_offset())
+        if of in given:
+            source, name = examples[given[of]], inputs[given[of]].name
+            if source.dtype != x.dtype or not (inputs[given[of]].is_argument or source.is_contiguous()):
+                raise PackagingError(f"a result is a view of {name}, of a kind that a package cannot make")
+            places.append(Place(*form, offset - int(source.storage_offset()), None, given[of]))
+        else:
+            alone = of is None or memory.count(of) == 1
+            places.append(Place(*form, 0 if alone else offset, None if alone else memory.index(of)))
+    return places

@@ -1,0 +1,52 @@
+"""The output of `tt-torch inspect` for a `.ttpkg` file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tt_torch.driver.arguments import TensorForm
+from tt_torch.driver.package.loading import read
+from tt_torch.driver.package.manifest import NAMES, Json, Manifest, to_json
+from tt_torch.tools import inspection
+
+
+def text(path: Path) -> Iterator[str]:
+    """The lines of the text form. Raises PackageError."""
+    manifest, tensors = read(path)
+    versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
+    yield f"{path.name}: {path.stat().st_size:,} bytes, a package, written by {versions}"
+    yield "\narguments:"
+    for name, form in manifest.forms.items():
+        yield f"  {name}: {_tensor(form) if isinstance(form, TensorForm) else form}"
+    yield "\nresult:"
+    yield from _result(manifest.result, manifest, "result")
+    written = {manifest.inputs[i] for i in manifest.written}
+    yield f"\nweights: {sum(tensors[n].nbytes for n in tensors if n.startswith('weight/')):,} bytes in the file"
+    for name, weight in manifest.weights.items():
+        also = "".join(f", also {alias}" for alias in weight.aliases)
+        notes = also + ", changes at calls" * ((True, name) in written)
+        yield f"  {name}: {NAMES[weight.dtype]} {list(weight.shape)}{notes}"
+    for name in manifest.programs:
+        yield ""
+        yield from inspection.text(f"program {name}", bytes(tensors[f"program/{name}"].numpy()))
+
+
+def as_json(path: Path) -> Json:
+    """The manifest. Raises PackageError."""
+    return to_json(read(path)[0])
+
+
+def _tensor(form: TensorForm) -> str:
+    return f"{NAMES[form.dtype]} {list(form.shape)} on {form.device}"
+
+
+def _result(node: Json, manifest: Manifest, name: str) -> Iterator[str]:
+    if "parts" not in node:
+        kind, value = next(iter(node.items()))
+        yield f"  {name}: {list(manifest.places[value].shape) if kind == 'result' else f'{kind} {value}'}"
+        return
+    yield f"  {name}: {node.get('class') or node['container']}"
+    for number, part in enumerate(node["parts"]):
+        key = node["keys"][number] if node["keys"] else number
+        yield from _result(part, manifest, f"{name}.{key}" if "class" in node else f"{name}[{key!r}]")
