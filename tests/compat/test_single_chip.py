@@ -14,7 +14,7 @@ import tt_torch
 from tt_torch.dynamo.backend import BackendOptions, CompilerConfig, backend
 from tt_torch.tools.device_manager import DeviceManager
 from tt_torch.tools.utils import CompileDepth, OpByOpBackend, OpCompilationStatus
-from tt_torch.tools.verify import verify_module
+from tt_torch.tools.verify import verify_module, verify_torch_module_async
 
 F32, BF16, I32 = torch.float32, torch.bfloat16, torch.int32
 SQUARE = [(32, 32), (32, 32)]
@@ -132,6 +132,20 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth, kind: OpByOpBackend):
     assert {op["model_name"] for op in ops} == {"repeated"} and all(op["stable_hlo_graph"] for op in ops)
     assert {op["backend"] for op in ops} == {kind.name.lower()}
     assert sum(op["num_ops"] for op in ops) == (3 if kind == OpByOpBackend.TORCH else len(ops))
+
+
+def test_all_chips_at_once():
+    shapes = [(5, 10)] * 3
+    each = verify_torch_module_async(Op(lambda x, y, z: (y, torch.abs(x), z)), input_shapes=shapes)
+    assert len(each) == DeviceManager.get_num_available_devices() > 1
+    assert all(len(pccs) == 3 and close and near for pccs, _, close, near, _ in each)
+    verify_torch_module_async(Op(lambda x: x.expand(2, 8)), inputs=[torch.tensor([[1], [2]], dtype=I32)])
+    wrong = Op(lambda x: -x if torch.compiler.is_compiling() else x)
+    with pytest.raises(AssertionError, match="Outputs differ"):
+        verify_torch_module_async(wrong, input_shapes=[(4, 4)])
+    assert not any(
+        close for _, _, close, *_ in verify_torch_module_async(wrong, input_shapes=[(4, 4)], do_assert=False)
+    )
 
 
 def test_each_chip_runs_a_model():

@@ -13,7 +13,7 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.backend import backend as tt_backend
 from tt_torch.driver.devices import Device
 from tt_torch.dynamo.types import Function
-from tt_torch.errors import NoCounterpartError
+from tt_torch.testing.parallel import on_each_device
 from tt_torch.testing.tags import BACKENDS, OP_BY_OP, Recorder, Required, bringup_status, figures, record_start
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -30,9 +30,10 @@ class ModelTester:
     does the work, and `finalize` records the figures and raises AssertionError if results differ, so that a report has
     them in any case. `mode` is "eval", or "train" to compare the gradients of the inputs for the mean of the output.
     `run_generate` compiles `forward` and calls `generate`. With `is_token_output`, decoded texts are compared;
-    `_load_model` then sets `self.tokenizer`. All names of `backend` mean the same.
+    `_load_model` then sets `self.tokenizer`. `data_parallel_mode` runs the model on all `devices` at once, by default
+    on all chips, and compares the results of each. All names of `backend` mean the same.
 
-    Raises ValueError for another mode or backend, and NoCounterpartError for `data_parallel_mode`.
+    Raises ValueError for another mode or backend.
     """
 
     tokenizer: Any
@@ -63,18 +64,20 @@ class ModelTester:
         backend: str = "tt",
         forge_models_test: bool = False,
     ) -> None:
-        _check(mode, backend, data_parallel_mode)
+        _check(mode, backend)
         self.required = Required(required_pcc, required_atol, relative_atol, assert_pcc, assert_atol)
         self.model_info, self.loader, self.mode = model_info, loader, mode
         self.model_name = model_info.name if model_info is not None else model_name
         group = str(model_info.group if model_info is not None else model_group)
-        self.run_generate, self.is_token_output, self.device = run_generate, is_token_output, _only(devices)
+        self.run_generate, self.is_token_output = run_generate, is_token_output
+        self.data_parallel_mode, self.devices = data_parallel_mode, _listed(devices, data_parallel_mode)
         self.record_property: Recorder = record_property_handle or (lambda name, value: None)
         self.compiler_config = compiler_config or CompilerConfig()
         self.compiler_config.model_name, self.compiler_config.model_group = self.model_name, group
         self.compiler_config.record_property = self.record_property
         self.tags = record_start(self.record_property, self.model_name + model_name_suffix, group, self.compiler_config)
         self.tags |= self.required.tags() | {"forge_models_test": forge_models_test}
+        self.tags["parallelism"] = "runtime_data_parallel" if data_parallel_mode else "single_device"
         self.framework_model = self._load_model()
         if is_token_output and not hasattr(self, "tokenizer"):
             raise ValueError("with is_token_output, _load_model sets self.tokenizer")
@@ -112,6 +115,8 @@ class ModelTester:
         try:
             if self.mode == "train":
                 return self._test_train(on_device)
+            if self.data_parallel_mode and on_device:
+                return self._test_on_each_device()
             return self._test_eval(on_device, assert_eval_token_mismatch)
         finally:
             torch.compiler.reset()
@@ -122,13 +127,34 @@ class ModelTester:
 
     def compile_model(self, model: Model, compiler_config: CompilerConfig) -> Function:
         """The model as a compiled function."""
-        options = BackendOptions(compiler_config=compiler_config, devices=[self.device])
+        return self._compiled(model, compiler_config, self.devices[0], asynchronous=False)
+
+    def _compiled(self, model: Model, config: CompilerConfig, device: Device | None, asynchronous: bool) -> Function:
+        options = BackendOptions(compiler_config=config, devices=[device], async_mode=asynchronous)
         return torch.compile(model, backend=tt_backend, dynamic=False, options=options)  # type: ignore[call-overload]
 
     def run_model(self, model: Function, inputs: Inputs) -> Outputs:
         if isinstance(inputs, Mapping):
             return model(**inputs)
         return model(*inputs) if isinstance(inputs, Sequence) else model(inputs)
+
+    @torch.no_grad()
+    def _test_on_each_device(self) -> list[Outputs]:
+        """The results of each device, all of which are compared."""
+        if self.run_generate or self.is_token_output or self.depth != CompileDepth.EXECUTE:
+            raise ValueError("data_parallel_mode is for whole models at the depth EXECUTE whose results are tensors")
+        model = self.get_framework_model()
+        golden = self._call(model, None)
+
+        def start(device: Device) -> Outputs:
+            run = self._compiled(model, self.compiler_config, device, asynchronous=True)
+            return self.run_model(run, _copied(self.inputs))
+
+        given = [device for device in self.devices if device is not None] or None
+        each = on_each_device(start, self.compiler_config.with_env(), given)
+        self.record_property("achieved_compile_depth", "EXECUTE")
+        self._compare([golden] * len(each), each)
+        return each
 
     @torch.no_grad()
     def _test_eval(self, on_device: bool, compare_texts: bool) -> Outputs:
@@ -233,30 +259,29 @@ class ModelTester:
         need = Required(required_pcc, required_atol, relative_atol, assert_pcc, assert_atol)
         tags = record_start(record_property, model_name, str(model_group), compiler_config) | need.tags()
         status = bringup_status(compiler_config.with_env().compile_depth, test_pcc >= required_pcc)
+        tags["parallelism"] = "single_device"
         record_property("tags", tags | figures([test_pcc], [test_atol]) | {"bringup_status": status})
 
     @staticmethod
     def print_outputs(results: Outputs, data_parallel_mode: bool, print_fn: Callable[[Outputs], object]) -> None:
-        """Calls `print_fn` with the results."""
-        print_fn(results)
+        """Calls `print_fn` with the results, or with those of each device."""
+        for each in results if data_parallel_mode else [results]:
+            print_fn(each)
 
 
-def _check(mode: str, backend: str, data_parallel_mode: bool) -> None:
-    """Raises ValueError for a mode or a backend that does not exist, and NoCounterpartError for several devices."""
+def _check(mode: str, backend: str) -> None:
+    """Raises ValueError for a mode or a backend that does not exist."""
     for name, given, known in (("mode", mode, ("train", "eval")), ("backend", backend, BACKENDS)):
         if given not in known:
             raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
-    if data_parallel_mode:
-        raise NoCounterpartError("data_parallel_mode", "async_mode does not exist yet; a model runs on one device.")
 
 
-def _only(devices: Device | Sequence[Device] | None) -> Device | None:
-    """The device of a list with one device. Raises ValueError for more."""
-    if not isinstance(devices, Sequence):
-        return devices
-    if len(devices) != 1:
-        raise ValueError(f"a model runs on one device, not on {len(devices)}")
-    return devices[0]
+def _listed(devices: Device | Sequence[Device] | None, several: bool) -> list[Device | None]:
+    """The devices as a list; without any, a list with None. Raises ValueError for more than one, unless `several`."""
+    listed: list[Device | None] = list(devices) if isinstance(devices, Sequence) else [devices]
+    if len(listed) != 1 and not several:
+        raise ValueError(f"a model runs on one device, not on {len(listed)}, without data_parallel_mode")
+    return listed
 
 
 def _copied(inputs: Inputs) -> Inputs:

@@ -14,12 +14,14 @@ class OnnxModelTester(ModelTester):
     """Like ModelTester, for an `onnx.ModelProto`, which `_load_model` returns.
 
     `_load_torch_inputs` returns the inputs: a tensor, or a sequence or mapping of tensors. ONNX Runtime gives the
-    golden results. Raises NoCounterpartError for the mode "train".
+    golden results. Raises NoCounterpartError for the mode "train" and for `data_parallel_mode`.
     """
 
     def __init__(self, model_name: str, mode: str, *arguments: Any, **named: Any) -> None:
         if mode == "train":
             raise NoCounterpartError("OnnxModelTester with mode='train'", "ONNX models are run, not trained.")
+        if named.get("data_parallel_mode"):
+            raise NoCounterpartError("OnnxModelTester with data_parallel_mode", "Give each device a tester of its own.")
         super().__init__(model_name, mode, *arguments, **named)
 
     def _load_torch_inputs(self) -> Inputs:
@@ -29,7 +31,7 @@ class OnnxModelTester(ModelTester):
         return self._load_torch_inputs()
 
     def compile_model(self, model: Model, compiler_config: CompilerConfig) -> OnnxProgram:
-        return compile_onnx(model, compiler_config, self.device)
+        return compile_onnx(model, compiler_config, self.devices[0])
 
     def run_model(self, model: Model, inputs: Inputs) -> Outputs:
         if isinstance(model, OnnxProgram):

@@ -55,7 +55,7 @@ def record_start(record_property: Recorder, name: str, group: str, config: Compi
     for key, value in {**shared, "owner": "tt-torch", "group": group}.items():
         record_property(key, value)
     record_property("config", {"compiler_config": config.to_dict()})
-    return {**shared, "backend": "tt", "parallelism": "single_device"}
+    return {**shared, "backend": "tt"}
 
 
 def plain(values: Sequence[float]) -> list[float]:

@@ -12,9 +12,8 @@ from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs, veri
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.driver.devices import Device
-from tt_torch.driver.pending import to_host
 from tt_torch.dynamo.types import Function, Result
-from tt_torch.tools.device_manager import DeviceManager
+from tt_torch.testing.parallel import on_each_device
 from tt_torch.torch_private.trees import tree_leaves
 
 if TYPE_CHECKING:
@@ -93,19 +92,13 @@ def verify_torch_module_async(
     assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
     if inputs is None:
         inputs = random_inputs(input_shapes or (), input_data_types or torch.float32, input_range, input_range_int)
-    parent, chips = DeviceManager.acquire_available_devices()
-    calls = []
-    try:
-        with torch.no_grad():
-            for chip in chips:
-                compiled = compile_model(mod, compiler_config, chip, async_mode=True)
-                calls.append(compiled(*[value.clone() for value in inputs]))
-                torch.compiler.reset()  # the next chip has a compilation of its own
-            expected = tree_leaves(mod(*[value.clone() for value in inputs]))
-        results = [tree_leaves(call) for call in to_host(calls)]
-    finally:
-        torch.compiler.reset()
-        DeviceManager.release_parent_device(parent, cleanup_sub_devices=True)
+
+    def start(chip: Device) -> Result:
+        return compile_model(mod, compiler_config, chip, async_mode=True)(*[value.clone() for value in inputs])
+
+    with torch.no_grad():
+        expected = tree_leaves(mod(*[value.clone() for value in inputs]))
+        results = map(tree_leaves, on_each_device(start, (compiler_config or CompilerConfig()).with_env()))
     return [verify_against_golden(expected, r, do_assert, do_assert, required_pcc, required_atol) for r in results]
 
 

@@ -6,7 +6,7 @@ from tt_torch.compat import refused
 
 __all__ = ["get_shard_map_size", "get_sharding", "mark_sharding", "setup_xla_spmd_environment"]
 
-_WHY = "Programs over several chips do not exist yet; a program runs on one chip."
+_WHY = "A tensor is on one chip; device_map puts the parts of a model on several chips: docs/stages.md."
 mark_sharding = refused("tt_torch.dynamo.sharding_utils.mark_sharding", _WHY)
 setup_xla_spmd_environment = refused("tt_torch.dynamo.sharding_utils.setup_xla_spmd_environment", _WHY)
 
