@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,9 @@ import torch.nn.functional as F
 from torch._functorch.aot_autograd import aot_function
 from torch.fx import GraphModule
 
+from tt_torch.dynamo import composites  # noqa: F401  (defines the shifts)
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.decompositions.registry import TAKEN
 
 aten = torch.ops.aten
 Function = Callable[..., torch.Tensor]
@@ -37,6 +40,7 @@ OF_ROWS: dict[str, Function] = {
     "rms_norm of all": lambda x, t, k, w: F.rms_norm(x, (3, 8)),
     "group_norm": lambda x, t, k, w: F.group_norm(x[..., None], 4, w, w),
     "batch_norm": lambda x, t, k, w: F.batch_norm(x, None, None, w, w, True),
+    "batch_norm with update": lambda x, t, k, w: aten._batch_norm_with_update(x, w, w, w * 1, w * 1, 0.1, 1e-5)[0],
     "instance_norm": lambda x, t, k, w: F.instance_norm(x[None]),
     "mse_loss": lambda x, t, k, w: F.mse_loss(x, t),
     "mse_loss sum": lambda x, t, k, w: F.mse_loss(x, t, reduction="sum"),
@@ -85,8 +89,8 @@ def gradient(function: Function, x: torch.Tensor, *others: torch.Tensor) -> torc
     return torch.autograd.grad(result, x, torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape))[0]
 
 
-def check(function: Function, x: torch.Tensor, classes: torch.Tensor) -> list[str]:
-    """Compares gradients; returns the backward formulas that are left in the graphs."""
+def check(function: Function, x: torch.Tensor, classes: torch.Tensor, repeats: bool = True) -> list[str]:
+    """Compares gradients, if `function` repeats them; returns the backward formulas that are left in the graphs."""
     graphs: list[GraphModule] = []
 
     def keep(gm: GraphModule, inputs: Any) -> GraphModule:
@@ -95,7 +99,9 @@ def check(function: Function, x: torch.Tensor, classes: torch.Tensor) -> list[st
 
     compiled = aot_function(function, keep, keep, decompositions=DECOMPOSITIONS)
     given = (x, torch.rand(3, 8) - 0.5, classes, torch.linspace(0.3, 1.2, 8))
-    torch.testing.assert_close(gradient(compiled, *given), gradient(function, *given), rtol=1e-4, atol=1e-5)
+    found, expected = gradient(compiled, *given), gradient(function, *given)
+    if repeats:
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert len(graphs) == 2
     return [str(n.target) for gm in graphs for n in gm.graph.nodes if "backward" in str(n.target)]
 
@@ -115,3 +121,13 @@ def test_a_formula_without_a_decomposition() -> None:
     """It runs on the host."""
     left = check(lambda x, t, k, w: torch._weight_norm(x, t.abs()[:, :1], 0), torch.randn(3, 8), torch.tensor([0]))
     assert left == ["aten._weight_norm_interface_backward.default"]
+
+
+def test_dropout() -> None:
+    """Its numbers are those of another generator."""
+    for dropped in (lambda x, t, k, w: F.dropout(x, 0.3), lambda x, t, k, w: aten.native_dropout(x, 0.3, True)[0]):
+        assert check(dropped, torch.randn(3, 8), torch.tensor([0]), repeats=False) == []
+
+
+def test_each_decomposition_of_pytorchs_is_named_once() -> None:
+    assert [op for op, count in Counter(TAKEN).items() if count > 1] == []

@@ -107,7 +107,6 @@ TAKEN = [
     aten.logspace.Scalar_Tensor,
     aten.logspace.Tensor_Scalar,
     aten.logspace.Tensor_Tensor,
-    aten.native_dropout_backward.default,
     aten.select_copy.int,
     aten.split_with_sizes_copy.default,
     aten.squeeze_copy.default,
@@ -120,7 +119,6 @@ TAKEN = [
     aten.vdot.default,
     aten.view_copy.default,
     # Backward formulas.
-    aten._fused_rms_norm_backward.default,
     aten._prelu_kernel_backward.default,
     aten.batch_norm_backward.default,
     aten.binary_cross_entropy_backward.default,
