@@ -165,6 +165,10 @@ def test_dying(record_property):
     os.kill(os.getpid(), signal.SIGKILL)
 
 def test_after(): pass
+
+class TestGroup:
+    @pytest.mark.parametrize("x", ["a::b", "[c", "\\x01"])
+    def test_inside(self, x): pass
 """
 
 

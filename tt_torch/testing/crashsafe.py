@@ -31,8 +31,7 @@ class CrashSafe:
         write(self.path, ElementTree.tostring(self.root, encoding="utf-8", xml_declaration=True))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        file, _, name = nodeid.partition("::")
-        classname = file.removesuffix(".py").replace("/", ".")
+        classname, name = _names(nodeid)
         case = ElementTree.SubElement(self.suite, "testcase", classname=classname, name=name, time="0")
         ElementTree.SubElement(case, "properties")
         ElementTree.SubElement(case, "error", UNFINISHED)
@@ -67,6 +66,15 @@ class CrashSafe:
         if left is not None and left.get("type") == "crash":
             case.remove(left)
             ElementTree.SubElement(case, tag, {"type": tag, "message": printable(message)})
+
+
+def _names(nodeid: str) -> tuple[str, str]:
+    """The names of a test's class and of the test, as JUnit files of pytest have them: "a.test_b.TestC" and "test_d[1]"
+    for "a/test_b.py::TestC::test_d[1]"."""
+    path, bracket, parameters = nodeid.partition("[")
+    file, *inside = path.split("::")
+    *classes, name = [printable(part) for part in inside]
+    return ".".join([file.removesuffix(".py").replace("/", "."), *classes]), f"{name}{bracket}{printable(parameters)}"
 
 
 def _outcome(report: pytest.TestReport) -> tuple[str, str]:
