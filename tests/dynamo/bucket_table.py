@@ -67,6 +67,11 @@ def images(x: torch.Tensor) -> torch.Tensor:
     return x.transpose(0, 1).reshape(-1, 2, 4, 4)
 
 
+def found(x: torch.Tensor) -> torch.Tensor:
+    """0 for each real element of the length, and 1 for the garbage in the padding."""
+    return (x[..., 0] > 100).long()
+
+
 RIGHT |= {
     "of images": lambda x: (
         F.max_pool2d(images(x), 2),
@@ -97,6 +102,14 @@ RIGHT |= {
         torch.ones(2, 2, 3, 8, dtype=f64), heads(x.to(f64)), heads(x.to(f64)), is_causal=True
     ),
     "times a fixed size": lambda x: x * x.shape[0],
+    "means of another type": lambda x: (x.mean(1, dtype=f64), x.mean(2, dtype=f64)),
+    "looked up at the first position": lambda x: (
+        x[:, :, :1].gather(2, found(x)[..., None]),
+        x[:, :, :1].scatter(2, found(x)[..., None], 1.0),
+        torch.ones(1, 3)[found(x)],
+        F.embedding(found(x), torch.ones(1, 3)),
+        torch.zeros(1, 16).index_put((found(x)[0],), x[0], accumulate=True),
+    ),
     "written at real positions": lambda x: x.scatter(1, torch.tensor([0, 2, 1])[None, :, None].expand(2, 3, 16), 1.0),
     "expanded": lambda x: (
         x[:, None, :, :1].expand(2, 3, -1, 4),

@@ -22,27 +22,28 @@ GARBAGE = 777.0
 
 
 class Padded:
-    """A function of x, traced with symbolic sizes, that runs with the length padded to 8 or 16."""
+    """A function of x, traced with symbolic sizes, that runs with the length padded to 8 or 16, and the batch to 4."""
 
-    def __init__(self, function: Callable[[torch.Tensor], Any], buckets: Sequence[int] = (8, 16)) -> None:
+    def __init__(self, function: Callable[[torch.Tensor], Any], dims: Sequence[int] = (1,)) -> None:
         self.function = function
         with torch.no_grad():
             gm = make_fx(lambda x: list(tree_leaves(function(x))), tracing_mode="symbolic")(torch.rand(2, 5, 16) - 0.5)
         gm.graph.eliminate_dead_code()
         next(iter(gm.graph.nodes)).meta["source"] = "x"
-        symbols = symbols_of(gm, (("x.1", tuple(buckets)),))
-        self.programs = 0
+        symbols = symbols_of(gm, tuple((f"x.{dim}", {0: (4,), 1: (8, 16)}[dim]) for dim in dims))
+        self.dims, self.programs = dims, 0
         self.run = BucketedProgram(gm, ["input"], symbols, {}, self.compile, {})
 
     def compile(self, graph: GraphModule, roles: Sequence[str]) -> Callable[[list[torch.Tensor]], Any]:
         self.programs += 1
-        assert list(roles) == ["input"] * 2  # x and its length
+        assert list(roles) == ["input"] * (1 + len(self.dims))  # x and its lengths
 
         def run(inputs: list[torch.Tensor]) -> Any:
-            x, length = inputs
-            assert x.shape[1] in (8, 16) and x.shape[1] - length < 8
-            x[:, length:] = GARBAGE
-            return graph(x, length)
+            x, *lengths = inputs
+            assert x.shape[1] in (8, 16) and x.shape[1] - lengths[-1] < 8
+            for dim, length in zip(self.dims, lengths, strict=True):
+                x.narrow(dim, int(length), x.shape[dim] - int(length)).fill_(GARBAGE)
+            return graph(x, *lengths)
 
         return run
 
@@ -65,3 +66,21 @@ def test_an_op_that_would_mix_in_padding_is_refused_by_name(op: str, reason: str
         Padded(function)
     assert caught.value.op.startswith(op)
     assert reason in str(caught.value)
+
+
+# Functions of x, whose batch and length are padded.
+OF_BOTH: list[Callable[[torch.Tensor], Any]] = [
+    lambda x: (x * (x.shape[0] * x.shape[1]), x + x.shape[0] * 3, x.sum((0, 1)), x.mean((0, 1)), x.sum(0), x.mean(1)),
+    lambda x: (x.flatten(0, 1), x.flatten(0, 1).sum(0), x.flatten(0, 1).mean(0), x.transpose(0, 1).flatten(0, 1)),
+    lambda x: (x.flatten(), x.flatten(0, 1).amax(0), x.flatten(0, 1).expand(2, -1, -1), x.amin(), x.prod(0)),
+    lambda x: (x @ x.mT, x.mT @ x, x.transpose(0, 1) @ x.permute(1, 2, 0), x.softmax(0), x.flatten(0, 1).softmax(0)),
+    lambda x: (x[-1], x[:, -1], x[-1, -1], x[0], x.flip(0, 1), x.cumsum(0), x.argmax(0), x.unsqueeze(1)),
+]
+
+
+@pytest.mark.parametrize("function", OF_BOTH)
+def test_two_padded_dimensions(function: Callable[[torch.Tensor], Any]) -> None:
+    padded = Padded(function, (0, 1))
+    for batch, length in ((2, 5), (4, 8), (3, 12), (2, 16), (4, 4)):
+        padded.check(torch.rand(batch, length, 16) - 0.5)
+    assert padded.programs == 2

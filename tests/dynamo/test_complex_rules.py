@@ -107,5 +107,14 @@ def test_ops(name: str, kind: torch.dtype) -> None:
     assert not has_complex(made)
     expected = [torch.view_as_real(y.resolve_conj()) if y.is_complex() else y for y in tree_leaves(OPS[name](*inputs))]
     found = list(made(*(torch.view_as_real(x) if x.is_complex() else x for x in inputs)))
-    tolerance = 1e-3 if name == "half" else 1e-5
+    taken = [n.meta["val"].shape for n in made.graph.find_nodes(op="placeholder")]
+    assert taken == [(*x.shape, 2) if x.is_complex() else x.shape for x in inputs]
+    tolerance = 1e-3 if name == "half" else 1e-5 if kind is c64 else 1e-11
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def test_an_op_without_a_rule_keeps_its_complex_form() -> None:
+    z = torch.randn(3, 4, dtype=c64)
+    made = to_pairs(make_fx(lambda z: (aten.sin(z) * 2,), tracing_mode="fake")(z), {})
+    assert [n.meta["val"].dtype for n in made.graph.nodes if n.target is aten.sin.default] == [c64]
+    torch.testing.assert_close(made(torch.view_as_real(z))[0], torch.view_as_real(z.sin() * 2))
