@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.exactness.analysis import Analysis, Raw, integer_cone, intervals
-from tt_torch.dynamo.exactness.interval import ANYTHING, Interval
+from tt_torch.dynamo.exactness.interval import ANYTHING, Interval, held, of_dtype, of_values
 
 SHAPE = (3, 4)
 i64 = torch.int64
@@ -179,6 +179,48 @@ def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
     values = torch.randint(int(within.low), int(within.high) + 1, shape)
     values[0, 0], values[-1, -1] = within
     return values
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (torch.tensor([3, -7, 5]), (-7, 5)),
+        (torch.tensor([True, False]), (0, 1)),
+        (torch.tensor([200, 7], dtype=torch.uint8), (7, 200)),
+        (torch.tensor([2**32 - 1, 7], dtype=torch.uint32), (7, 2**32 - 1)),
+        (torch.tensor([2**63 + 5, 7], dtype=torch.uint64), (7, 2**63 - 1)),  # large is all that counts
+        (torch.tensor([0.5, -2.5]), (-2.5, 0.5)),
+        (torch.tensor([0.5, torch.nan]), ANYTHING),
+        (torch.tensor([0.5, torch.inf]), ANYTHING),
+        (torch.tensor([1j]), ANYTHING),
+        (torch.tensor([]), (0, 0)),
+        (torch.tensor([], dtype=torch.complex64), (0, 0)),
+    ],
+)
+def test_values_of_a_tensor(values: torch.Tensor, expected: tuple[float, float]) -> None:
+    assert of_values(values) == expected
+
+
+def test_values_that_a_type_has() -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for dtype in whole:
+        assert of_dtype(dtype) == (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        assert held(Interval(-1, 1), dtype) == (of_dtype(dtype) if dtype is torch.uint8 else (-1, 1))
+        assert held(Interval(0, 2**70), dtype) == of_dtype(dtype)
+    assert of_dtype(torch.bool) == (0, 1)
+    for dtype in (torch.float32, torch.bfloat16, torch.complex64):
+        assert of_dtype(dtype) == ANYTHING
+    assert held(Interval(0, 2**70), torch.float32) == (0, 2**70)
+
+
+@pytest.mark.parametrize(("a", "b"), [((-3, 5), (2, 4)), ((-3, -1), (-5, 7)), ((0, 2), (-4, -1)), ((3, 3), (-2, 2))])
+def test_arithmetic_of_intervals(a: tuple[int, int], b: tuple[int, int]) -> None:
+    x, y, pairs = Interval(*a), Interval(*b), [(p, q) for p in range(a[0], a[1] + 1) for q in range(b[0], b[1] + 1)]
+    sums, products = [p + q for p, q in pairs], [p * q for p, q in pairs]
+    assert x.plus(y) == (min(sums), max(sums)) and x.times(y) == (min(products), max(products))
+    assert -x == (-a[1], -a[0]) and x | y == (min(a + b), max(a + b))
+    assert x.within(x | y) and not Interval(a[0] - 1, a[1]).within(x) and not Interval(a[0], a[1] + 1).within(x)
+    assert x.times(ANYTHING) == ANYTHING and ANYTHING.times(Interval(0, 0)) == ANYTHING
 
 
 def test_an_op_may_leave_out_some_results() -> None:

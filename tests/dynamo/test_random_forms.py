@@ -126,6 +126,31 @@ def test_uniform_numbers_are_in_range_and_in_steps_of_their_type() -> None:
     assert ours._positive(extreme).tolist() == [2**-24, 1, 0.5, 0.5 + 2**-24]
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("p", "train"), [(0.3, True), (0.9, None), (0.0, True), (1.0, True), (0.3, False)])
+def test_dropout(p: float, train: bool | None, dtype: torch.dtype) -> None:
+    """The factors are those of eager PyTorch, and so is their frequency."""
+    x = torch.ones(SIZE, dtype=dtype)
+    (y, kept), (y2, kept2) = (
+        op(x, p, train) for op in (DECOMPOSITIONS[aten.native_dropout.default], aten.native_dropout)
+    )
+    assert (y.dtype, kept.dtype, kept.shape) == (y2.dtype, kept2.dtype, kept2.shape)
+    assert torch.equal(y != 0, kept) or p == 0
+    torch.testing.assert_close(y.max(), y2.max())
+    assert abs(kept.float().mean() - kept2.float().mean()) < 0.02
+
+
+def test_rrelu() -> None:
+    x = P - 0.5
+    ours_, theirs = DECOMPOSITIONS[aten.rrelu_with_noise_functional.default], aten.rrelu_with_noise_functional.default
+    for found, expected in zip(ours_(x, P, 0.2, 0.4, False), theirs(x, P, 0.2, 0.4, False), strict=True):
+        torch.testing.assert_close(found, expected)
+    y, factors = ours_(x, P, 0.2, 0.4, True)
+    assert torch.equal(y, x * factors) and torch.equal(y[x > 0], x[x > 0])
+    leaky = factors[x <= 0]
+    assert 0.2 <= leaky.min() < 0.21 and 0.39 < leaky.max() < 0.4 and abs(leaky.mean() - 0.3) < 0.01
+
+
 def mixed(x: np.ndarray) -> np.ndarray:
     """The hash `lowbias32` of Chris Wellons."""
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
