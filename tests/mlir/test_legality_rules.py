@@ -1,0 +1,104 @@
+"""Rules of legality at their limits: data types of positions, heads of attention, layouts that ops make."""
+
+from __future__ import annotations
+
+import pytest
+from torch_mlir import ir
+
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn.layout import Layout, with_layout
+
+
+@pytest.fixture
+def context():
+    with make_context(), ir.Location.unknown():
+        yield
+
+
+def arguments(*kinds: ir.Type) -> tuple[ir.Module, list[ir.Value], Builder]:
+    """A function with arguments of these types, and a builder of ops in it. The module must live as long as they do."""
+    names = ", ".join(f"%x{i}: {kind}" for i, kind in enumerate(kinds))
+    module = ir.Module.parse(f"func.func @main({names}) {{ return }}")
+    block = module.body.operations[0].regions[0].blocks[0]
+    return module, list(block.arguments), Builder(ir.InsertionPoint.at_block_begin(block), ir.Location.unknown())
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "length", "expected"),
+    [
+        ("sort", "BFloat16", 32768, "UInt16"),  # sizes are rounded up to powers of two
+        ("sort", "BFloat16", 32769, "UInt32"),
+        ("sort", "BFloat16", 1, "UInt16"),
+        ("sort", "Float32", 4, "UInt32"),
+        ("sort", "UInt16", 4, "UInt32"),
+        ("topk", "BFloat16", 65536, "UInt16"),  # up to whole tiles
+        ("topk", "BFloat16", 65537, "UInt32"),
+        ("topk", "BFP_BFloat8", 65536, "UInt16"),
+        ("topk", "Float32", 4, "UInt32"),
+        ("topk", "UInt16", 4, "UInt32"),
+    ],
+)
+def test_types_of_positions(context, op, dtype, length, expected):
+    _module, (x,), _ = arguments(with_layout([2, length], Layout(dtype)))
+    assert legality.positions(f"ttnn.{op}", x, 1) == expected
+
+
+def test_types_of_places_in_images():
+    assert [legality.places(*size) for size in ((256, 256), (255, 257), (1, 1))] == ["UInt32", "UInt16", "UInt16"]
+
+
+MASKED = "a causal mask of other sizes, or beside another one"
+FITS = ((2, 4, 5, 32), (2, 4, 5, 32), (2, 4, 5, 32), None, False)
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "value", "mask", "causal", "reason"),
+    [
+        (*FITS, ""),
+        (*FITS[:4], True, ""),
+        ((2, 4, 7, 64), (2, 2, 5, 64), (2, 2, 5, 64), None, False, ""),  # two queries share a key
+        ((2, 4, 5, 48), (2, 4, 5, 48), (2, 4, 5, 48), None, False, "heads of 48 and 48"),
+        ((2, 4, 5, 32), (2, 4, 5, 32), (2, 4, 5, 64), None, False, "heads of 32 and 64"),
+        ((2, 4, 5, 32), (1, 4, 5, 32), (1, 4, 5, 32), None, False, "heads [2, 4] of [1, 4]"),
+        ((2, 4, 5, 32), (2, 3, 5, 32), (2, 3, 5, 32), None, False, "heads [2, 4] of [2, 3]"),
+        (
+            (2, 4, 7, 32),
+            (2, 4, 5, 32),
+            (2, 4, 5, 32),
+            None,
+            True,
+            "a causal mask of other sizes, or beside another one",
+        ),
+        (*FITS[:3], (1, 1, 5, 5), True, MASKED),
+        (*FITS[:3], (1, 1, 5, 5), False, ""),
+        (*FITS[:3], (2, 4, 5, 5), False, ""),
+        (*FITS[:3], (2, 1, 5, 5), False, ""),
+        (*FITS[:3], (1, 1, 1, 5), False, "a mask of [1, 1, 1, 5]"),
+        (*FITS[:3], (1, 1, 5, 1), False, "a mask of [1, 1, 5, 1]"),
+        (*FITS[:3], (1, 2, 5, 5), False, "a mask of [1, 2, 5, 5]"),
+        (*FITS[:3], (5, 5), False, "a mask of [5, 5]"),
+    ],
+)
+def test_attention_that_the_fused_op_takes(context, query, key, value, mask, causal, reason):
+    layout = Layout("BFloat16")
+    sizes = [query, key, value, *([mask] if mask else [])]
+    _module, given, b = arguments(*(with_layout(list(size), layout) for size in sizes))
+    operands = given if mask else [*given, None]
+    op = b("ttnn.scaled_dot_product_attention", *operands, is_causal=causal, scale=1.0, type=given[0].type)
+    assert legality.unfit_attention(op.owner) == reason
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("dtype", ["Float32", "BFloat16", "UInt8", "Int32", "BFP_BFloat8"])
+def test_layouts_that_an_op_makes(context, dtype, tiled):
+    tiled = tiled or dtype.startswith("BFP")
+    given, wanted = Layout(dtype, tiled), Layout("UInt32", not tiled, "L1")
+    _module, (x,), b = arguments(with_layout([4, 32], given))
+    op = b("ttnn.exp", x, type=with_layout([4, 32], wanted)).owner
+    assert legality.as_operand(op) == [given]
+    assert legality.in_tiles(op) == [given.with_(tiled=True)]
+    assert legality.as_called(op) == [wanted]
+    assert legality.as_declared(op) == [wanted.with_(tiled=tiled)]
+    assert legality.as_wanted(op) == [wanted.with_(dtype=dtype)]
