@@ -210,6 +210,25 @@ def test_a_loaded_model_has_weights_of_its_own(package: Callable[..., Any]) -> N
     torch.testing.assert_close(loaded(ids)[0, 0], torch.arange(5.0))
 
 
+def test_weights_without_values(package: Callable[..., Any], tmp_path: Path) -> None:
+    with torch.device("meta"):
+        model = Tied().eval()
+    ids, real = torch.tensor([[1, 4]]), Tied().eval()
+    compiled = tt_torch.compile_model(model, (ids,))
+    assert all(x.is_meta for x in model.state_dict().values()) and model.head.weight is model.embedding.weight
+    with pytest.raises(PackagingError, match=r"embedding\.weight is on meta"):
+        compiled.save(tmp_path / "model.ttpkg")
+    compiled.save(tmp_path / "model.ttpkg", weights=False)
+    loaded = tt_torch.load(tmp_path / "model.ttpkg")
+    loaded.load_state_dict({**real.state_dict(), "shift": real.shift})
+    torch.testing.assert_close(loaded(ids), real(ids).detach())
+    with pytest.raises(TTTorchError):
+        compiled(ids)
+    model.embedding.weight = model.head.weight = real.head.weight
+    model.shift = real.shift
+    torch.testing.assert_close(compiled(ids), real(ids).detach())
+
+
 class Keeps(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.last = x * 3

@@ -15,7 +15,7 @@ from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.arguments import Call, Signature, TensorForm, check, device_of, forms, unshared
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
-from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of
+from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
 from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
@@ -88,8 +88,10 @@ def compile_model(
     """Compiles a model for inference, for arguments of the forms of `args` and `kwargs`.
 
     The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
-    dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Numbers and other values become a part
-    of the program. `options` are those of the backend; `config` alone is short for their `compiler_config`.
+    dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`,
+    too: then a package without weights can be saved, and the compiled model runs once the module has its weights.
+    Numbers and other values of the arguments become a part of the program. `options` are those of the backend; `config`
+    alone is short for their `compiler_config`.
     Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
     that the device does not run.
     """
@@ -110,7 +112,7 @@ def compile_model(
     call = signature.bind(args, kwargs or {})
     compiled = forms(call)
     call.arguments = {name: with_tensors(value, _blank) for name, value in call.arguments.items()}
-    with torch.no_grad():
+    with torch.no_grad(), on_cpu(model):
         capture = _captured(model, call)
         inputs = inputs_of(model, capture, call)
         function, executor, program, metadata = _compiled(capture, inputs, given)

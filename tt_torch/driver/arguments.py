@@ -95,8 +95,8 @@ def forms(call: Call) -> dict[str, Form]:
     for name, part in found.items():
         if not isinstance(part, (torch.Tensor, Container, *PLAIN)):
             raise CompileError(
-                f"{name} is a {type(part).__name__}, so later calls cannot be compared with this one; pass a dict, "
-                "a dataclass, or a class for which torch.utils._pytree.register_pytree_node was called"
+                f"{name} is a {type(part).__name__}, so later calls cannot be compared with this one; pass tensors, "
+                "a dict, a dataclass, or a class for which torch.utils._pytree.register_pytree_node was called"
             )
     return {name: _form(part) for name, part in found.items()}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +21,29 @@ Metadata: TypeAlias = Any  # of AOTAutograd: which inputs a graph writes to, and
 
 # Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
 _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
+
+
+@contextmanager
+def on_cpu(model: Model) -> Iterator[None]:
+    """Weights on `meta` are tensors on the CPU in this context. Nobody writes to them, so they take no memory."""
+    replaced: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
+    made: dict[int, torch.Tensor] = {}
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    try:
+        for module in modules:
+            for name, x in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+                if x.is_meta:
+                    replaced.append((module, name, x))
+                    setattr(module, name, made.setdefault(id(x), _empty(x)))
+        yield
+    finally:
+        for module, name, x in replaced:
+            setattr(module, name, x)
+
+
+def _empty(x: torch.Tensor) -> torch.Tensor:
+    memory = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cpu")
+    return torch.nn.Parameter(memory, x.requires_grad) if isinstance(x, torch.nn.Parameter) else memory
 
 
 class Input(NamedTuple):

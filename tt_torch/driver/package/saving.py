@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import save as serialized
 from torch.fx import Node
 
-from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of
+from tt_torch.driver.arguments import device_of
+from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.package.loading import HASH, MANIFEST, hashed
 from tt_torch.driver.package.manifest import (
@@ -41,10 +42,15 @@ from tt_torch.torch_private.tensors import storage_of
 def save(path: str | Path, made: Compilation, weights: bool) -> None:
     """Writes the package, without the weights of checkpoints unless `weights`. Raises PackagingError."""
     inputs = inputs_of(made.model, made.capture, made.call)
-    manifest, tensors = _manifest(made, inputs)
+    programs = _programs(made)
+    manifest = _manifest(made, inputs, programs)
+    kept = {name: x.tensor for x in inputs if (name := x.name) in manifest.weights and not x.is_argument}
     if not weights:
-        kept = _checkpoint(made.model)
-        tensors = {name: x for name, x in tensors.items() if name.removeprefix("weight/") not in kept}
+        kept = {name: x for name, x in kept.items() if not manifest.weights[name].in_checkpoint}
+    for name, x in kept.items():
+        if x.is_meta:
+            raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
+    tensors = _tensors(programs, kept)
     data = {"format": FORMAT, "manifest": to_json(manifest)}
     data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
     text = json.dumps(data)
@@ -57,19 +63,22 @@ def _checkpoint(model: object) -> set[str]:
     return set(model.state_dict()) if isinstance(model, torch.nn.Module) else set()
 
 
-def _manifest(made: Compilation, inputs: Sequence[Input]) -> tuple[Manifest, dict[str, torch.Tensor]]:
-    runner, metadata, program = made.program.runner, made.metadata, made.program
+def _programs(made: Compilation) -> dict[str, Executor]:
+    runner = made.program.runner
     if not isinstance(runner, ExactRunner) or not isinstance(runner.runner, Executor):
         raise PackagingError("the options of the compilation ask for a run that a package cannot do")
+    return {MAIN: runner.runner} | ({CHECK: runner.check} if isinstance(runner.check, Executor) else {})
+
+
+def _manifest(made: Compilation, inputs: Sequence[Input], programs: Mapping[str, Executor]) -> Manifest:
+    runner, metadata, program = made.program.runner, made.metadata, made.program
+    assert isinstance(runner, ExactRunner)
     _check(made, inputs)
-    programs = {MAIN: runner.runner}
-    if isinstance(runner.check, Executor):
-        programs[CHECK] = runner.check
     weights = {given.name: given.tensor for given in inputs if not given.is_argument}
     if len(weights) + sum(given.is_argument for given in inputs) < len(inputs):
         raise PackagingError("two weights of the model have the same name")
     places, result = _results(made, inputs)
-    manifest = Manifest(
+    return Manifest(
         signature=[(name, int(kind)) for name, kind in made.signature.parameters],
         forms=made.forms,
         weights=_weights(made.model, weights),
@@ -87,7 +96,6 @@ def _manifest(made: Compilation, inputs: Sequence[Input]) -> tuple[Manifest, dic
         result=result,
         versions={name: version(name) for name in ("tt-torch", "torch")},
     )
-    return manifest, _tensors(programs, weights)
 
 
 def _check(made: Compilation, inputs: Sequence[Input]) -> None:
@@ -122,7 +130,8 @@ def _weights(model: object, weights: Mapping[str, torch.Tensor]) -> dict[str, We
         if x.dtype not in NAMES or x.dtype is torch.complex128:
             raise PackagingError(f"{name} is a weight of {x.dtype}, which the format of packages lacks")
         aliases = tuple(alias for alias in names.get(id(x), []) if alias != name)
-        found[name] = Weight(tuple(x.shape), x.dtype, x.device, aliases, bool(checkpoint & {name, *aliases}))
+        in_checkpoint = x.is_meta or bool(checkpoint & {name, *aliases})
+        found[name] = Weight(tuple(x.shape), x.dtype, device_of(x), aliases, in_checkpoint)
     return found
 
 
@@ -160,7 +169,7 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     """
     outputs, capture = _outputs(made.capture.graph), made.capture
     if capture.side_effects:
-        with torch.no_grad(), tracing_for_device():
+        with torch.no_grad(), tracing_for_device(), on_cpu(made.model):
             again = captured(by_itself(made.model), made.call.args, made.call.kwargs, side_effects=False)
         assert again is not None
         capture = again
