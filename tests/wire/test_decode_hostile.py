@@ -111,3 +111,8 @@ def test_overlapping_vectors_do_not_multiply():
     with pytest.raises(BinaryFormatError, match="objects overlap"):
         decode(bytes(data))
     assert time.perf_counter() - start < 1
+
+
+def test_an_absent_part_is_named_with_its_table():
+    with pytest.raises(BinaryFormatError, match=r"^TTNNBinary at byte \d+ has no programs$"):
+        decode(encode({}))["programs"]
