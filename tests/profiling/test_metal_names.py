@@ -22,6 +22,7 @@ def op(name: str, *tiled: bool) -> SimpleNamespace:
         (op("Conv2dOp", True), "Conv2dDeviceOperation"),
         (op("EltwiseBinaryOp", True), "BinaryNgDeviceOperation"),
         (op("SoftmaxOp", True), "SoftmaxDeviceOperation"),
+        (op("CumSumOp", True), "AccumulationDeviceOperation"),
         (op("ToLayoutOp", True), "TilizeDeviceOperation"),
         (op("ToLayoutOp", False), "UntilizeDeviceOperation"),
         (op("ToDeviceOp", True), "ToDeviceOp"),

@@ -95,14 +95,7 @@ def compile_model(
     Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
     that the device does not run.
     """
-    if config is not None and options is not None:
-        raise ConfigError("config", config, "None if there are options, which have a compiler_config")
-    given = BackendOptions.of(options if config is None else BackendOptions(compiler_config=config))
-    compiler_config = given.compiler_config.frozen(fallback="error")  # the result is one binary
-    given = dataclasses.replace(given, compiler_config=compiler_config)
-    if compiler_config.device_map or given.async_mode:
-        name = "async_mode" if given.async_mode else "device_map"
-        raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")
+    given = _for_one_binary(config, options)
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training:
@@ -121,6 +114,19 @@ def compile_model(
             compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)
     made = Compilation(model, call, capture, signature, compiled, program, metadata)
     return CompiledModel(made, function, executor)
+
+
+def _for_one_binary(
+    config: CompilerConfig | None, options: BackendOptions | Mapping[str, Any] | None
+) -> BackendOptions:
+    """The options of a compilation whose result is one binary: nothing runs on the host, or on another chip."""
+    if config is not None and options is not None:
+        raise ConfigError("config", config, "None if there are options, which have a compiler_config")
+    given = BackendOptions.of(options if config is None else BackendOptions(compiler_config=config))
+    if given.compiler_config.device_map or given.async_mode:
+        name = "async_mode" if given.async_mode else "device_map"
+        raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")
+    return dataclasses.replace(given, compiler_config=given.compiler_config.frozen(fallback="error"))
 
 
 def _blank(x: torch.Tensor) -> torch.Tensor:

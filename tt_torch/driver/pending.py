@@ -17,6 +17,7 @@ from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import AsyncError
 from tt_torch.torch_private.aot import TracingContext
+from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map_only
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def asynchronous(gm: GraphModule, run: Function, config: CompilerConfig, name: C
     threads = ThreadPoolExecutor(len(stages) + 1, thread_name_prefix="tt_torch_call")
 
     def call(*inputs: Argument) -> tuple[Pending, ...]:
-        versions = {i: inputs[i]._version for i in weights if not inputs[i].is_inference()}
+        versions = {i: version(inputs[i]) for i in weights if not inputs[i].is_inference()}
         own = [x if i in versions or not isinstance(x, torch.Tensor) else x.clone() for i, x in enumerate(inputs)]
         future = threads.submit(_run, run, own, versions, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         return tuple(Pending(future, i) for i in range(len(output.args[0])))
@@ -84,6 +85,6 @@ def _run(
 ) -> Sequence[Result]:
     with torch.inference_mode(inference), torch.set_grad_enabled(grad):
         results = run(*inputs)
-    if any(inputs[i]._version != version for i, version in versions.items()):
+    if any(version(inputs[i]) != before for i, before in versions.items()):
         raise AsyncError("a weight was written before an asynchronous call had ended", "call `result()` before")
     return results

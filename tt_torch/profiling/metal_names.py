@@ -13,7 +13,7 @@ _NAMES = {
     "LinearOp": "Matmul", "EltwiseBinaryOp": "BinaryNg", "EltwiseBinaryCompositeOp": "BinaryNg",
     "EltwiseBinaryCompositeScalarOp": "BinaryNg", "EltwiseUnaryOp": "Unary", "EltwiseUnaryCompositeOp": "Unary",
     "EltwiseTernaryWhereOp": "Ternary", "ReductionOp": "Reduce", "ReductionArgMaxOp": "ArgMax",
-    "ReductionProdOp": "Prod", "CumSumOp": "Accumulation", "CumProdOp": "Accumulation", "Pool2dOp": "Pool2D",
+    "ReductionProdOp": "Prod", "Pool2dOp": "Pool2D",
     "MaxPool2dWithIndicesOp": "Pool2D", "EmbeddingOp": "Embeddings", "RMSNormOp": "LayerNorm",
     "ReshapeOp": "ReshapeView", "ToMemoryConfigOp": "Copy", "ConcatenateHeadsOp": "NLPConcatHeads",
     "SplitQueryKeyValueAndSplitHeadsOp": "NlpCreateHeads",
@@ -25,7 +25,9 @@ def metal_name(op: Op) -> str:
     """The name of the device op; of a transfer between host and device, the name of its table."""
     if op.name in _TRANSFERS:
         return op.name
-    if op.name == "ToLayoutOp":
+    if op.name.startswith("Cum"):  # running sums, products and so on
+        base = "Accumulation"
+    elif op.name == "ToLayoutOp":
         base = "Tilize" if any(result.tiled for result in op.results) else "Untilize"
     else:
         base = _NAMES.get(op.name, op.name.removesuffix("Op"))
