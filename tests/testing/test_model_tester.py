@@ -1,9 +1,8 @@
-"""ModelTester: what it compares, records and returns, and the figures in a report."""
+"""ModelTester: what it compares, records and returns."""
 
 from __future__ import annotations
 
 import json
-import math
 import types
 from pathlib import Path
 
@@ -14,33 +13,10 @@ import torch
 from onnx import TensorProto, helper
 from torch import nn
 
+from tests.testing.testers import MlpTester, Noting
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
-from tt_torch.driver.devices import available_chips, default_device, open_device
 from tt_torch.errors import NoCounterpartError
-from tt_torch.testing import ModelTester, OnnxModelTester, skip_full_eval_test
-from tt_torch.testing.parallel import on_each_device
-from tt_torch.testing.tags import LARGEST, bringup_status, figures, plain
-
-
-class Noting:
-    """A stand-in for the fixture `record_property`, which keeps what it is called with."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, object]] = []
-
-    def __call__(self, name: str, value: object) -> None:
-        self.calls.append((name, value))
-
-    def all(self, name: str) -> list[object]:
-        return [value for called, value in self.calls if called == name]
-
-
-class MlpTester(ModelTester):
-    def _load_model(self):
-        return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
-
-    def _load_inputs(self):
-        return torch.randn(3, 8)
+from tt_torch.testing import ModelTester, OnnxModelTester
 
 
 class WrongOnce(nn.Module):
@@ -355,100 +331,3 @@ def test_wrong_options_are_refused():
         OnnxTester("subtract", "train")
     with pytest.raises(NotImplementedError, match="_load_model"):
         ModelTester("m", "eval")
-
-
-def test_a_device_is_given_alone_or_in_a_list():
-    device = default_device(CompilerConfig())
-    for devices in (device, [device]):
-        tester = MlpTester("mlp", "eval", devices=devices)
-        tester.test_model()
-        tester.finalize()
-        assert tester.devices == [device]
-
-
-def test_a_model_on_several_devices_at_once():
-    note = Noting()
-    tester = MlpTester("mlp", "eval", data_parallel_mode=True, record_property_handle=note)
-    results = tester.test_model()
-    tester.finalize()
-    assert len(results) == len(tester.pccs) == available_chips(CompilerConfig()) > 1
-    for result in results:
-        torch.testing.assert_close(result, results[0])
-    assert note.all("tags")[0]["parallelism"] == "runtime_data_parallel"
-    shown: list[object] = []
-    tester.print_outputs(results, True, shown.append)
-    assert len(shown) == len(results)
-
-
-def test_chips_are_closed_after_an_error():
-    used = []
-
-    def fails_on_the_third(device):
-        used.append(device)
-        if len(used) == 3:
-            raise KeyError("third")
-        return torch.ones(1)
-
-    with pytest.raises(KeyError, match="third"):
-        on_each_device(fails_on_the_third, CompilerConfig())
-    assert len({device.device_ids for device in used}) == 3 and not any(device.is_open for device in used)
-
-
-def test_a_wrong_result_of_one_device_is_found(monkeypatch: pytest.MonkeyPatch):
-    mesh = open_device(CompilerConfig(), [1, 2])
-    devices = [mesh.submesh([1, 1], [0, i]) for i in range(2)]
-    tester = MlpTester("mlp", "eval", data_parallel_mode=True, devices=devices)
-    compiled = tester._compiled
-
-    def wrong_on_the_second(model, config, device, asynchronous):
-        run = compiled(model, config, device, asynchronous)
-        return (lambda x: run(-x)) if device is devices[1] else run
-
-    monkeypatch.setattr(tester, "_compiled", wrong_on_the_second)
-    try:
-        tester.test_model()
-    finally:
-        for device in (*devices, mesh):
-            device.close()
-    assert tester.pccs[0] > 0.99 > tester.pccs[1]
-    with pytest.raises(AssertionError, match="PCC"):
-        tester.finalize()
-
-
-@pytest.mark.parametrize(
-    ("pcc", "status"), [(0.995, "PASSED"), (0.5, "INCORRECT_RESULT"), (math.nan, "INCORRECT_RESULT")]
-)
-def test_a_report_with_figures_from_elsewhere(pcc: float, status: str):
-    note = Noting()
-    ModelTester.GenerateCustomTestReport(note, "m", CompilerConfig(), pcc, 0.1, model_group="red", relative_atol=0.5)
-    (tags,) = note.all("tags")
-    assert tags["bringup_status"] == status and tags["atol"] == 0.1
-    assert (tags["required_atol"], note.all("group"), tags["model_name"]) == (0.5, ["red"], "m")
-
-
-def test_numbers_that_a_collector_cannot_store():
-    values = [0.5, math.nan, math.inf, -math.inf, 1e30, -1e30]
-    assert plain(values) == [0.5, -1, -1, -1, LARGEST, -LARGEST]
-    tags = figures([0.5, 1.0], [])
-    assert (tags["pcc"], tags["avg_pccs"], tags["max_pccs"]) == (0.5, 0.75, 1.0)
-    assert (tags["atols"], tags["atol"], tags["avg_atols"]) == ([], -1, -1)
-
-
-def test_each_depth_has_a_status():
-    assert {depth.name: bringup_status(depth, True) for depth in CompileDepth} == {
-        "TORCH_FX": "FAILED_FE_COMPILATION", "STABLEHLO": "FAILED_TTMLIR_COMPILATION", "TTNN_IR": "FAILED_RUNTIME",
-        "COMPILE_OP_BY_OP": "INCORRECT_RESULT", "EXECUTE_OP_BY_OP": "INCORRECT_RESULT", "EXECUTE": "PASSED",
-    }  # fmt: skip
-    assert bringup_status(CompileDepth.EXECUTE, False) == "INCORRECT_RESULT"
-
-
-def test_a_test_of_a_whole_model_is_skipped_with_a_record():
-    note, full = Noting(), CompilerConfig()
-    with pytest.raises(pytest.skip.Exception, match="too large"):
-        skip_full_eval_test(note, full, "m", "FAILED_RUNTIME", "too large", model_name_filter=["m", "n"])
-    tags = {"bringup_status": "FAILED_RUNTIME", "model_name": "m", "forge_models_test": False}
-    assert note.calls == [("tags", tags), ("group", "generality")]
-    assert not skip_full_eval_test(note, full, "m", "FAILED_RUNTIME", "too large", model_name_filter="n")
-    apart = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP)
-    assert not skip_full_eval_test(note, apart, "m", "FAILED_RUNTIME", "too large")
-    assert len(note.calls) == 2
