@@ -60,7 +60,9 @@ def train(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, epochs: 
 
 @torch.no_grad()
 def predict(model: Callable[[torch.Tensor], torch.Tensor], images: torch.Tensor) -> torch.Tensor:
-    return torch.cat([model(batch) for batch in images.split(BATCH)])
+    """The logits of all images. The model was compiled for BATCH images, so the last batch is filled up with zeros."""
+    filled = nn.functional.pad(images, (0, 0, 0, 0, 0, 0, 0, -len(images) % BATCH))
+    return torch.cat([model(batch) for batch in filled.split(BATCH)])[: len(images)]
 
 
 def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> float:

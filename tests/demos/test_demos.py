@@ -63,7 +63,7 @@ LOAD = """
 import sys, torch, tt_torch
 kept = torch.load(sys.argv[2])
 outputs = tt_torch.load(sys.argv[1])(*(t.detach() for t in kept["inputs"]))
-compiler = {"torch_mlir", "tt_torch.mlir", "tt_torch.dynamo", "tt_torch.driver.compile"} & set(sys.modules)
+compiler = {"torch_mlir", "torch._dynamo", "tt_torch.mlir", "tt_torch.driver.compile"} & set(sys.modules)
 assert not compiler, compiler
 for got, wanted in zip(outputs, kept["outputs"], strict=True):
     torch.testing.assert_close(got.to(wanted.dtype), wanted, rtol=0, atol=0)

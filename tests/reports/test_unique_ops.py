@@ -33,8 +33,7 @@ def written(folder, name, commit="c1", **ops):
         form = f"aten.{op_name}.default ('[(torch.float32, (4, 8))]',) {{}}"
         fresh = new_record(config, f"aten.{op_name}.default", len(records.ops))
         records.ops[form] = {**fresh, "input_shapes": ["(4, 8)"], "ttir_graph": "t" * 40_000, **outcome}
-    records.save()
-    return records.path
+    return records.save()
 
 
 def test_records_of_a_file(tmp_path):
@@ -64,8 +63,7 @@ def test_a_number_beyond_every_float_is_refused(tmp_path, field):
 def test_a_graph_that_could_not_be_split_into_ops(tmp_path):
     records = OpRecords(CompilerConfig(model_name="m", results_path=str(tmp_path)))
     records.error = "no StableHLO"
-    records.save()
-    (record,) = read(records.path)
+    (record,) = read(records.save())
     assert (record["verdict"], record["message"]) == ("error", "no StableHLO")
     write_workbook([record], tmp_path / "r.xlsx")
     assert "no StableHLO" in render([record], [record]) and op_pages([record])

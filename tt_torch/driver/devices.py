@@ -117,7 +117,8 @@ def devices_of(program: GraphModule, options: BackendOptions) -> dict[int, Devic
     if any(device is not None for device in options.devices):
         devices = _given(numbers, options.devices)
         if places and isinstance(devices[0], runtime.Device) and chips[0] not in devices[0].device_ids:
-            raise DeviceError(f"the program's tensors are on {names}, but `devices` has only {devices[0].device_ids}")
+            ids = devices[0].device_ids
+            raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {ids}")
     else:
         devices = {number: _default(config, chip) for number, chip in zip(numbers, chips, strict=True)}
     for device in devices.values():
