@@ -112,6 +112,15 @@ def test_the_server_starts_again_after_it_died() -> None:
     server.stop()
 
 
+def test_a_path_of_python_that_is_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere"), "/with 'quotes' and \udcff"])
+    server = Server()
+    with make_context():
+        module = guard._bytecode(ir.Module.parse(NESTED))
+    assert server.ask(module, ["canonicalize"], 9)[:1] == guard.OK
+    server.stop()
+
+
 def test_a_server_that_dies_meanwhile_is_an_error() -> None:
     server = Server("import sys; sys.stdin.buffer.read(1)")
     with pytest.raises(NativeCrash, match="was ended"):

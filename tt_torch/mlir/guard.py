@@ -74,7 +74,8 @@ class Server:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-c", self._code, json.dumps(sys.path)]
+            folders = [folder for folder in sys.path if isinstance(folder, str)]  # Python ignores all others
+            command = [sys.executable, "-c", self._code, json.dumps(folders)]
             # Unbuffered: a fork of this process must not write the rest of a buffer. In a session of its own, the
             # process does not get the signals of the user's terminal.
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
