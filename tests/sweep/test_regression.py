@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from tt_torch.driver import compile as compiler
@@ -65,11 +66,13 @@ def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_models_op_by_op(tmp_path):
+def test_models_op_by_op(tmp_path, monkeypatch):
     """Workers of the sweep have workers of their own, and the record of each op is in the database, too.
 
     Only one recompilation is allowed here, so the second model must not count as a recompilation of the first.
     """
+    # This process reads the file, too. Afterwards, the limit must be the one of before for the tests that follow.
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", torch._dynamo.config.recompile_limit)
     (tmp_path / "models.py").write_text(FILE + "torch._dynamo.config.recompile_limit = 1\n")
     db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
     result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
