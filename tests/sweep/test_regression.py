@@ -66,16 +66,16 @@ def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_models_op_by_op(tmp_path, monkeypatch):
+def test_models_op_by_op(tmp_path):
     """Workers of the sweep have workers of their own, and the record of each op is in the database, too.
 
     Only one recompilation is allowed here, so the second model must not count as a recompilation of the first.
     """
-    # This process reads the file, too. Afterwards, the limit must be the one of before for the tests that follow.
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", torch._dynamo.config.recompile_limit)
     (tmp_path / "models.py").write_text(FILE + "torch._dynamo.config.recompile_limit = 1\n")
     db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
-    result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
+    # This process reads the file, too. Afterwards, the limit must be the one of before for the tests that follow.
+    with torch._dynamo.config.patch(recompile_limit=torch._dynamo.config.recompile_limit):
+        result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
     assert result.exit_code == 0, result.output
     records = [json.loads(line) for line in output.read_text().splitlines()]
     assert [(r["kind"], r["verdict"], r["op_verdicts"]) for r in records] == [
