@@ -5,8 +5,9 @@ model = torch.compile(model, backend=tt_torch.backend)     # or backend="tt"
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tt_torch.lazy import lazy
 
 if TYPE_CHECKING:
     from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
@@ -43,9 +44,4 @@ _HOMES = {
     "refresh": "runtime",
     "to_host": "driver.pending",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tt_torch' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tt_torch.{_HOMES[name]}"), name)
+__getattr__ = lazy(__name__, _HOMES)

@@ -1,12 +1,13 @@
 """Testing models: `ModelTester`, `OnnxModelTester` and a plugin for pytest. docs/testing_models.md shows how.
 
-pytest loads the plugin in every run, so this file imports nothing. The names are imported when they are first used.
+pytest loads the plugin in every run, so the names are imported only when they are first used.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from tt_torch.lazy import lazy
 
 if TYPE_CHECKING:
     from tt_torch.testing.model_tester import ModelTester
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelTester", "OnnxModelTester", "skip_full_eval_test"]
 
-_HOMES = {"ModelTester": "model_tester", "OnnxModelTester": "onnx_model_tester", "skip_full_eval_test": "tags"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+_HOMES = {
+    "ModelTester": "testing.model_tester",
+    "OnnxModelTester": "testing.onnx_model_tester",
+    "skip_full_eval_test": "testing.tags",
+}
+__getattr__ = lazy(__name__, _HOMES)

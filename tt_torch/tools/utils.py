@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.bringup.records import OpCompilationStatus
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
+from tt_torch.lazy import lazy
 
 if TYPE_CHECKING:
     from tt_torch.compat.utils import (
@@ -51,9 +51,4 @@ _HOMES = {
     "run_model_proto": "onnx_compile",
     "torch_input_to_onnx": "onnx_compile",
 }
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tt_torch.{_HOMES[name]}"), name)
+__getattr__ = lazy(__name__, _HOMES)
