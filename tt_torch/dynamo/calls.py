@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import torch
 
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
+
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
 # Ops with which eager PyTorch checks values on the host, by the names that they have in files.
@@ -100,6 +102,20 @@ class Interface:
 def draw_seeds(count: int, device: torch.device | None = None) -> torch.Tensor:
     """Two int32 per random op of a program, drawn from the default generator of the device, on the device."""
     return torch.randint(*INTEGERS, (count, 2), dtype=torch.int32, device=device)
+
+
+def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The tensor itself if it has these strides, otherwise the same elements in new memory with them.
+
+    Strides of dimensions of one element do not matter. Gradients pass if the new memory has no gaps; a tensor with
+    gradients that would have gaps stays as it is.
+    """
+    if x.stride() == strides or all(a == b or n == 1 for a, b, n in zip(x.stride(), strides, x.shape, strict=True)):
+        return x
+    form = torch.empty_strided(x.shape, strides, dtype=x.dtype, device="meta")
+    if is_non_overlapping_and_dense_or_false(form):
+        return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
+    return x if x.requires_grad else with_strides(x, strides)
 
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:

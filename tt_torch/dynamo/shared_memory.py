@@ -9,7 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.calls import View, ViewOfInput, with_strides
+from tt_torch.dynamo.calls import View, ViewOfInput, in_strides, with_strides
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
@@ -113,29 +113,19 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     if not views:
         return run
 
+    owners = [i for i, view in views.items() if view.result == i]
+
     def call(*inputs: Argument) -> tuple[Result, ...]:
-        results = list(run(*inputs))
-        moved = {view.result for i, view in views.items() if not _has_strides(results[i], view.strides)}
-        for base in moved:
-            results[base] = _restrided(results[base], views[base].strides)
+        made = run(*inputs)
+        results = list(made)
+        for i in owners:
+            results[i] = in_strides(made[i], views[i].strides)
         for i, view in views.items():
-            if view.result in moved and i != view.result:
+            if i != view.result and results[view.result] is not made[view.result]:
                 results[i] = view.of(results)
         return tuple(results)
 
     return call
-
-
-def _restrided(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    made = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device)
-    if is_non_overlapping_and_dense_or_false(made):
-        return made.copy_(x)
-    return x if x.requires_grad else with_strides(x, strides)
-
-
-def _has_strides(x: torch.Tensor, strides: Sequence[int]) -> bool:
-    """Whether these are the strides of `x`, but for dimensions of one element, whose stride does not matter."""
-    return all(a == b or size == 1 for a, b, size in zip(x.stride(), strides, x.shape, strict=True))
 
 
 def _place_in_memory(value: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:

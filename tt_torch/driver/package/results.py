@@ -12,9 +12,8 @@ import torch
 
 from tt_torch.driver.containers import opened
 from tt_torch.driver.package.manifest import Place
-from tt_torch.dynamo.calls import with_strides
+from tt_torch.dynamo.calls import in_strides
 from tt_torch.errors import PackagingError
-from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 from tt_torch.torch_private.trees import is_namedtuple_instance, registered
 
 Node: TypeAlias = dict[str, Any]  # of the tree: a tensor, a value or a container, as JSON
@@ -105,12 +104,7 @@ def _placed(
         numbers = torch.arange(memory.numel()).as_strided(place.shape, place.strides, place.offset)
         memory[numbers.reshape(-1)] = value.reshape(-1)
         return memory.as_strided(place.shape, place.strides, place.offset)
-    if all(a == b or n == 1 for a, b, n in zip(value.stride(), place.strides, place.shape, strict=True)):
-        return value
-    form = torch.empty_strided(place.shape, place.strides, dtype=value.dtype, device="meta")
-    if is_non_overlapping_and_dense_or_false(form):
-        return torch.empty_strided(place.shape, place.strides, dtype=value.dtype, device=value.device).copy_(value)
-    return with_strides(value, place.strides)
+    return in_strides(value, place.strides)
 
 
 def _end(place: Place) -> int:
