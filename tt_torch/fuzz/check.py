@@ -48,9 +48,10 @@ def wrong(program: Program, way: str) -> str:
     inputs = [x if chosen.device == "cpu" else x.clone() for x in program.inputs.values()]
     trains = program.trains and chosen.trains
     try:
-        expected, others = _references(function, inputs, trains, chosen)
+        expected = run(function, inputs, EAGER, trains)
     except (RuntimeError, IndexError):  # eager refuses the inputs without gaps, or what a step of training made of them
         return REFUSED
+    others = _with_other_roundings(function, inputs, trains, chosen)
     try:
         got = run(function, inputs, chosen, trains)
     except Exception as error:
@@ -69,18 +70,18 @@ def wrong(program: Program, way: str) -> str:
     return IN_FLOAT32 if _is_in_float32(program, got, trains, chosen) else found
 
 
-def _references(
+def _with_other_roundings(
     function: Function, inputs: Sequence[torch.Tensor], trains: bool, way: Way
-) -> tuple[list[Seen], list[list[Seen]]]:
-    """Eager's results, and those with other roundings."""
-    expected = run(function, inputs, EAGER, trains)
-    return expected, [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in range(RUNS)]
+) -> list[list[Seen]]:
+    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in range(RUNS)]
 
 
 def _is_in_float32(program: Program, got: list[Seen], trains: bool, way: Way) -> bool:
     """Whether eager gives these results if it computes with float32 instead of float16, and converts at the end."""
     wide = program.in_float32()
-    expected, others = _references(wide.function(), list(wide.inputs.values()), trains, way)
+    function, inputs = wide.function(), list(wide.inputs.values())
+    expected = run(function, inputs, EAGER, trains)
+    others = _with_other_roundings(function, inputs, trains, way)
     return not _departure(program, got, _as(got, expected), [_as(got, other) for other in others])
 
 
