@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
@@ -21,7 +21,7 @@ def on_each_device(
     `start` compiles for the device and makes an asynchronous call. Without `devices`, these are all chips that there
     are, which are opened for this and closed afterwards.
     """
-    with _opened(config) if devices is None else _as_they_are(devices) as each:
+    with _opened(config) if devices is None else nullcontext(devices) as each:
         calls = []
         for device in each:
             calls.append(start(device))
@@ -38,8 +38,3 @@ def _opened(config: CompilerConfig) -> Iterator[list[Device]]:
     finally:
         for device in (*chips, mesh):
             device.close()
-
-
-@contextmanager
-def _as_they_are(devices: Sequence[Device]) -> Iterator[Sequence[Device]]:
-    yield devices

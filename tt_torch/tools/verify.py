@@ -68,10 +68,8 @@ def verify_module(
             mod, inputs, input_data_types, (input_range, input_range_int), compiler_config, device
         )
     else:
-        assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
-        if inputs is None:
-            inputs = random_inputs(input_shapes or (), input_data_types or torch.float32, input_range, input_range_int)
-        golden, calculated = _run_torch(mod, inputs, compiler_config, device)
+        given = _inputs(inputs, input_shapes, input_data_types, input_range, input_range_int)
+        golden, calculated = _run_torch(mod, given, compiler_config, device)
     expected, got = tree_leaves(golden), tree_leaves(calculated)
     return verify_against_golden(expected, got, do_assert, do_assert, required_pcc, required_atol)
 
@@ -89,17 +87,27 @@ def verify_torch_module_async(
     do_assert: bool = True,
 ) -> list[Verified]:
     """Like `verify_module`, on all chips at the same time: one asynchronous call on each. Returns an entry per chip."""
-    assert (inputs is None) != (input_shapes is None), "Give either inputs or input_shapes."
-    if inputs is None:
-        inputs = random_inputs(input_shapes or (), input_data_types or torch.float32, input_range, input_range_int)
+    given = _inputs(inputs, input_shapes, input_data_types, input_range, input_range_int)
 
     def start(chip: Device) -> Result:
-        return compile_model(mod, compiler_config, chip, async_mode=True)(*[value.clone() for value in inputs])
+        return compile_model(mod, compiler_config, chip, async_mode=True)(*[value.clone() for value in given])
 
     with torch.no_grad():
-        expected = tree_leaves(mod(*[value.clone() for value in inputs]))
+        expected = tree_leaves(mod(*[value.clone() for value in given]))
         results = map(tree_leaves, on_each_device(start, (compiler_config or CompilerConfig()).with_env()))
     return [verify_against_golden(expected, r, do_assert, do_assert, required_pcc, required_atol) for r in results]
+
+
+def _inputs(
+    inputs: Sequence[torch.Tensor] | None,
+    shapes: Sequence[Sequence[int]] | None,
+    dtypes: torch.dtype | Sequence[torch.dtype] | None,
+    floats: tuple[float, float],
+    integers: tuple[int, int],
+) -> Sequence[torch.Tensor]:
+    """The given inputs, or random ones of the given shapes, with floats and integers of these ranges."""
+    assert (inputs is None) != (shapes is None), "Give either inputs or input_shapes."
+    return random_inputs(shapes or (), dtypes or torch.float32, floats, integers) if inputs is None else inputs
 
 
 def is_onnx(mod: object) -> TypeGuard[onnx.ModelProto]:
