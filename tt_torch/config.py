@@ -112,7 +112,7 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
 
 
 def option_variables() -> list[str]:
-    """The environment variables of all options, and of the names of tt-torch that are no options."""
+    """The environment variables of all options. Names of tt-torch that are no options may have variables, too."""
     ours = [name for field in dataclasses.fields(CompilerConfig) for name in variables(field)]
     return ours + [row.variable for row in rows().values() if isinstance(row, Always) and row.variable]
 

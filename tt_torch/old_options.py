@@ -33,7 +33,7 @@ def tell_once(name: str, message: str) -> None:
 
 @dataclass
 class Outputs:
-    """What compilations and runs give back to the owner of a config. The frozen copies of a config share one object."""
+    """Values that compilations and runs give back to the owner of a config. Its frozen copies share them."""
 
     record_property: Callable[[str, object], object] | None = None
     unique_ops: dict[str, Any] = field(default_factory=dict)

@@ -106,7 +106,7 @@ def run_model_proto(
 def torch_input_to_onnx(
     sess: onnxruntime.InferenceSession, torch_input: torch.Tensor | Tensors | Mapping[str, torch.Tensor]
 ) -> dict[str, np.ndarray]:
-    """The inputs of a session by name. Tensors of a sequence, and of a mapping with other names, are taken in order.
+    """The inputs of a session by name. A sequence is taken in order, and so is a mapping that has other names.
 
     NumPy has no bfloat16, so such tensors become float32. Raises ValueError for another number of inputs.
     """

@@ -1,4 +1,4 @@
-"""What a model compiled ahead of time takes and gives, and that it never compiles again."""
+"""Calls of a model that was compiled ahead of time: their arguments and results. None of them compiles again."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tt_torch.dynamo.decompositions.registry import TAKEN
 
 aten = torch.ops.aten
 Function = Callable[..., torch.Tensor]
-# Functions of x, of shape (3, 8), of other numbers t of the same shape, of 3 classes k, and of 8 weights w.
+# The functions take x and t of the shape (3, 8), the numbers k of 3 classes, and 8 weights w.
 OF_ROWS: dict[str, Function] = {
     **{f.__name__: lambda x, t, k, w, f=f: f(x) for f in (
         F.elu, F.gelu, F.hardsigmoid, F.hardswish, F.hardtanh, F.leaky_relu, F.logsigmoid, F.mish, F.relu6, F.selu,

@@ -1,4 +1,4 @@
-"""What a workaround for Tenstorrent's library is registered as, and the ops that its rules make."""
+"""Workarounds for Tenstorrent's library: the rows of the registry, and the ops that the rules make."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tt_torch.errors import NoCounterpartError
 
 
 def refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    """What stands for a function or class of tt-torch that has no counterpart: calling it raises NoCounterpartError.
+    """A stand-in for a function or class of tt-torch that has no counterpart. Calling it raises NoCounterpartError.
 
     `instead` is a sentence about what to do.
     """

@@ -132,7 +132,7 @@ def _for_one_binary(
 def _blank(x: torch.Tensor) -> torch.Tensor:
     """A tensor of the same form in memory of its own.
 
-    PyTorch reads the values of scalars while it traces: of floats if they are not NaN, and of integers.
+    While PyTorch traces, it reads integer scalars, and it reads float scalars that are not NaN.
     """
     if type(x) is not torch.Tensor and not isinstance(x, torch.nn.Parameter) and device_of(x) == x.device:
         return x  # a subclass

@@ -1,4 +1,4 @@
-"""What is known about a model that was compiled ahead of time."""
+"""Facts about a model that was compiled ahead of time: its graph, its inputs, and the example of its call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test of a model records: the properties and the `tags` that collectors of Tenstorrent's CI read."""
+"""The records of a test of a model: the properties and the `tags` that collectors of Tenstorrent's CI read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
 
 @dataclass(frozen=True)
 class Required:
-    """What the results of a model need: a PCC and a largest difference, and which of the two are asserted.
+    """The requirements on the results of a model: a PCC and a largest difference. Each of the two may be asserted.
 
     The difference is `atol`, or `relative_atol` times the largest golden value; without both it is 0.01. Raises
     ValueError if both are given.

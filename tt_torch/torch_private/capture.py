@@ -71,7 +71,7 @@ class Capture:
         return self.output.forward_callable(compiled_fn=run, extra_globals=self.output.graph_capture_output.f_globals)
 
     def compiled(self, compiler: Function) -> tuple[Function, Any]:
-        """What the compiler makes of the graph and the fake tensors of its inputs, and the metadata of AOTAutograd."""
+        """The compiler's result for the graph and the fake tensors of its inputs, and the metadata of AOTAutograd."""
         given = self.output.backend_input
         for example in given.example_inputs:
             example.item_memo = None  # so that the compiler cannot read the value of an example, either

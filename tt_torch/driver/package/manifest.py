@@ -1,4 +1,4 @@
-"""What a package says about itself, and its form in JSON. This imports no compiler."""
+"""The manifest of a package, and its form in JSON. This imports no compiler."""
 
 from __future__ import annotations
 
