@@ -65,6 +65,7 @@ def test_intermediates_share_host_memory():
 
 
 def events_of(call):
+    gc.collect()  # Otherwise, the collector may free tensors of earlier tests during the call.
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         call()
     return profiled.profiler.kineto_results.events()
