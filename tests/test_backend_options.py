@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from torch._inductor import list_mode_options
+from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
 
 import tt_torch
 from tt_torch import old_options
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError
+from tt_torch.modes import MODES
 from tt_torch.old_options import OldOptionWarning
 from tt_torch.runtime import Device
 from tt_torch.torch_private.dynamo import BackendCompilerFailed
@@ -89,8 +93,75 @@ def test_misspelt_names():
         BackendOptions().device = None  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match=r"options='compiler_confg' .*; did you mean 'compiler_config'"):
         BackendOptions.of({"compiler_confg": CompilerConfig()})
-    with pytest.raises(ConfigError, match="options='dtype' is not accepted; it takes compiler_config, devices"):
-        BackendOptions.of({"dtype": "bf16"})
+    with pytest.raises(ConfigError, match=r"options='dump_debgu' .*; did you mean 'dump_debug'"):
+        BackendOptions.of({"dump_debgu": True})
+    with pytest.raises(ConfigError, match="options=7 is not accepted; it takes a BackendOptions, a CompilerConfig, or"):
+        BackendOptions.of(7)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="dtype='bf17' is not accepted"):
+        BackendOptions.of({"dtype": "bf17"})
+
+
+BF16 = CompilerConfig(dtype="bf16")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [BF16, {"compiler_config": BF16}, BackendOptions(BF16), {"dtype": "bf16", "buffer_cache": None}],
+    ids=["config", "dict", "options", "flat"],
+)
+def test_each_form_of_options_acts(options: Any):
+    x = torch.tensor([1.001])  # 1.0 in bf16
+    torch._dynamo.reset()
+    assert torch.compile(lambda x: x * 2, backend="tt", options=options)(x) == 2.0
+    assert tt_torch.compile_model(lambda x: x * 2, (x,), options=options)(x) == 2.0
+
+
+def test_flat_options_win_over_a_config_and_share_its_outputs():
+    config = CompilerConfig(dtype="bf16", model_name="mine")
+    complete = BackendOptions.of({"dtype": "f32", "dump_debug": True, "compiler_config": config}).compiler_config
+    assert (complete.dtype, complete.ir_log_level, complete.model_name) == ("f32", "DEBUG", "mine")
+    assert complete.outputs is config.outputs and config.dtype == "bf16"
+
+
+def test_the_modes_are_those_of_pytorch():
+    assert {*MODES} == {*list_mode_options()}
+
+
+def test_a_mode_acts_or_says_once_why_it_does_not(monkeypatch: pytest.MonkeyPatch):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for mode in (None, "default", "reduce-overhead", "reduce-overhead", "lite", "max-autotune"):
+            BackendOptions.of({}, mode)
+    assert [str(w.message).split(":")[0] for w in told] == [
+        f"mode='{mode}' has no effect here" for mode in ("reduce-overhead", "lite", "max-autotune")
+    ]
+    monkeypatch.setenv("TT_TORCH_DEVICE", "ttnn")
+    assert not BackendOptions.of({}).compiler_config.enable_trace
+    assert BackendOptions.of({}, "reduce-overhead").compiler_config.enable_trace
+    monkeypatch.setenv("TT_TORCH_ENABLE_TRACE", "0")
+    assert not BackendOptions.of({}, "reduce-overhead").compiler_config.enable_trace
+
+
+def test_an_unknown_mode_names_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"mode='reduce-overhed' .*did you mean 'reduce-overhead'"):
+        tt_torch.compile_model(lambda x: x + 1, (torch.ones(2),), mode="reduce-overhed")
+    torch._dynamo.reset()
+    with pytest.raises(BackendCompilerFailed, match="mode='fast' is not accepted; it takes default, "):
+        torch.compile(lambda x: x + 1, backend="tt", mode="fast")(torch.ones(2))
+
+
+def test_the_compile_config_of_transformers_works_in_generate():
+    """The sizes are the smallest ones; the mode is "reduce-overhead", which is the default of CompileConfig."""
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=11, num_key_value_heads=1, **sizes)).eval()
+    config = CompileConfig(backend="tt", dynamic=False, fullgraph=True)
+    config._compile_all_devices = True  # otherwise Transformers compiles for a GPU only
+    given = {"max_new_tokens": 3, "do_sample": False, "pad_token_id": 0, "cache_implementation": "static"}
+    ids = torch.tensor([[1, 4, 2]])
+    expected = model.generate(ids, **given, disable_compile=True)
+    with pytest.warns(UserWarning, match="mode='reduce-overhead' has no effect here: only a device of"):
+        found = model.generate(ids, **given, compile_config=config)
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["buffer_cache", "constant_cache"])

@@ -8,8 +8,9 @@ import re
 import weakref
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeAlias
 
+from tt_torch import modes
 from tt_torch import option_kinds as kinds
 from tt_torch.compiler_options import CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
@@ -186,17 +187,43 @@ class BackendOptions(Checked):
             device.free_weights()
 
     @classmethod
-    def of(cls, given: BackendOptions | Mapping[str, Any] | None) -> BackendOptions:
-        """The options that a user has given to a backend, as they are or as a dict of their fields, with the
-        environment variables. Raises ConfigError for anything else."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        if isinstance(given, Mapping):
-            for name in set(given) - set(names):
-                raise ConfigError("options", name, f"{', '.join(names)}{nearest(str(name), names)}")
-            given = cls(**given)
-        elif given is not None and not isinstance(given, cls):
-            raise ConfigError("options", given, "a BackendOptions or a dict of its fields")
-        given = given or cls()
-        complete = dataclasses.replace(given, compiler_config=given.compiler_config.with_env())
+    def of(cls, given: Options, mode: str | None = None) -> BackendOptions:
+        """The options that a user has given to a backend, with a mode of `torch.compile` and environment variables.
+
+        A variable wins over a mode, and a mode over the options. Raises ConfigError for anything else, and for unknown
+        names.
+        """
+        if given is None or isinstance(given, Mapping):
+            given = cls._of_dict(given or {})
+        elif isinstance(given, CompilerConfig):
+            given = cls(compiler_config=given)
+        elif not isinstance(given, cls):
+            raise ConfigError("options", given, "a BackendOptions, a CompilerConfig, or a dict of their fields")
+        config = given.compiler_config
+        config = (config.frozen(enable_trace=True) if modes.known(mode).records else config).with_env()
+        modes.tell(mode, config.device)
+        complete = dataclasses.replace(given, compiler_config=config)
         vars(complete)["used"] = vars(given)["used"]
         return complete
+
+    @classmethod
+    def _of_dict(cls, given: Mapping[str, Any]) -> BackendOptions:
+        """The options of a flat dict. Its options of the compiler win over those of its `compiler_config`."""
+        own = {field.name for field in dataclasses.fields(cls)}
+        compiler = {field.name for field in dataclasses.fields(CompilerConfig)} | {*rows()}
+        for name in given:
+            if name not in own | compiler:
+                names = "names of options, which docs/controlling.md lists"
+                raise ConfigError("options", name, f"{names}{nearest(str(name), own | compiler)}")
+        options = cls(**{name: value for name, value in given.items() if name in own})
+        if compiler & {*given}:
+            outputs = options.compiler_config.outputs
+            config = options.compiler_config = dataclasses.replace(options.compiler_config)
+            vars(config)["outputs"] = outputs
+            for name in given:
+                if name in compiler:
+                    setattr(config, name, given[name])
+        return options
+
+
+Options: TypeAlias = BackendOptions | CompilerConfig | Mapping[str, Any] | None  # in the forms that users give

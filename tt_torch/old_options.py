@@ -24,11 +24,11 @@ class OldOptionWarning(UserWarning):
     """A name of tt-torch was set to a value that has no meaning here; the message says what holds instead."""
 
 
-def tell_once(name: str, message: str) -> None:
-    """Warns with OldOptionWarning at the user's line, once per name and process."""
+def tell_once(name: str, message: str, category: type[UserWarning] = OldOptionWarning) -> None:
+    """Warns at the user's line, once per name and process."""
     if name not in _told:
         _told.add(name)
-        user_code.warn(OldOptionWarning(message))
+        user_code.warn(category(message))
 
 
 @dataclass

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
-from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.config import BackendOptions, CompilerConfig, Options
 from tt_torch.driver.arguments import Call, Signature, TensorForm, check, device_of, forms, unshared
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
 from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
@@ -83,19 +82,20 @@ def compile_model(
     config: CompilerConfig | None = None,
     *,
     kwargs: Mapping[str, Argument] | None = None,
-    options: BackendOptions | Mapping[str, Any] | None = None,
+    options: Options = None,
+    mode: str | None = None,
 ) -> CompiledModel:
     """Compiles a model for inference, for arguments of the forms of `args` and `kwargs`.
 
     The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
     dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`,
     too: then a package without weights can be saved, and the compiled model runs once the module has its weights.
-    Numbers and other values of the arguments become a part of the program. `options` are those of the backend; `config`
-    alone is short for their `compiler_config`.
+    Numbers and other values of the arguments become a part of the program. `options` and `mode` are those of the
+    backend; `config` is another way to give options.
     Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
     that the device does not run.
     """
-    given = _for_one_binary(config, options)
+    given = _for_one_binary(config, options, mode)
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training:
@@ -116,13 +116,11 @@ def compile_model(
     return CompiledModel(made, function, executor)
 
 
-def _for_one_binary(
-    config: CompilerConfig | None, options: BackendOptions | Mapping[str, Any] | None
-) -> BackendOptions:
+def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str | None) -> BackendOptions:
     """The options of a compilation whose result is one binary: nothing runs on the host, or on another chip."""
     if config is not None and options is not None:
         raise ConfigError("config", config, "None if there are options, which have a compiler_config")
-    given = BackendOptions.of(options if config is None else BackendOptions(compiler_config=config))
+    given = BackendOptions.of(options if config is None else config, mode)
     if given.compiler_config.device_map or given.async_mode:
         name = "async_mode" if given.async_mode else "device_map"
         raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")

@@ -6,14 +6,13 @@ import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import sympy
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
-from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import devices_of
 from tt_torch.driver.executor import Executor
@@ -62,15 +61,16 @@ MANY_SHAPES = (
 @told_of_graph_breaks(tell)
 @traced_for_device
 def backend(
-    gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions | Mapping[str, Any] | None = None
+    gm: GraphModule, example_inputs: Sequence[object], options: Options = None, mode: str | None = None
 ) -> Function:
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
-    `options` is a BackendOptions, or a dict of its fields. Environment variables override them. Ops that the device
-    does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that Dynamo
-    leaves to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses.
+    `options` is a BackendOptions, a CompilerConfig, or a dict of their fields. Environment variables override them.
+    `mode` is a mode of torch.compile; those that have no meaning here say so once, and why. Ops that the device does
+    not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that Dynamo leaves
+    to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses.
     """
-    return compile_captured(gm, example_inputs, BackendOptions.of(options))
+    return compile_captured(gm, example_inputs, BackendOptions.of(options, mode))
 
 
 def compile_captured(
