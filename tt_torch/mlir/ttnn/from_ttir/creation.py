@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import torch
+from ctypes import c_float
 
-from tt_torch.dynamo.scalars import number_in
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
@@ -17,7 +16,7 @@ def number(value: float | int) -> Attrs:
     """A number as a value of the wire's union NumberType. Its floats are float32, in which 1e300 is infinite."""
     if isinstance(value, int):
         return {"I32": {"value": value}}
-    return {"FP": {"value": number_in(value, torch.float32)}}
+    return {"FP": {"value": value if abs(value) < 2**31 else c_float(value).value}}
 
 
 @RULES.rewrites("ttir.full")
