@@ -120,9 +120,8 @@ def copy_package(folder: Path) -> None:
     from tt_torch.runtime import _runtime
     from tt_torch.wire import _encoder
 
-    ignored = shutil.ignore_patterns("__pycache__", "data")
-    for part in ("tt_torch", "tests"):
-        shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+    for part in ("tt_torch", "tests"):  # with the compiled files of Python, which save seconds
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("data"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     for module in (_runtime, _encoder):
         for library in Path(module.__file__).parent.glob("*.so"):

@@ -269,8 +269,8 @@ def test_a_program_without_a_main_guard(tmp_path: Path) -> None:
 RESULTS = """
 import sys, torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-name, *ops = sys.argv[1:]
-for op in ops:
+for argument in sys.argv[1:]:
+    name, op = argument.split(".")
     config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, jobs=1, model_name=name)
     torch.compile(getattr(torch, op), backend="tt", options=BackendOptions(compiler_config=config))(torch.ones(2))
 """
@@ -278,8 +278,8 @@ for op in ops:
 
 def test_results_without_a_name_replace_none_of_another_run(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(RESULTS)
-    for name, *ops in (["", "exp", "sin"], ["", "cos"], ["named", "exp"], ["named", "cos"]):
-        command = [sys.executable, "program.py", name, *ops]
+    for arguments in ([".exp", ".sin", "named.exp"], [".cos", "named.cos"]):
+        command = [sys.executable, "program.py", *arguments]
         subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=240)
     files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "results/models").iterdir()}
     assert {name: [r["framework_op_name"] for r in d["ops"].values()] for name, d in files.items()} == {

@@ -112,7 +112,6 @@ def check_digits(text: str) -> None:
         (RESNET, [], check_resnet),
         (RESNET, ["--dtype", "bf16", "--batch", "2"], check_resnet),
         ("sentence_similarity.py", [], check_sentences),
-        ("sentence_similarity.py", ["--dtype", "bf16"], check_sentences),
         ("digits.py", ["--epochs", "2"], check_digits),
     ],
 )
