@@ -133,7 +133,7 @@ def test_add_the_kernels_as_written(tmp_path: Path) -> None:
 def build(folder: Path) -> None:
     """Builds the runtime of a copy. In the copy, links to these libraries replace those to the installed ones."""
     cmake, path = [sys.executable, "-m", "cmake"], f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    places = {"pybind11_DIR": pybind11.get_cmake_dir(), "TORCH_DIRECTORY": Path(torch.__file__).parent}
+    places = {"pybind11_DIR": pybind11.get_cmake_dir(), "TORCH_DIRECTORY": Path(torch.__file__).parent, "SKBUILD": "ON"}
     options = [f"-D{name}={value}" for name, value in {**places, "Python_EXECUTABLE": sys.executable}.items()]
     made = folder / "build"
     for step in ["-G", "Ninja", "-S", folder, "-B", made, *options], ["--build", made, "--target", "_runtime"]:

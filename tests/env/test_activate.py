@@ -129,6 +129,16 @@ def test_a_change_redoes_only_its_part(repo, changed, calls):
     assert pip_calls(repo) == calls
 
 
+def test_other_options_of_cmake_build_again(repo):
+    source(repo)
+    pip_calls(repo)
+    for options in {"CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug"}, {"CMAKE_BUILD_TYPE": "Debug"}, {}:
+        source(repo, **options)
+        assert pip_calls(repo) == 1
+        source(repo, **options)
+        assert pip_calls(repo) == 0
+
+
 def test_a_moved_repository_gets_a_new_venv(repo):
     source(repo)
     moved = repo.rename(repo.parent / "moved")

@@ -1,4 +1,4 @@
-"""Builds everything outside of this environment: the package as a user installs it, the C++ libraries as archives.
+"""Builds everything outside of this environment: the package as users install it, the C++ libraries as archives.
 
 This takes minutes. CI runs it by `pytest -m build -n 0`.
 """
@@ -11,9 +11,9 @@ import sys
 import venv
 from pathlib import Path
 
-import pybind11
 import pytest
 import torch
+from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
 ROOT = Path(__file__).parents[2]
 CMAKE = [sys.executable, "-m", "cmake"]
@@ -55,9 +55,10 @@ def python(tmp_path: Path) -> Path:
 
 def test_install_and_uninstall(python: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python]
-    options = ["--no-build-isolation", "--no-deps", "-C", f"build-dir={tmp_path / 'build'}"]
-    for _ in range(2):  # the second time, the same build folder is used
-        run(*pip, "install", *options, "--editable", ROOT)
+    options = ["--no-deps", "-C", f"build-dir={tmp_path / 'build'}", "--editable", "."]
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", python, "--offline"]
+    for install in [*pip, "install", "--no-build-isolation"], uv:  # both use the same build folder
+        run(*install, *options, cwd=ROOT)
         run(python, "-c", USE, cwd=tmp_path)
         run(*pip, "uninstall", "--yes", "tt-torch")
         done = run(python, "-c", "import torch, tt_torch.device", cwd=tmp_path, check=False)
@@ -67,13 +68,41 @@ def test_install_and_uninstall(python: Path, tmp_path: Path) -> None:
         assert not list(python.parents[1].glob("lib/*/site-packages/*tt_torch*.p*"))
 
 
-def test_debug_build_of_archives(tmp_path: Path) -> None:
+def test_the_build_type_of_the_package() -> None:
+    def build_type(options: dict[str, str] | None = None, **env: str) -> str:
+        return SettingsReader.from_file(ROOT / "pyproject.toml", options, env=env).settings.cmake.build_type
+
+    assert build_type() == "Release"
+    for name in ("Debug", "RelWithDebInfo", "MinSizeRel", "Release"):
+        assert build_type(CMAKE_ARGS=f"-GNinja -DCMAKE_BUILD_TYPE={name} -DOTHER=1") == name
+        assert build_type(CMAKE_ARGS=f"-D CMAKE_BUILD_TYPE:STRING={name}") == name
+    conda = "-DCMAKE_AR=ar -DCMAKE_BUILD_TYPE=Release"  # which conda's compilers set
+    assert build_type(CMAKE_ARGS=conda, CMAKE_BUILD_TYPE="Debug") == "Debug"
+    assert build_type({"cmake.build-type": "Debug"}, CMAKE_ARGS=conda) == "Debug"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """An interpreter that has no packages."""
+    venv.create(tmp_path / "bare")
+    return tmp_path / "bare" / "bin" / "python"
+
+
+def configure(build: Path, check: bool = True, **options: object) -> str:
+    """Configures the project and returns what CMake writes. Lines are joined, since CMake breaks them anywhere."""
+    given = [f"-D{name}={value}" for name, value in options.items()]
+    done = run(*CMAKE, "-G", "Ninja", "-S", ROOT, "-B", build, *given, check=check)
+    assert check or done.returncode
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def test_debug_build_of_archives(bare: Path, tmp_path: Path) -> None:
+    """The C++ libraries need neither pybind11 nor the torch of an interpreter."""
     build, installed = tmp_path / "build", tmp_path / "installed"
-    options = {
-        "CMAKE_BUILD_TYPE": "Debug", "BUILD_SHARED_LIBS": "OFF", "CMAKE_INSTALL_PREFIX": installed,
-        "Python_EXECUTABLE": sys.executable, "pybind11_DIR": pybind11.get_cmake_dir(),
-    }  # fmt: skip
-    run(*CMAKE, "-G", "Ninja", "-S", ROOT, "-B", build, *(f"-D{name}={value}" for name, value in options.items()))
+    configure(
+        build, CMAKE_BUILD_TYPE="Debug", BUILD_SHARED_LIBS="OFF", CMAKE_INSTALL_PREFIX=installed,
+        Python_EXECUTABLE=bare, CMAKE_PREFIX_PATH=torch.utils.cmake_prefix_path,
+    )  # fmt: skip
     run(*CMAKE, "--build", build)
     run(*CMAKE, "--install", build)
     assert not list(installed.rglob("*.so"))
@@ -85,3 +114,26 @@ def test_debug_build_of_archives(tmp_path: Path) -> None:
     run(*CMAKE, "-S", ROOT / "examples" / "cpp_torch", "-B", example, *(f"-D{k}={v}" for k, v in places.items()))
     run(*CMAKE, "--build", example)
     assert "0 fallbacks" in run(example / "eager_tt").stdout
+
+
+def test_the_torch_that_a_build_uses(python: Path, bare: Path, tmp_path: Path) -> None:
+    own = Path(torch.__file__).resolve().parent
+    # the folder of an unpacked libtorch; the libraries that are installed from this build look for torch there
+    configure(tmp_path / "named", Python_EXECUTABLE=bare, CMAKE_PREFIX_PATH=own)
+    assert f"{own}/lib" in (tmp_path / "named/tt_torch/runtime/cmake_install.cmake").read_text()
+    errors = configure(tmp_path / "none", check=False, Python_EXECUTABLE=bare)
+    assert "There is no torch in" in errors and "-DCMAKE_PREFIX_PATH=<libtorch>" in errors
+
+    other = tmp_path / "libtorch"
+    for file, text in {
+        "lib/libtorch_cpu.so": "",
+        "share/cmake/Torch/TorchConfig.cmake": "",
+        "include/torch/headeronly/version.h": '  "2.12.1"\n',
+    }.items():
+        (other / file).parent.mkdir(parents=True)
+        (other / file).write_text(text)
+    errors = configure(tmp_path / "old", check=False, Python_EXECUTABLE=bare, CMAKE_PREFIX_PATH=other)
+    assert f"written for torch {torch.__version__.partition('+')[0]}, but {other} has torch 2.12.1" in errors
+    package = {"SKBUILD": "ON", "Python_EXECUTABLE": python}
+    errors = configure(tmp_path / "package", check=False, CMAKE_PREFIX_PATH=other, **package)
+    assert f"CMAKE_PREFIX_PATH names {other}/lib/libtorch_cpu.so, but the Python package runs with" in errors
