@@ -191,7 +191,7 @@ def test_a_venv_without_its_stamp_is_made_again(repo):
     assert not half_made.exists()
 
 
-NEEDED = "python3.11 python3.11-venv python3.11-dev g++ libflatbuffers-dev"
+NEEDED = "python3.11 python3.11-venv python3.11-dev g++ libflatbuffers-dev nlohmann-json3-dev libssl-dev"
 NAKED_TOOLS = "bash cat chmod cp dirname env find grep head mv rm sed sh sha256sum sleep sort tail tr uname xargs"
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from math import prod
 from pathlib import Path
 
 import torch
@@ -22,7 +23,8 @@ from tt_torch.records.summary import print_summary
 from tt_torch.reports.compare import compare
 from tt_torch.reports.op_pages import op_pages
 from tt_torch.reports.reading import read
-from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime import _TORCH_TYPES, Binary, Device, Executable
+from tt_torch.runtime._runtime import Package
 from tt_torch.tools import inspection, package_inspection
 from tt_torch.tools.link import link
 from tt_torch.wire.binary import system
@@ -111,7 +113,18 @@ def _section(data, name):
 def _of_package(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:
     path.write_bytes(data)
     yield partial(load, path, on)
+    yield partial(_run_package, path, on)
     yield lambda: list(package_inspection.text(path))
+
+
+def _run_package(path, on):
+    """Runs a package by the C++ library. Large tensors are expanded scalars, or results that nobody wants."""
+    package = Package(str(path), on._impl)
+    forms = [[(t.name, t.shape, _TORCH_TYPES[t.dtype]) for t in of] for of in (package.inputs, package.outputs)]
+    inputs = {name: torch.ones((), dtype=dtype).expand(shape) for name, shape, dtype in forms[0]}
+    inputs = {name: x.contiguous() if x.numel() <= SMALL else x for name, x in inputs.items()}
+    small = [form for form in forms[1] if prod(form[1]) <= SMALL]
+    package.run(inputs, {name: torch.empty(shape, dtype=dtype) for name, shape, dtype in small})
 
 
 def _of_records(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:

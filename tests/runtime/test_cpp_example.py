@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import tt_torch
 from tt_torch.runtime import Binary, Device, Executable
 
 ROOT = Path(__file__).parents[2]
@@ -20,15 +21,24 @@ def installed_config() -> Path:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    build = tmp_path_factory.mktemp("cpp")
-    cmake = [sys.executable, "-m", "cmake"]
+def built(tmp_path_factory):
+    """Builds the example with the given name, and returns its path."""
+    folder, cmake = tmp_path_factory.mktemp("cpp"), [sys.executable, "-m", "cmake"]
     subprocess.run(
-        [*cmake, "-S", ROOT / "examples" / "cpp", "-B", build, f"-Dtt_runtime_DIR={installed_config()}"],
+        [*cmake, "-S", ROOT / "examples" / "cpp", "-B", folder, f"-Dtt_runtime_DIR={installed_config()}"],
         check=True, capture_output=True,
     )  # fmt: skip
-    subprocess.run([*cmake, "--build", build], check=True, capture_output=True)
-    return build / "run_ttnn"
+
+    def build(name):
+        subprocess.run([*cmake, "--build", folder, "--target", name], check=True, capture_output=True)
+        return folder / name
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def program(built):
+    return built("run_ttnn")
 
 
 def counting(spec):
@@ -60,11 +70,24 @@ def test_example_reports_errors(program, tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("BinaryFormatError: not a valid TTNN binary")
 
 
+@pytest.mark.build
+def test_example_of_a_package(built, tmp_path):
+    model, path = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 10)), "mlp.ttpkg"
+    tt_torch.compile_model(model.eval(), (torch.randn(4, 64),)).save(tmp_path / path)
+    program = built("run_package")
+    done = subprocess.run([program, path], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    name, _, number = done.stdout.partition(" sum ")
+    result = tt_torch.load(tmp_path / path)((torch.arange(256.0) % 7 / 7).reshape(4, 64))
+    assert name == "result 4x10" and float(number) == pytest.approx(result.double().sum().item(), rel=1e-6)
+    (tmp_path / path).write_bytes((tmp_path / path).read_bytes()[:-1])
+    done = subprocess.run([program, path], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("PackageError: mlp.ttpkg is damaged")
+
+
 def test_example_runs_resnet50(program, tmp_path):
     """The binary of a whole model. The example's inputs are no trained weights, so only the result's shape is read."""
     from transformers import ResNetConfig, ResNetForImageClassification
-
-    import tt_torch
 
     model = ResNetForImageClassification(ResNetConfig(num_labels=1000)).eval()
     tt_torch.compile_model(model, (torch.randn(1, 3, 224, 224),)).save(tmp_path / "resnet50.ttnn")

@@ -217,6 +217,30 @@ void bind_execution(py::module_& m) {
       .def_property_readonly("memory", &program_memory);
 }
 
+std::map<std::string, HostBuffer> named(const py::dict& tensors) {
+  std::map<std::string, HostBuffer> found;
+  for (const auto& [name, tensor] : tensors)
+    found[name.cast<std::string>()] = host_buffer(tensor, name.cast<std::string>());
+  return found;
+}
+
+// The reader of packages for C++. Python has one of its own, so this is for tests.
+void bind_package(py::module_& m) {
+  py::class_<NamedTensor>(m, "NamedTensor")
+      .def_readonly("name", &NamedTensor::name)
+      .def_readonly("shape", &NamedTensor::shape)
+      .def_readonly("dtype", &NamedTensor::dtype);
+  py::class_<Package>(m, "Package")
+      .def(py::init(&Package::load), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("inputs", &Package::inputs)
+      .def_property_readonly("outputs", &Package::outputs)
+      .def("run", [](Package& self, const py::dict& inputs, const py::dict& outputs) {
+        const auto given = named(inputs), results = named(outputs);
+        py::gil_scoped_release release;
+        self.run(given, results);
+      });
+}
+
 std::span<float> floats(py::buffer& buffer) {
   const py::buffer_info info = buffer.request(true);
   if (info.itemsize != 4) throw py::type_error("expected a writable buffer of float32");
@@ -252,5 +276,6 @@ PYBIND11_MODULE(_runtime, m) {
   bind_types(m);
   bind_device(m);
   bind_execution(m);
+  bind_package(m);
   bind_block_float(m);
 }

@@ -46,12 +46,6 @@ std::vector<int64_t> assign_offsets(const Plan& plan, int64_t* total) {
   return offsets;
 }
 
-std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
-  return strides;
-}
-
 void place_buffers(Plan& plan, std::vector<at::Tensor>& fixed) {
   const std::vector<int64_t> offsets = assign_offsets(plan, &plan.arena_bytes);
   at::Tensor arena = at::empty({plan.arena_bytes}, at::kByte);

@@ -16,6 +16,11 @@ std::atomic<uint64_t> next_version{1};
 constexpr size_t kMaxForms = 4;  // packed forms that are kept of one tensor
 }  // namespace
 
+HostBuffer row_major(void* data, std::vector<int64_t> shape, DataType dtype) {
+  const std::vector<int64_t> strides = row_major_strides(shape);
+  return {data, std::move(shape), strides, dtype};
+}
+
 Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
     : spec(std::move(s)), version(next_version++), plain_(std::move(value)), owned_(owned) {}
 

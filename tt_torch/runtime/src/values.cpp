@@ -67,6 +67,12 @@ bool is_block_float(DataType dtype) { return dtype == DataType::BfpBFloat8 || dt
 
 bool is_float(DataType dtype) { return dtype <= DataType::BfpBFloat2 || dtype == DataType::Float64; }
 
+std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+  return strides;
+}
+
 at::Tensor view_of(const HostBuffer& buffer) {
   if (buffer.shape.size() != buffer.strides.size())
     throw Error(ErrorKind::InputShape, "a host buffer needs as many strides as dimensions");

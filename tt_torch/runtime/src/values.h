@@ -14,6 +14,8 @@ at::ScalarType host_type(DataType dtype);
 bool is_float(DataType dtype);
 bool is_block_float(DataType dtype);
 
+std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
+
 // A tensor over the caller's memory. Throws an InputShape or InputDtype error if the description is invalid.
 at::Tensor view_of(const HostBuffer& buffer);
 

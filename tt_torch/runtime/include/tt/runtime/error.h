@@ -19,6 +19,9 @@ enum class ErrorKind {
   DeviceMemory,  // DRAM or L1 is exhausted
   Kernel,        // an op failed while running
   Busy,          // an executable was called from inside its own callback
+  Package,       // a package is damaged, foreign or newer, or it needs Python
+  Argument,      // a named argument is missing, unknown, or shares memory that the model writes to
+  Inexact,       // the device would not compute the integers of this call exactly
 };
 
 class TT_RUNTIME_API Error : public std::runtime_error {

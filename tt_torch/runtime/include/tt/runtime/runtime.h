@@ -1,4 +1,4 @@
-// Includes everything that a C++ program needs to run TTNN binaries.
+// Includes everything that a C++ program needs to run TTNN binaries and packages.
 #pragma once
 
 #include "tt/runtime/binary.h"
@@ -7,5 +7,6 @@
 #include "tt/runtime/error.h"
 #include "tt/runtime/executable.h"
 #include "tt/runtime/fingerprint.h"
+#include "tt/runtime/package.h"
 #include "tt/runtime/tensor.h"
 #include "tt/runtime/types.h"

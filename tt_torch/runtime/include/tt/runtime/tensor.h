@@ -18,6 +18,9 @@ struct HostBuffer {
   bool on_device = false;  // the memory belongs to a device, which has counted it already
 };
 
+// A view of memory whose elements are in row-major order without gaps.
+TT_RUNTIME_API HostBuffer row_major(void* data, std::vector<int64_t> shape, DataType dtype);
+
 // A tensor that stays between calls, with a version number that is unique in the process. It borrows the
 // caller's memory and keeps `owner` alive if `spec` is on the host, or if the memory is already on the device
 // in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. The
