@@ -7,7 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.utils._pytree import register_pytree_node
 from transformers.modeling_outputs import BaseModelOutput
 
 import tt_torch
@@ -33,6 +34,19 @@ from tt_torch.errors import (
 )
 
 Pair = namedtuple("Pair", ["first", "second"])
+
+
+@dataclasses.dataclass
+class Sample(OrderedDict[str, Tensor]):
+    """A class of results like those of Diffusers. PyTorch does not know the names of its parts."""
+
+    sample: Tensor
+
+    def __post_init__(self) -> None:
+        self["sample"] = self.sample
+
+
+register_pytree_node(Sample, lambda x: ([*x.values()], [*x]), lambda x, keys: Sample(**dict(zip(keys, x, strict=True))))
 
 
 @pytest.fixture
@@ -83,7 +97,8 @@ def test_nested_arguments_and_results(package: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [BaseModelOutput, lambda x: torch.max(x, 0), lambda x: Pair(x, None), lambda x: {1: x, None: (x, [])}]
+    "make",
+    [BaseModelOutput, Sample, lambda x: torch.max(x, 0), lambda x: Pair(x, None), lambda x: {1: x, None: (x, [])}],
 )
 def test_classes_of_results(package: Callable[..., Any], make: Callable[[Tensor], Any]) -> None:
     found, expected = package(lambda x: make(x * 2), X)(X), make(X * 2)

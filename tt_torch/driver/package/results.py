@@ -43,7 +43,9 @@ def tree(value: Any, tensors: Mapping[int, Node], name: str = "the result") -> N
     known = dataclasses.is_dataclass(value) or is_namedtuple_instance(value) or kind.__module__ == "torch.return_types"
     if not known:
         raise PackagingError(f"{name} is a {kind.__name__}; a package can hold a dict, a dataclass or a named tuple")
-    fields = [suffix.removeprefix(".").strip("[]'") for suffix, _ in container.parts]
+    # The parts of a registered class may have numbers for names, as those of Diffusers' outputs, which are dicts.
+    names = list(value) if isinstance(value, dict) else [suffix for suffix, _ in container.parts]
+    fields = [name.removeprefix(".").strip("[]'") for name in names]
     family = "dataclass" if dataclasses.is_dataclass(value) else "tuple"
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "family": family, "keys": fields, "parts": parts}
 
