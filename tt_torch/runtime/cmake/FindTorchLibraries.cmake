@@ -19,7 +19,7 @@ if(NOT TORCH_DIRECTORY)
   find_path(torch_config TorchConfig.cmake NO_CACHE
     HINTS ${Torch_DIR} ${Torch_ROOT} ENV Torch_ROOT ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH
     PATH_SUFFIXES Torch share/cmake/Torch torch/share/cmake/Torch
-    NO_DEFAULT_PATH)
+    NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH) # conda restricts searches to its own folder
   if(torch_config)
     get_filename_component(named ${torch_config}/../../../lib/libtorch_cpu.so REALPATH)
     get_filename_component(own ${TORCH_DIRECTORY}/lib/libtorch_cpu.so REALPATH)
