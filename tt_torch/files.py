@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 # A name that does not depend on the file's: that one may be as long as names can be.
@@ -18,8 +18,13 @@ def write(path: str | Path, data: bytes) -> None:
 
     Temporary files that killed processes left in the folder are removed.
     """
+    write_by(path, lambda file: file.write_bytes(data))
+
+
+def write_by(path: str | Path, fill: Callable[[Path], object]) -> None:
+    """Like `write`, but `fill` writes the content into the file that it is given."""
     path = Path(path)
-    with _written(path.parent, data) as temporary:
+    with _written(path.parent, fill) as temporary:
         temporary.replace(path)
 
 
@@ -30,7 +35,7 @@ def write_new(paths: Iterable[Path], data: bytes) -> Path:
     """
     remaining = iter(paths)
     path = next(remaining)
-    with _written(path.parent, data) as temporary:
+    with _written(path.parent, lambda file: file.write_bytes(data)) as temporary:
         while True:
             try:
                 os.link(temporary, path)
@@ -40,19 +45,18 @@ def write_new(paths: Iterable[Path], data: bytes) -> Path:
 
 
 @contextlib.contextmanager
-def _written(folder: Path, data: bytes) -> Iterator[Path]:
-    """A new file in the folder with these bytes, for the time of the context."""
+def _written(folder: Path, fill: Callable[[Path], object]) -> Iterator[Path]:
+    """A new file in the folder, whose content `fill` has written, for the time of the context."""
     folder.mkdir(parents=True, exist_ok=True)
     _clean(folder)
-    with _temporary(folder) as (temporary, descriptor):
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(data)
+    with _temporary(folder) as temporary:
+        fill(temporary)
         yield temporary
 
 
 @contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[tuple[Path, int]]:
-    """A new file and its descriptor. Its lock tells other processes that somebody still writes to it."""
+def _temporary(folder: Path) -> Iterator[Path]:
+    """A new file. Its lock tells other processes that somebody still writes to it."""
     while True:
         temporary = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -61,7 +65,7 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, int]]:
             if not temporary.exists():
                 continue  # somebody cleaned it away before it was locked
             try:
-                yield temporary, descriptor
+                yield temporary
             finally:
                 temporary.unlink(missing_ok=True)
             return

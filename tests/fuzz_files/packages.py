@@ -12,7 +12,7 @@ import torch
 
 from tests.fuzz_files import damage
 from tt_torch.driver.aot import compile_model
-from tt_torch.driver.package.loading import HASH, MANIFEST
+from tt_torch.driver.package.contents import HASH, MANIFEST
 
 VALUES = (None, True, -1, 0, 1, 2, 7, 10**12, 10**30, 0.5, "", "text", "float32", "cpu", [], [1], [10**12] * 3, {})
 

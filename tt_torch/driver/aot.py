@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -18,7 +19,9 @@ from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_
 from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
-from tt_torch.driver.package.saving import save
+from tt_torch.driver.package import contents
+from tt_torch.driver.package.loading import LoadedModel, unpickled
+from tt_torch.driver.package.saving import package_of
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -34,6 +37,7 @@ class CompiledModel:
 
     Its calls take arguments of the forms that it was compiled for. Others raise InputShapeError, InputDtypeError or
     ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
+    `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives, with weights of its own.
     """
 
     def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
@@ -50,9 +54,15 @@ class CompiledModel:
         that the model's `state_dict` has. Raises PackagingError for a model that cannot be a package.
         """
         if Path(path).suffix == ".ttpkg":
-            save(path, self._compilation, weights)
+            contents.write(path, package_of(self._compilation, weights))
         else:
             write(path, self.binary)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return unpickled, (contents.to_bytes(package_of(self._compilation)),)
+
+    def __deepcopy__(self, memo: object) -> LoadedModel:
+        return LoadedModel(deepcopy(package_of(self._compilation)), self.executor.device)
 
     def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
         """The program's inputs, weights included, for a call with these arguments:

@@ -32,7 +32,7 @@ class Executor:
     """A compiled program on a device: takes the graph's inputs in order, returns its outputs as a list."""
 
     def __init__(self, compiled: CompiledProgram, device: Device) -> None:
-        self.compiled = compiled
+        self.compiled, self.device = compiled, device
         self.executable = device.load(compiled.binary)
         self.executable.compare_weights = compiled.compare_weights
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set

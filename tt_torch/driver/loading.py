@@ -8,7 +8,8 @@ import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, default_device
-from tt_torch.driver.package.loading import LoadedModel, is_package
+from tt_torch.driver.package.contents import is_package, read
+from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.runtime import _RESULT_TYPES, TensorSpec
 
 
@@ -19,13 +20,20 @@ class LoadedProgram:
     are weights: they are prepared on the device once, and again only after such a tensor has changed (docs/weights.md).
     """
 
-    def __init__(self, path: str | Path, device: Device | None = None) -> None:
+    def __init__(self, binary: bytes, device: Device | None = None) -> None:
         config = CompilerConfig.from_env()
-        self._executable = (device or default_device(config)).load(Path(path).read_bytes())
+        self._binary, self._device = binary, device or default_device(config)
+        self._executable = self._device.load(binary)
         self._executable.compare_weights = config.compare_weights
         self.inputs: list[TensorSpec] = self._executable.inputs
         self.outputs: list[TensorSpec] = self._executable.outputs
         self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LoadedProgram, (self._binary,)
+
+    def __deepcopy__(self, memo: object) -> LoadedProgram:
+        return LoadedProgram(self._binary, self._device)
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return tuple(self._executable(inputs, self._resident))
@@ -44,4 +52,6 @@ def load(path: str | Path, device: Device | None = None) -> LoadedProgram | Load
     or foreign file, SchemaError for an unknown version of the binary's format, UnsupportedBinaryError when it has ops
     without a kernel, and FileNotFoundError.
     """
-    return LoadedModel(path, device) if is_package(path) else LoadedProgram(path, device)
+    if is_package(path):
+        return LoadedModel(read(path), device)
+    return LoadedProgram(Path(path).read_bytes(), device)

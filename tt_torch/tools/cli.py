@@ -66,7 +66,7 @@ def inspect(
 ) -> None:
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
     its bytes are spent on. Of a package, it also shows arguments, results and weights."""
-    from tt_torch.driver.package.loading import is_package
+    from tt_torch.driver.package.contents import is_package
     from tt_torch.tools import inspection, package_inspection
     from tt_torch.wire.decode import decode
 
@@ -109,7 +109,7 @@ def run(
     from tt_torch.runtime import Device
 
     with one_line_errors():
-        program = LoadedProgram(file, Device(allow_host_code=True) if allow_host_code else None)
+        program = LoadedProgram(file.read_bytes(), Device(allow_host_code=True) if allow_host_code else None)
         torch.manual_seed(seed)
         inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])
         begin = time.perf_counter()

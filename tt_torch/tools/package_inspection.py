@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tt_torch.driver.arguments import TensorForm
-from tt_torch.driver.package.loading import read
+from tt_torch.driver.package.contents import Package, read
 from tt_torch.driver.package.manifest import NAMES, Json, Manifest, to_json
 from tt_torch.tools import inspection
 
 
 def text(path: Path) -> Iterator[str]:
     """The lines of the text form. Raises PackageError."""
-    manifest, tensors = read(path)
+    package = _whole(path)
+    manifest, tensors = package.manifest, package.tensors
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     yield f"{path.name}: {path.stat().st_size:,} bytes, a package, written by {versions}"
     yield "\narguments:"
@@ -34,7 +35,13 @@ def text(path: Path) -> Iterator[str]:
 
 def as_json(path: Path) -> Json:
     """The manifest. Raises PackageError."""
-    return to_json(read(path)[0])
+    return to_json(_whole(path).manifest)
+
+
+def _whole(path: Path) -> Package:
+    """The package. All of its tensors are compared with their hashes."""
+    package = read(path)
+    return Package(package.manifest, dict(package.tensors))
 
 
 def _tensor(form: TensorForm) -> str:

@@ -2,84 +2,59 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.arguments import check, unshared
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
-from tt_torch.driver.package.manifest import CHECK, FORMAT, MAIN, Json, Manifest, from_json, signature
+from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed
+from tt_torch.driver.package.manifest import CHECK, MAIN, Manifest, Weight, signature
 from tt_torch.driver.package.results import built, placed
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
-from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, TTTorchError
-
-MANIFEST, HASH = "tt_torch", "sha256"  # the metadata of the file
+from tt_torch.errors import InputDtypeError, InputShapeError, PackageError
 
 
-def is_package(path: str | Path) -> bool:
-    """Whether a file begins as one of safetensors does. A .ttnn file has its identifier there."""
-    with Path(path).open("rb") as file:
-        return file.read(9)[8:] == b"{"
+class Weights(Mapping[str, torch.Tensor]):
+    """Weights by name. One that is in the file is compared with its hash, and put on its device, when it is first read.
 
-
-def read(path: str | Path) -> tuple[Manifest, dict[str, torch.Tensor]]:
-    """The manifest and the tensors of a package, which are mapped from the file. All hashes are compared.
-
-    Raises PackageError for a damaged or foreign file, and for one of a newer version.
+    Raises PackageError for a weight that has changed in the file.
     """
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, UnicodeDecodeError) as error:
-        raise PackageError(f"{path} is damaged, or is no package: {error}") from None
-    if set(metadata) != {MANIFEST, HASH}:
-        raise PackageError(f"{path} is no package of tt_torch: it has no manifest")
-    if hashlib.sha256(metadata[MANIFEST].encode()).hexdigest() != metadata[HASH]:
-        raise PackageError(f"{path} is damaged: its manifest has changed")
-    with _well_formed(path):
-        return _checked(path, json.loads(metadata[MANIFEST]), tensors), tensors
 
+    def __init__(self, tensors: Mapping[str, torch.Tensor], forms: Mapping[str, Weight]) -> None:
+        self._tensors, self._forms = tensors, forms
+        self._unread = {name for name in forms if f"weight/{name}" in tensors}
+        self._known: dict[str, torch.Tensor] = {}
 
-def _checked(path: str | Path, data: Json, tensors: Mapping[str, torch.Tensor]) -> Manifest:
-    """The manifest, whose version and whose hashes of the tensors are right."""
-    if data.get("format") != FORMAT:
-        raise PackageError(f"{path} has the format {data.get('format')}, but this tt_torch reads {FORMAT}; update it")
-    hashes = data["sha256"]
-    if set(hashes) != set(tensors):
-        raise PackageError(f"{path} is damaged: its tensors are not those that its manifest lists")
-    for name, tensor in tensors.items():
-        if hashed(tensor) != hashes[name]:
-            raise PackageError(f"{path} is damaged: {name} has changed")
-    manifest = from_json(data["manifest"])
-    if {f"program/{name}" for name in manifest.programs} != {name for name in tensors if name.startswith("program/")}:
-        raise PackageError(f"{path} has other programs than its manifest lists")
-    return manifest
+    def __getitem__(self, name: str) -> torch.Tensor:
+        if name in self._unread:
+            self[name] = self._tensors[f"weight/{name}"].to(self._forms[name].device)
+        return self._known[name]
 
+    def __setitem__(self, name: str, weight: torch.Tensor) -> None:
+        self._known[name] = weight
+        self._unread.discard(name)
 
-@contextmanager
-def _well_formed(path: str | Path) -> Iterator[None]:
-    """Turns the errors of a malformed manifest into PackageErrors."""
-    try:
-        yield
-    except TTTorchError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-        raise PackageError(f"{path} has a malformed manifest: {type(error).__name__}: {error}") from None
+    def __contains__(self, name: object) -> bool:  # that of Mapping reads the weight
+        return name in self._unread or name in self._known
 
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._forms if name in self)
 
-def hashed(tensor: torch.Tensor) -> str:
-    """The hash of the bytes of a contiguous tensor."""
-    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).hexdigest()
+    def __len__(self) -> int:
+        return len(self._unread) + len(self._known)
+
+    def read(self) -> None:
+        """Reads all weights, in several threads, because their hashes take time."""
+        if self._unread:
+            with ThreadPoolExecutor() as threads:
+                list(threads.map(self.__getitem__, list(self._unread)))
 
 
 class LoadedModel:
@@ -87,19 +62,31 @@ class LoadedModel:
 
     Weights come from the file, or from `load_state_dict`. Buffers that the model writes to change here, not in the
     file. A call whose integers the device would not compute exactly raises InexactError: there is no eager PyTorch.
+
+    `pickle` writes the bytes of a package with the present weights, and the default device runs what is read again. A
+    copy by `copy.deepcopy` has weights of its own, and runs on the same device.
     """
 
-    def __init__(self, path: str | Path, device: Device | None = None) -> None:
-        self._manifest, tensors = read(path)
-        chosen = device or default_device(CompilerConfig.from_env())
-        with _well_formed(path):
+    def __init__(self, package: Package, device: Device | None = None) -> None:
+        self._package, self._manifest = package, package.manifest
+        self._device: Device = device or default_device(CompilerConfig.from_env())
+        with well_formed("the package"):
             self._signature = signature(self._manifest)
-            self.weights = {
-                name: tensors[f"weight/{name}"].to(weight.device)
-                for name, weight in self._manifest.weights.items()
-                if f"weight/{name}" in tensors
-            }
-            self._program = _program(self._manifest, tensors, chosen)
+            self.weights = Weights(package.tensors, self._manifest.weights)
+            self._program = _program(self._manifest, package.tensors, self._device)
+
+    def _now(self) -> Package:
+        """The package with the present weights."""
+        names = [name for name in self._package.tensors if not name.startswith("weight/")]
+        tensors = {name: self._package.tensors[name] for name in names}
+        weights = separate({f"weight/{name}": weight for name, weight in self.weights.items()})
+        return Package(self._manifest, tensors | weights)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return unpickled, (to_bytes(self._now()),)
+
+    def __deepcopy__(self, memo: object) -> LoadedModel:
+        return LoadedModel(deepcopy(self._now()), self._device)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         """Takes the weights from a checkpoint, by their names in the model. It may have other tensors, too.
@@ -119,11 +106,13 @@ class LoadedModel:
             if given.dtype != weight.dtype:
                 raise InputDtypeError(f"{names[0]} has the dtype {given.dtype}, expected {weight.dtype}")
             found[name] = given.detach().to(weight.device, copy=True).contiguous()
-        self.weights |= found
+        for name, value in found.items():
+            self.weights[name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         manifest = self._manifest
         given = check(self._signature.bind(args, kwargs), manifest.forms)
+        self.weights.read()
         for name in manifest.weights.keys() - self.weights.keys():
             raise PackageError(f"the file has no weights: load_state_dict must give them, such as {name}")
         inputs = [(self.weights if weight else given)[name] for weight, name in manifest.inputs]
@@ -135,6 +124,11 @@ class LoadedModel:
             first = len(manifest.written)
             placed_results = placed(results[first : first + len(manifest.places)], manifest.places, inputs)
         return built(manifest.result, {"result": placed_results, "argument": given, "weight": self.weights})
+
+
+def unpickled(data: bytes) -> LoadedModel:
+    """The model of a pickle, which has the bytes of a package."""
+    return LoadedModel(from_bytes(data))
 
 
 def _program(manifest: Manifest, tensors: Mapping[str, torch.Tensor], device: Device) -> Program:

@@ -1,46 +1,33 @@
-"""Writes a compiled model as a package."""
+"""Makes a package of a compiled model."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save as serialized
 from torch.fx import Node
 
 from tt_torch.driver.arguments import device_of
 from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu
 from tt_torch.driver.executor import CompiledProgram, Executor
-from tt_torch.driver.package.loading import HASH, MANIFEST, hashed
-from tt_torch.driver.package.manifest import (
-    CHECK,
-    FORMAT,
-    MAIN,
-    NAMES,
-    Json,
-    Manifest,
-    Place,
-    ProgramForm,
-    Weight,
-    to_json,
-)
+from tt_torch.driver.package.contents import Package, separate
+from tt_torch.driver.package.manifest import CHECK, MAIN, NAMES, Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.package.results import tree
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
-from tt_torch.files import write
 from tt_torch.torch_private.capture import captured
 from tt_torch.torch_private.dynamo import STREAM_OPS
 from tt_torch.torch_private.tensors import storage_of
 
 
-def save(path: str | Path, made: Compilation, weights: bool) -> None:
-    """Writes the package, without the weights of checkpoints unless `weights`. Raises PackagingError."""
+def package_of(made: Compilation, weights: bool = True) -> Package:
+    """The package, without the weights of checkpoints unless `weights`. It shares memory with the model's weights.
+
+    Raises PackagingError.
+    """
     inputs = inputs_of(made.model, made.capture, made.call)
     programs = _programs(made)
     manifest = _manifest(made, inputs, programs)
@@ -50,12 +37,7 @@ def save(path: str | Path, made: Compilation, weights: bool) -> None:
     for name, x in kept.items():
         if x.is_meta:
             raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
-    tensors = _tensors(programs, kept)
-    data = {"format": FORMAT, "manifest": to_json(manifest)}
-    data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
-    text = json.dumps(data)
-    metadata = {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
-    write(path, serialized(tensors, metadata))
+    return Package(manifest, _tensors(programs, kept))
 
 
 def _checkpoint(model: object) -> set[str]:
@@ -147,19 +129,11 @@ def _form(compiled: CompiledProgram) -> ProgramForm:
 
 
 def _tensors(programs: Mapping[str, Executor], weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors of the file. Tensors that share memory become separate."""
     tensors = {f"weight/{name}": tensor for name, tensor in weights.items()}
     for name, executor in programs.items():
         tensors[f"program/{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
         tensors |= {f"constant/{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
-    seen: set[int] = set()
-    for name, x in tensors.items():
-        own = x.detach().cpu().resolve_conj().resolve_neg().contiguous()
-        if storage_of(own) in seen or own.numel() * own.element_size() < own.untyped_storage().nbytes():
-            own = own.clone()
-        seen.add(storage_of(own))
-        tensors[name] = own
-    return tensors
+    return separate(tensors)
 
 
 def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], Json]:

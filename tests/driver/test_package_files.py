@@ -1,0 +1,184 @@
+"""Files of packages: copies by their form, damaged files, foreign files, and files that are made to do harm."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import pickle
+import pickletools
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+import tt_torch
+from tests.driver.test_aot_calls import X, same
+from tests.driver.test_packages import Tied
+from tt_torch.driver.package.contents import HASH, MANIFEST
+from tt_torch.errors import (
+    PackageError,
+    TTTorchError,
+)
+from tt_torch.runtime import Device
+from tt_torch.tools import package_inspection
+
+# --- copies
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_share_nothing(package: Callable[..., Any], copied: Callable[[Any], Any]) -> None:
+    model = nn.BatchNorm1d(4)
+    for original in (package(model, X), tt_torch.compile_model(model, (X,))):
+        original(X)
+        first, eager = copied(original), copy.deepcopy(model)
+        if type(original) is type(first):
+            eager.load_state_dict(dict(original.weights), strict=False)
+        original(X * 3)
+        second = copied(first)
+        torch.testing.assert_close(first(X + 1), eager(X + 1).detach())
+        torch.testing.assert_close(first.weights["running_mean"], eager.running_mean)
+        first.weights["weight"].zero_()
+        torch.testing.assert_close(second(X + 1), first(X + 1) * 0 + eager(X + 1).detach())
+        assert model.weight.all()
+
+
+def test_a_pickle_has_nothing_but_a_package(package: Callable[..., Any]) -> None:
+    data = pickle.dumps(package(nn.Linear(4, 2), X))
+    names = [value for op, value, _ in pickletools.genops(data) if op.name in ("SHORT_BINUNICODE", "GLOBAL", "INST")]
+    assert names == ["tt_torch.driver.package.loading", "unpickled"]
+    with pytest.raises(PackageError, match="damaged"):
+        pickle.loads(data.replace(b'"tokens', b'"tokers'))
+
+
+def test_a_copy_runs_on_the_same_device(package: Callable[..., Any], tmp_path: Path) -> None:
+    with Device() as device:
+        tt_torch.compile_model(torch.relu, (X,), options={"devices": [device]}).save(tmp_path / "model.ttnn")
+        package(torch.relu, X)
+        for name in ("model.ttnn", "model.ttpkg"):
+            loaded = tt_torch.load(tmp_path / name, device)
+            copied, anew = copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))
+            assert copied._device is device is not anew._device
+            same(copied(X), loaded(X))
+            same(anew(X), loaded(X))
+
+
+# --- files that are not what they should be
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("package") / "model.ttpkg"
+    tt_torch.compile_model(Tied().eval(), (torch.tensor([[1, 4]]),)).save(path)
+    return path
+
+
+def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
+    data, path = saved.read_bytes(), tmp_path / "damaged.ttpkg"
+    generator = torch.Generator().manual_seed(0)
+    places = torch.randint(len(data), (150,), generator=generator).tolist()
+    for place in [*range(40), *places, len(data) - 1]:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(TTTorchError):
+            tt_torch.load(path)(torch.tensor([[1, 4]]))
+        with pytest.raises(TTTorchError):
+            package_inspection.as_json(path)
+    for length in (0, 1, 8, 9, 100, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(TTTorchError):
+            tt_torch.load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(PackageError):
+        tt_torch.load(path)
+
+
+def test_a_damaged_weight_is_found_when_it_is_first_read(saved: Path, tmp_path: Path) -> None:
+    data, ids = bytearray(saved.read_bytes()), torch.tensor([[1, 4]])
+    data[data.index(torch.arange(5.0).numpy().tobytes())] ^= 1  # of the weight `shift`
+    (tmp_path / "damaged.ttpkg").write_bytes(data)
+    loaded = tt_torch.load(tmp_path / "damaged.ttpkg")
+    for _ in range(2):
+        with pytest.raises(PackageError, match="weight/shift has changed"):
+            loaded(ids)
+    with pytest.raises(PackageError, match="weight/shift has changed"):
+        loaded.weights["shift"]
+    loaded.weights["shift"] = torch.arange(5.0)
+    torch.testing.assert_close(loaded(ids), tt_torch.load(saved)(ids))
+
+
+def changed(saved: Path, path: Path, change: Callable[[Any], object]) -> Path:
+    """The file with a changed manifest, whose hash is right."""
+    with safe_open(saved, framework="pt") as file:
+        tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    data = json.loads(metadata[MANIFEST])
+    change(data)
+    text = json.dumps(data)
+    save_file(tensors, path, {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()})
+    return path
+
+
+def test_foreign_and_newer_files(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.ttpkg"
+    save_file({"weight": X}, path)
+    with pytest.raises(PackageError, match="no manifest"):
+        tt_torch.load(path)
+    with pytest.raises(PackageError, match="format 2"):
+        tt_torch.load(changed(saved, path, lambda data: data.update(format=2)))
+    with pytest.raises(PackageError, match="malformed"):
+        tt_torch.load(changed(saved, path, lambda data: data["manifest"].pop("places")))
+    with pytest.raises(FileNotFoundError):
+        tt_torch.load(tmp_path / "missing.ttpkg")
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, child in children for found in paths(child, (*path, key)))]
+
+
+def test_no_malformed_manifest_does_more_than_raise(saved: Path, tmp_path: Path) -> None:
+    """Each part of the manifest in turn becomes something else. The file runs, or is refused, or its call is an error.
+
+    Such a file is no accident, because the hashes are right.
+    """
+    with safe_open(saved, framework="pt") as file:
+        manifest = json.loads(file.metadata()[MANIFEST])["manifest"]
+    ids, outcomes = torch.tensor([[1, 4]]), set()
+    for number, path in enumerate(paths(manifest)[1:]):
+        other = [None, -1, 10**30, "text", [], {}, [10**12] * 3][number % 7]
+
+        def change(data: Any, path: tuple[Any, ...] = path, other: Any = other) -> None:
+            part = data["manifest"]
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = other
+
+        try:
+            loaded = tt_torch.load(changed(saved, tmp_path / "changed.ttpkg", change))
+        except TTTorchError:
+            outcomes.add("refused")
+            continue
+        try:
+            loaded(ids)
+            outcomes.add("ran")
+        except Exception:
+            outcomes.add("raised")
+    assert outcomes == {"ran", "refused", "raised"}
+
+
+def test_a_file_chooses_no_class_that_is_called(saved: Path, tmp_path: Path) -> None:
+    def change(data: Any) -> None:
+        parts = [{"value": "touch called"}, {"value": True}]
+        data["manifest"]["result"] = {
+            "class": "subprocess.Popen", "family": "dataclass", "keys": ["args", "shell"], "parts": parts
+        }  # fmt: skip
+
+    found = tt_torch.load(changed(saved, tmp_path / "class.ttpkg", change))(torch.tensor([[1, 4]]))
+    assert type(found) is not subprocess.Popen and found.args == "touch called"

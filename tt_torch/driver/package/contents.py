@@ -1,0 +1,164 @@
+"""The content of a package, and how it becomes a file or bytes. This imports no compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch as safetensors
+import torch
+from safetensors import SafetensorError, safe_open
+
+from tt_torch.driver.package.manifest import FORMAT, Json, Manifest, from_json, to_json
+from tt_torch.errors import PackageError, TTTorchError
+from tt_torch.files import write_by
+from tt_torch.torch_private.tensors import storage_of
+
+MANIFEST, HASH = "tt_torch", "sha256"  # the metadata of the file
+
+
+@dataclass(frozen=True)
+class Package:
+    """The content of a file. `tensors` has `program/NAME`, `constant/PROGRAM/NUMBER` and `weight/NAME`."""
+
+    manifest: Manifest
+    tensors: Mapping[str, torch.Tensor]
+
+    def __deepcopy__(self, memo: object) -> Package:
+        """A package that shares no memory with this one."""
+        return Package(from_json(to_json(self.manifest)), {name: x.clone() for name, x in self.tensors.items()})
+
+
+class Tensors(Mapping[str, torch.Tensor]):
+    """The tensors of a file. Each one is compared with its hash when it is first read, so a load is quick.
+
+    Raises PackageError for a tensor that has changed.
+    """
+
+    def __init__(self, origin: str, tensors: Mapping[str, torch.Tensor], hashes: Mapping[str, str]) -> None:
+        self._origin, self._tensors, self._hashes, self._equal = origin, tensors, hashes, set[str]()
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        tensor = self._tensors[name]
+        if name not in self._equal:
+            if hashed(tensor) != self._hashes[name]:
+                raise PackageError(f"{self._origin} is damaged: {name} has changed")
+            self._equal.add(name)
+        return tensor
+
+    def __contains__(self, name: object) -> bool:  # that of Mapping reads the tensor
+        return name in self._tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+def write(path: str | Path, package: Package) -> None:
+    """Writes a file completely or not at all. The tensors are not copied."""
+    tensors = dict(package.tensors)
+    write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package.manifest, tensors)))
+
+
+def to_bytes(package: Package) -> bytes:
+    """The content of the file that `write` makes."""
+    tensors = dict(package.tensors)
+    return safetensors.save(tensors, _metadata(package.manifest, tensors))
+
+
+def read(path: str | Path) -> Package:
+    """The package in a file, whose tensors are mapped from the file.
+
+    Raises PackageError for a damaged or foreign file, and for one of a newer version.
+    """
+    with _damage(path), safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return _package(str(path), metadata, tensors)
+
+
+def from_bytes(data: bytes) -> Package:
+    """The package in the bytes of a file. Raises what `read` raises."""
+    with _damage("the package"):
+        tensors = safetensors.load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return _package("the package", header.get("__metadata__", {}), tensors)
+
+
+def is_package(path: str | Path) -> bool:
+    """Whether a file begins as one of safetensors does. A .ttnn file has its identifier there."""
+    with Path(path).open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+def _metadata(manifest: Manifest, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    data = {"format": FORMAT, "manifest": to_json(manifest)}
+    data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
+    text = json.dumps(data)
+    return {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, torch.Tensor]) -> Package:
+    """A package whose manifest has the right hash and fits the tensors."""
+    if set(metadata) != {MANIFEST, HASH}:
+        raise PackageError(f"{origin} is no package of tt_torch: it has no manifest")
+    if hashlib.sha256(metadata[MANIFEST].encode()).hexdigest() != metadata[HASH]:
+        raise PackageError(f"{origin} is damaged: its manifest has changed")
+    with well_formed(origin):
+        data: Json = json.loads(metadata[MANIFEST])
+        if data.get("format") != FORMAT:
+            known = f"but this tt_torch reads {FORMAT}; update it"
+            raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
+        if set(data["sha256"]) != set(tensors):
+            raise PackageError(f"{origin} is damaged: its tensors are not those that its manifest lists")
+        manifest = from_json(data["manifest"])
+        programs = {name for name in tensors if name.startswith("program/")}
+        if {f"program/{name}" for name in manifest.programs} != programs:
+            raise PackageError(f"{origin} has other programs than its manifest lists")
+        return Package(manifest, Tensors(origin, tensors, data["sha256"]))
+
+
+@contextmanager
+def _damage(origin: str | Path) -> Iterator[None]:
+    """Turns the errors of a file that is cut or foreign into PackageErrors."""
+    try:
+        yield
+    except (SafetensorError, UnicodeDecodeError) as error:
+        raise PackageError(f"{origin} is damaged, or is no package: {error}") from None
+
+
+@contextmanager
+def well_formed(origin: str) -> Iterator[None]:
+    """Turns the errors of a malformed manifest into PackageErrors."""
+    try:
+        yield
+    except TTTorchError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        raise PackageError(f"{origin} has a malformed manifest: {type(error).__name__}: {error}") from None
+
+
+def hashed(tensor: torch.Tensor) -> str:
+    """The hash of the bytes of a contiguous tensor."""
+    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).hexdigest()
+
+
+def separate(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors in the form of a file: contiguous, on the CPU, and without common memory. Most are not copied."""
+    taken: dict[int, list[range]] = {}  # the addresses of each storage that earlier tensors have
+    found = {}
+    for name, x in tensors.items():
+        own = x.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        span = range(own.data_ptr(), own.data_ptr() + own.nbytes)
+        spans = taken.setdefault(storage_of(own), [])
+        if any(span.start < other.stop and other.start < span.stop for other in spans):
+            own = own.clone()
+        spans.append(span)
+        found[name] = own
+    return found
