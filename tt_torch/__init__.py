@@ -11,8 +11,9 @@ from tt_torch.lazy import lazy
 
 if TYPE_CHECKING:
     from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-    from tt_torch.driver.aot import CompiledModel, compile_model
+    from tt_torch.driver.aot import compile_model
     from tt_torch.driver.backend import backend
+    from tt_torch.driver.compiled import CompiledFamily, CompiledModel
     from tt_torch.driver.explain import explain
     from tt_torch.driver.loading import load
     from tt_torch.driver.pending import to_host
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendOptions",
     "CompileDepth",
+    "CompiledFamily",
     "CompiledModel",
     "CompilerConfig",
     "backend",
@@ -36,7 +38,8 @@ _HOMES = {
     "BackendOptions": "config",
     "CompileDepth": "config",
     "CompilerConfig": "config",
-    "CompiledModel": "driver.aot",
+    "CompiledFamily": "driver.compiled",
+    "CompiledModel": "driver.compiled",
     "compile_model": "driver.aot",
     "backend": "driver.backend",
     "explain": "driver.explain",

@@ -130,8 +130,8 @@ def test_foreign_and_newer_files(saved: Path, tmp_path: Path) -> None:
     save_file({"weight": X}, path)
     with pytest.raises(PackageError, match="no manifest"):
         tt_torch.load(path)
-    with pytest.raises(PackageError, match="format 2"):
-        tt_torch.load(changed(saved, path, lambda data: data.update(format=2)))
+    with pytest.raises(PackageError, match="format 7"):
+        tt_torch.load(changed(saved, path, lambda data: data.update(format=7)))
     with pytest.raises(PackageError, match="malformed"):
         tt_torch.load(changed(saved, path, lambda data: data["manifest"].pop("places")))
     with pytest.raises(FileNotFoundError):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from pathlib import Path
+from typing import overload
 
 import torch
 from torch.export import ExportedProgram
@@ -13,77 +12,49 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig, Options
-from tt_torch.driver.arguments import Call, Signature, TensorForm, check, device_of, forms, unshared
+from tt_torch.driver.arguments import Call, Signature, TensorForm, device_of, forms, unshared
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
 from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
+from tt_torch.driver.compiled import CompiledFamily, CompiledModel
 from tt_torch.driver.containers import with_tensors
+from tt_torch.driver.dynamic_shapes import DynamicShapes, family_of, resized
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
-from tt_torch.driver.package import contents
-from tt_torch.driver.package.loading import LoadedModel, unpickled
-from tt_torch.driver.package.saving import package_of
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import CompileError, ConfigError, InexactError, TTTorchError
-from tt_torch.files import write
+from tt_torch.errors import CompileError, ConfigError, TTTorchError
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.tensors import storage_of
 
 
-class CompiledModel:
-    """A callable like the model, which runs one binary. It never compiles anything again.
+@overload
+def compile_model(
+    model: Model | ExportedProgram,
+    args: Sequence[Argument] = ...,
+    config: CompilerConfig | None = ...,
+    *,
+    kwargs: Mapping[str, Argument] | None = ...,
+    options: Options = ...,
+    mode: str | None = ...,
+    dynamic_shapes: None = ...,
+    sizes: None = ...,
+) -> CompiledModel: ...
 
-    Its calls take arguments of the forms that it was compiled for. Others raise InputShapeError, InputDtypeError or
-    ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
-    `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives, with weights of its own.
-    """
 
-    def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
-        self._compilation, self._function, self.executor = compilation, function, executor
-
-    @property
-    def binary(self) -> bytes:
-        return self.executor.binary
-
-    def save(self, path: str | Path, weights: bool = True) -> None:
-        """Writes a package, which runs by itself, if the name ends in `.ttpkg`; otherwise the binary alone.
-
-        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
-        that the model's `state_dict` has. Raises PackagingError for a model that cannot be a package.
-        """
-        if Path(path).suffix == ".ttpkg":
-            contents.write(path, package_of(self._compilation, weights))
-        else:
-            write(path, self.binary)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return unpickled, (contents.to_bytes(package_of(self._compilation)),)
-
-    def __deepcopy__(self, memo: object) -> LoadedModel:
-        return LoadedModel(deepcopy(package_of(self._compilation)), self.executor.device)
-
-    def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
-        """The program's inputs, weights included, for a call with these arguments:
-        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does, if `path` is a .ttnn file.
-
-        Raises InexactError for a call that runs in eager PyTorch.
-        """
-        self.executor.keep_arguments = True
-        try:
-            self(*args, **kwargs)
-            if self.executor.last_arguments is None:
-                raise InexactError("this call runs in eager PyTorch, and not the program; a warning says why")
-            return self.executor.last_arguments
-        finally:
-            self.executor.keep_arguments, self.executor.last_arguments = False, None
-
-    def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
-        call = self._compilation.signature.bind(args, kwargs)
-        check(call, self._compilation.forms)
-        with torch.no_grad():
-            return self._function(*call.args, **call.kwargs)
+@overload
+def compile_model(
+    model: Model | ExportedProgram,
+    args: Sequence[Argument] = ...,
+    config: CompilerConfig | None = ...,
+    *,
+    kwargs: Mapping[str, Argument] | None = ...,
+    options: Options = ...,
+    mode: str | None = ...,
+    dynamic_shapes: DynamicShapes,
+    sizes: Mapping[str, Sequence[int]] | None = ...,
+) -> CompiledFamily: ...
 
 
 def compile_model(
@@ -94,7 +65,9 @@ def compile_model(
     kwargs: Mapping[str, Argument] | None = None,
     options: Options = None,
     mode: str | None = None,
-) -> CompiledModel:
+    dynamic_shapes: DynamicShapes | None = None,
+    sizes: Mapping[str, Sequence[int]] | None = None,
+) -> CompiledModel | CompiledFamily:
     """Compiles a model for inference, for arguments of the forms of `args` and `kwargs`.
 
     The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
@@ -102,23 +75,43 @@ def compile_model(
     too: then a package without weights can be saved, and the compiled model runs once the module has its weights.
     Numbers and other values of the arguments become a part of the program. `options` and `mode` are those of the
     backend; `config` is another way to give options.
-    Raises CompileError when the model cannot be captured as one graph, and UnsupportedOpError when the graph has an op
-    that the device does not run.
+    With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model
+    is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` has those that are
+    compiled instead of all in the range, by the names of Dims.
+    Raises CompileError when the model cannot be captured as one graph, UnsupportedOpError when the graph has an op that
+    the device does not run, and ConfigError for a family of more than MOST_PROGRAMS programs.
     """
     given = _for_one_binary(config, options, mode)
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training:
-        mode = "in train mode, and is compiled with dropout and statistics of the batch"
-        user_code.warn(UserWarning(f"the model is {mode}; model.eval() before changes this"))
+        state = "in train mode, and is compiled with dropout and statistics of the batch"
+        user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this"))
     signature = Signature.of(model)
     call = signature.bind(args, kwargs or {})
+    if dynamic_shapes is None:
+        if sizes is not None:
+            raise ConfigError("sizes", sizes, "None without dynamic_shapes")
+        return _compiled_for(model, signature, call, given)
+    family = family_of(dynamic_shapes, sizes or {}, call)
+    members = []
+    for chosen in family.members():
+        try:
+            members.append(_compiled_for(model, signature, resized(call, family, chosen), given))
+        except Exception as error:
+            error.add_note(f"in the program for {', '.join(f'{name} = {size}' for name, size in chosen.items())}")
+            raise
+    return CompiledFamily(family, members)
+
+
+def _compiled_for(model: Model, signature: Signature, call: Call, options: BackendOptions) -> CompiledModel:
+    """The model for the arguments of a call, which are replaced by blank ones."""
     compiled = forms(call)
-    call.arguments = {name: with_tensors(value, _blank) for name, value in call.arguments.items()}
+    call.arguments = {name: with_tensors(value, lambda _, x: _blank(x), name) for name, value in call.arguments.items()}
     with torch.no_grad(), on_cpu(model):
         capture = _captured(model, call)
         inputs = inputs_of(model, capture, call)
-        function, executor, program, metadata = _compiled(capture, inputs, given)
+        function, executor, program, metadata = _compiled(capture, inputs, options)
     for i in _shared(capture.graph):
         if inputs[i].is_argument and isinstance(form := compiled[inputs[i].name], TensorForm):
             compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)

@@ -68,9 +68,11 @@ def parts_of(value: object, name: str) -> Iterator[tuple[str, Any]]:
         yield from parts_of(child, f"{name}{part}")
 
 
-def with_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same containers with changed tensors."""
+def with_tensors(value: Any, change: Callable[[str, torch.Tensor], torch.Tensor], name: str) -> Any:
+    """The same containers with changed tensors. `change` gets the names of tensors as in `parts_of`."""
     if isinstance(value, torch.Tensor):
-        return change(value)
+        return change(name, value)
     container = opened(value)
-    return container.rebuilt([with_tensors(part, change) for _, part in container.parts]) if container else value
+    if container is None:
+        return value
+    return container.rebuilt([with_tensors(part, change, f"{name}{suffix}") for suffix, part in container.parts])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tt_torch.driver.arguments import TensorForm
+from tt_torch.driver.package import contents
 from tt_torch.driver.package.contents import Package, read
 from tt_torch.driver.package.manifest import NAMES, Json, Manifest, to_json
 from tt_torch.tools import inspection
@@ -14,9 +15,13 @@ from tt_torch.tools import inspection
 def text(path: Path) -> Iterator[str]:
     """The lines of the text form. Raises PackageError."""
     package = _whole(path)
-    manifest, tensors = package.manifest, package.tensors
+    manifest, tensors, family = package.manifests[0], package.tensors, package.family
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     yield f"{path.name}: {path.stat().st_size:,} bytes, a package, written by {versions}"
+    if family:
+        yield f"\na family of {family.count} programs; shapes of arguments and results are those of the first one:"
+        for place in family.dimensions:
+            yield f"  dimension {place.dimension} of {place.argument}: {family.accepted(place)}"
     yield "\narguments:"
     for name, form in manifest.forms.items():
         yield f"  {name}: {_tensor(form) if isinstance(form, TensorForm) else form}"
@@ -24,24 +29,28 @@ def text(path: Path) -> Iterator[str]:
     yield from _result(manifest.result, manifest, "result")
     written = {manifest.inputs[i] for i in manifest.written}
     yield f"\nweights: {sum(tensors[n].nbytes for n in tensors if n.startswith('weight/')):,} bytes in the file"
-    for name, weight in manifest.weights.items():
+    for name, weight in package.weights().items():
         also = "".join(f", also {alias}" for alias in weight.aliases)
         notes = also + ", changes at calls" * ((True, name) in written)
         yield f"  {name}: {NAMES[weight.dtype]} {list(weight.shape)}{notes}"
-    for name in manifest.programs:
-        yield ""
-        yield from inspection.text(f"program {name}", bytes(tensors[f"program/{name}"].numpy()))
+    for number, sizes in enumerate(family.members() if family else [{}]):
+        manifest, prefix = package.member(number)
+        for name in manifest.programs:
+            title = ", ".join([f"program {name}", *(f"{of} = {size}" for of, size in sizes.items())])
+            yield ""
+            yield from inspection.text(title, bytes(tensors[f"program/{prefix}{name}"].numpy()))
 
 
 def as_json(path: Path) -> Json:
-    """The manifest. Raises PackageError."""
-    return to_json(_whole(path).manifest)
+    """The manifest; for a family, the family and the manifests of its programs. Raises PackageError."""
+    package = _whole(path)
+    return contents.as_json(package) if package.family else to_json(package.manifests[0])
 
 
 def _whole(path: Path) -> Package:
     """The package. All of its tensors are compared with their hashes."""
     package = read(path)
-    return Package(package.manifest, dict(package.tensors))
+    return Package(package.manifests, dict(package.tensors), package.family)
 
 
 def _tensor(form: TensorForm) -> str:

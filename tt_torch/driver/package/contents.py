@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,18 @@ import safetensors.torch as safetensors
 import torch
 from safetensors import SafetensorError, safe_open
 
-from tt_torch.driver.package.manifest import FORMAT, Json, Manifest, from_json, to_json
+from tt_torch.driver.family import Family
+from tt_torch.driver.package.manifest import (
+    FAMILY_FORMAT,
+    FORMAT,
+    Json,
+    Manifest,
+    Weight,
+    family_from_json,
+    family_to_json,
+    from_json,
+    to_json,
+)
 from tt_torch.errors import PackageError, TTTorchError
 from tt_torch.files import write_by
 from tt_torch.torch_private.tensors import storage_of
@@ -23,14 +34,28 @@ MANIFEST, HASH = "tt_torch", "sha256"  # the metadata of the file
 
 @dataclass(frozen=True)
 class Package:
-    """The content of a file. `tensors` has `program/NAME`, `constant/PROGRAM/NUMBER` and `weight/NAME`."""
+    """The content of a file. There are several manifests if there is a family, one for each member.
 
-    manifest: Manifest
+    The tensors have the names `program/NAME` and `constant/NAME/NUMBER` with the name of a program, and `weight/NAME`
+    with that of a weight. A program of a member of a family has a name such as `3/main`.
+    """
+
+    manifests: Sequence[Manifest]
     tensors: Mapping[str, torch.Tensor]
+    family: Family | None = None
 
     def __deepcopy__(self, memo: object) -> Package:
         """A package that shares no memory with this one."""
-        return Package(from_json(to_json(self.manifest)), {name: x.clone() for name, x in self.tensors.items()})
+        manifests = [from_json(to_json(manifest)) for manifest in self.manifests]
+        return Package(manifests, {name: x.clone() for name, x in self.tensors.items()}, self.family)
+
+    def member(self, number: int) -> tuple[Manifest, str]:
+        """A manifest, and the beginning of the names of its programs."""
+        return self.manifests[number], f"{number}/" if self.family else ""
+
+    def weights(self) -> dict[str, Weight]:
+        """The weights of all programs, which share those of the same name."""
+        return {name: weight for manifest in self.manifests for name, weight in manifest.weights.items()}
 
 
 class Tensors(Mapping[str, torch.Tensor]):
@@ -63,13 +88,13 @@ class Tensors(Mapping[str, torch.Tensor]):
 def write(path: str | Path, package: Package) -> None:
     """Writes a file completely or not at all. The tensors are not copied."""
     tensors = dict(package.tensors)
-    write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package.manifest, tensors)))
+    write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package, tensors)))
 
 
 def to_bytes(package: Package) -> bytes:
     """The content of the file that `write` makes."""
     tensors = dict(package.tensors)
-    return safetensors.save(tensors, _metadata(package.manifest, tensors))
+    return safetensors.save(tensors, _metadata(package, tensors))
 
 
 def read(path: str | Path) -> Package:
@@ -97,8 +122,16 @@ def is_package(path: str | Path) -> bool:
         return file.read(9)[8:] == b"{"
 
 
-def _metadata(manifest: Manifest, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    data = {"format": FORMAT, "manifest": to_json(manifest)}
+def as_json(package: Package) -> Json:
+    """The manifest, or the family and its manifests, with the format."""
+    manifests = [to_json(manifest) for manifest in package.manifests]
+    if package.family:
+        return {"format": FAMILY_FORMAT, "family": family_to_json(package.family), "manifests": manifests}
+    return {"format": FORMAT, "manifest": manifests[0]}
+
+
+def _metadata(package: Package, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    data = as_json(package)
     data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
     text = json.dumps(data)
     return {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
@@ -112,16 +145,20 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
         raise PackageError(f"{origin} is damaged: its manifest has changed")
     with well_formed(origin):
         data: Json = json.loads(metadata[MANIFEST])
-        if data.get("format") != FORMAT:
-            known = f"but this tt_torch reads {FORMAT}; update it"
+        if data.get("format") not in (FORMAT, FAMILY_FORMAT):
+            known = f"but this tt_torch reads {FORMAT} and {FAMILY_FORMAT}; update it"
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
         if set(data["sha256"]) != set(tensors):
             raise PackageError(f"{origin} is damaged: its tensors are not those that its manifest lists")
-        manifest = from_json(data["manifest"])
-        programs = {name for name in tensors if name.startswith("program/")}
-        if {f"program/{name}" for name in manifest.programs} != programs:
+        is_family = data["format"] == FAMILY_FORMAT
+        manifests = [from_json(each) for each in (data["manifests"] if is_family else [data["manifest"]])]
+        family = family_from_json(data["family"], manifests) if is_family else None
+        package = Package(manifests, Tensors(origin, tensors, data["sha256"]), family)
+        members = map(package.member, range(len(manifests)))
+        listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in manifest.programs}
+        if listed != {name for name in tensors if name.startswith("program/")}:
             raise PackageError(f"{origin} has other programs than its manifest lists")
-        return Package(manifest, Tensors(origin, tensors, data["sha256"]))
+        return package
 
 
 @contextmanager

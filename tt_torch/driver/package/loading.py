@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import check, unshared
+from tt_torch.driver.arguments import check, parts, unshared
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed
-from tt_torch.driver.package.manifest import CHECK, MAIN, Manifest, Weight, signature
+from tt_torch.driver.package.manifest import CHECK, MAIN, ProgramForm, Weight, signature
 from tt_torch.driver.package.results import built, placed
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
@@ -68,19 +68,19 @@ class LoadedModel:
     """
 
     def __init__(self, package: Package, device: Device | None = None) -> None:
-        self._package, self._manifest = package, package.manifest
+        self._package, self._forms = package, package.weights()
         self._device: Device = device or default_device(CompilerConfig.from_env())
         with well_formed("the package"):
-            self._signature = signature(self._manifest)
-            self.weights = Weights(package.tensors, self._manifest.weights)
-            self._program = _program(self._manifest, package.tensors, self._device)
+            self._signature = signature(package.manifests[0])
+            self.weights = Weights(package.tensors, self._forms)
+            self._programs = [_program(package, number, self._device) for number in range(len(package.manifests))]
 
     def _now(self) -> Package:
         """The package with the present weights."""
         names = [name for name in self._package.tensors if not name.startswith("weight/")]
         tensors = {name: self._package.tensors[name] for name in names}
         weights = separate({f"weight/{name}": weight for name, weight in self.weights.items()})
-        return Package(self._manifest, tensors | weights)
+        return Package(self._package.manifests, tensors | weights, self._package.family)
 
     def __reduce__(self) -> tuple[object, ...]:
         return unpickled, (to_bytes(self._now()),)
@@ -94,7 +94,7 @@ class LoadedModel:
         Raises PackageError if a weight is missing, InputShapeError and InputDtypeError if it has another form.
         """
         found = {}
-        for name, weight in self._manifest.weights.items():
+        for name, weight in self._forms.items():
             if not weight.in_checkpoint:
                 continue
             names = [each for each in (name, *weight.aliases) if each in state]
@@ -110,15 +110,17 @@ class LoadedModel:
             self.weights[name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        manifest = self._manifest
-        given = check(self._signature.bind(args, kwargs), manifest.forms)
+        call, family = self._signature.bind(args, kwargs), self._package.family
+        number = family.number(parts(call)) if family else 0
+        manifest, program = self._package.manifests[number], self._programs[number]
+        given = check(call, manifest.forms)
         self.weights.read()
-        for name in manifest.weights.keys() - self.weights.keys():
+        for name in self._forms.keys() - self.weights.keys():
             raise PackageError(f"the file has no weights: load_state_dict must give them, such as {name}")
         inputs = [(self.weights if weight else given)[name] for weight, name in manifest.inputs]
         unshared(inputs, [name for _, name in manifest.inputs], manifest.written)
         with torch.no_grad():
-            results = self._program([*[None] * manifest.tokens, *inputs])[manifest.tokens :]
+            results = program([*[None] * manifest.tokens, *inputs])[manifest.tokens :]
             for position, value in zip(manifest.written, results, strict=False):
                 inputs[position].copy_(value)
             first = len(manifest.written)
@@ -131,15 +133,18 @@ def unpickled(data: bytes) -> LoadedModel:
     return LoadedModel(from_bytes(data))
 
 
-def _program(manifest: Manifest, tensors: Mapping[str, torch.Tensor], device: Device) -> Program:
-    executors = {name: _executor(name, manifest, tensors, device) for name in manifest.programs}
+def _program(package: Package, number: int, device: Device) -> Program:
+    """The program of a member of the family, or the only one."""
+    manifest, prefix = package.member(number)
+    executors = {
+        name: _executor(form, prefix + name, package.tensors, device) for name, form in manifest.programs.items()
+    }
     plan = Plan(manifest.limits, checked=manifest.checked)
     runner = ExactRunner(executors[MAIN], None, plan, manifest.resident, executors.get(CHECK))
     return Program(manifest.interface, runner, manifest.checks, manifest.views)
 
 
-def _executor(name: str, manifest: Manifest, tensors: Mapping[str, torch.Tensor], device: Device) -> Executor:
-    form = manifest.programs[name]
+def _executor(form: ProgramForm, name: str, tensors: Mapping[str, torch.Tensor], device: Device) -> Executor:
     compiled = CompiledProgram(
         bytes(tensors[f"program/{name}"].numpy()),
         [tensors[f"constant/{name}/{i}"] for i in range(form.constants)],

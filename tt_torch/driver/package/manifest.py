@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
 
 from tt_torch.driver.arguments import Form, Signature, TensorForm
+from tt_torch.driver.family import Dimension, Family
 from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
 
-FORMAT = 1  # is increased when a loader of the old format would misread a file
+# The format of a file with one program, and of a file with a family. A loader refuses a format that it does not know.
+FORMAT, FAMILY_FORMAT = 1, 2
 MAIN, CHECK = "main", "check"  # the program of the model, and the one that tells whether its integers are exact
 Json: TypeAlias = Any
 KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore[attr-defined]
@@ -85,6 +87,30 @@ class Manifest:
 
 def to_json(manifest: Manifest) -> Json:
     return {"format": FORMAT, **_plain(manifest)}
+
+
+def family_to_json(family: Family) -> Json:
+    return _plain(family)
+
+
+def family_from_json(data: Json, manifests: Sequence[Manifest]) -> Family:
+    """The family of these programs. Raises what `from_json` raises."""
+    sizes = {str(name): _sizes(each) for name, each in data["sizes"].items()}
+    names = [field.name for field in dataclasses.fields(Dimension)]
+    places = [Dimension(*(place[name] for name in names)) for place in data["dimensions"]]
+    family = Family(sizes, places)
+    _require(all(each and list(each) == sorted({*each}) for each in sizes.values()), "the sizes are not ascending")
+    _require(family.count == len(manifests) > 0, "the family has another number of programs")
+    for place in places:
+        form = manifests[0].forms.get(place.argument)
+        _require(isinstance(form, TensorForm) and place.dimension in range(len(form.shape)), "an unknown dimension")
+        numbers = type(place.factor) is type(place.offset) is int and place.factor > 0
+        _require(place.name in sizes and numbers, "an unknown size")
+    for manifest in manifests:
+        _require(manifest.signature == manifests[0].signature, "programs have different parameters")
+        for name in manifest.weights.keys() & manifests[0].weights.keys():
+            _require(manifest.weights[name] == manifests[0].weights[name], f"programs have different forms of {name}")
+    return family
 
 
 def _plain(value: object) -> Json:

@@ -12,6 +12,7 @@ from torch.fx import Node
 from tt_torch.driver.arguments import device_of
 from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu
 from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.driver.family import Family
 from tt_torch.driver.package.contents import Package, separate
 from tt_torch.driver.package.manifest import CHECK, MAIN, NAMES, Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.package.results import tree
@@ -23,11 +24,25 @@ from tt_torch.torch_private.dynamo import STREAM_OPS
 from tt_torch.torch_private.tensors import storage_of
 
 
-def package_of(made: Compilation, weights: bool = True) -> Package:
-    """The package, without the weights of checkpoints unless `weights`. It shares memory with the model's weights.
+def package_of(members: Sequence[Compilation], family: Family | None = None, weights: bool = True) -> Package:
+    """The package of a compilation, or of those of a family, without the weights of checkpoints unless `weights`.
 
-    Raises PackagingError.
+    It shares memory with the weights of the model. Raises PackagingError.
     """
+    manifests: list[Manifest] = []
+    tensors: dict[str, torch.Tensor] = {}
+    for number, made in enumerate(members):
+        manifest, own = _member(made, weights, f"{number}/" if family else "")
+        for name in own.keys() & tensors.keys():
+            if own[name] is not tensors[name]:
+                raise PackagingError(f"{name} is not the same tensor in all programs")
+        manifests.append(manifest)
+        tensors |= own
+    return Package(manifests, separate(tensors), family)
+
+
+def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, dict[str, torch.Tensor]]:
+    """The manifest and the tensors of a compilation; the names of its programs begin with the prefix."""
     inputs = inputs_of(made.model, made.capture, made.call)
     programs = _programs(made)
     manifest = _manifest(made, inputs, programs)
@@ -37,7 +52,11 @@ def package_of(made: Compilation, weights: bool = True) -> Package:
     for name, x in kept.items():
         if x.is_meta:
             raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
-    return Package(manifest, _tensors(programs, kept))
+    tensors = {f"weight/{name}": tensor for name, tensor in kept.items()}
+    for name, executor in programs.items():
+        tensors[f"program/{prefix}{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
+        tensors |= {f"constant/{prefix}{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
+    return manifest, tensors
 
 
 def _checkpoint(model: object) -> set[str]:
@@ -126,14 +145,6 @@ def _form(compiled: CompiledProgram) -> ProgramForm:
         compiled.compare_weights,
         len(compiled.constants),
     )
-
-
-def _tensors(programs: Mapping[str, Executor], weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    tensors = {f"weight/{name}": tensor for name, tensor in weights.items()}
-    for name, executor in programs.items():
-        tensors[f"program/{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
-        tensors |= {f"constant/{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
-    return separate(tensors)
 
 
 def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], Json]:

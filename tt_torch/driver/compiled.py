@@ -1,0 +1,114 @@
+"""Models that were compiled ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+
+import torch
+
+from tt_torch.driver.arguments import check, parts
+from tt_torch.driver.compilation import Compilation
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.family import Family
+from tt_torch.driver.package import contents
+from tt_torch.driver.package.loading import LoadedModel, unpickled
+from tt_torch.driver.package.saving import package_of
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.errors import InexactError, PackagingError
+from tt_torch.files import write
+
+
+class _Packable:
+    """What can become a package. `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives.
+
+    It has weights of its own. All of this raises PackagingError for a model that cannot be a package.
+    """
+
+    def __init__(self, compilations: Sequence[Compilation], family: Family | None, device: Device) -> None:
+        self._compilations, self._family, self._device = compilations, family, device
+
+    def _write(self, path: str | Path, weights: bool) -> None:
+        contents.write(path, package_of(self._compilations, self._family, weights))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return unpickled, (contents.to_bytes(package_of(self._compilations, self._family)),)
+
+    def __deepcopy__(self, memo: object) -> LoadedModel:
+        return LoadedModel(deepcopy(package_of(self._compilations, self._family)), self._device)
+
+
+class CompiledModel(_Packable):
+    """A callable like the model, which runs one binary. It never compiles anything again.
+
+    Its calls take arguments of the forms that it was compiled for. Others raise InputShapeError, InputDtypeError or
+    ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
+    """
+
+    def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
+        super().__init__([compilation], None, executor.device)
+        self.compilation, self._function, self.executor = compilation, function, executor
+
+    @property
+    def binary(self) -> bytes:
+        return self.executor.binary
+
+    def save(self, path: str | Path, weights: bool = True) -> None:
+        """Writes a package, which runs by itself, if the name ends in `.ttpkg`; otherwise the binary alone.
+
+        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
+        that the model's `state_dict` has. Raises PackagingError for a model that cannot be a package.
+        """
+        if Path(path).suffix == ".ttpkg":
+            self._write(path, weights)
+        else:
+            write(path, self.binary)
+
+    def arguments(self, *args: Argument, **kwargs: Argument) -> list[torch.Tensor]:
+        """The program's inputs, weights included, for a call with these arguments:
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does, if `path` is a .ttnn file.
+
+        Raises InexactError for a call that runs in eager PyTorch.
+        """
+        self.executor.keep_arguments = True
+        try:
+            self(*args, **kwargs)
+            if self.executor.last_arguments is None:
+                raise InexactError("this call runs in eager PyTorch, and not the program; a warning says why")
+            return self.executor.last_arguments
+        finally:
+            self.executor.keep_arguments, self.executor.last_arguments = False, None
+
+    def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
+        call = self.compilation.signature.bind(args, kwargs)
+        check(call, self.compilation.forms)
+        with torch.no_grad():
+            return self._function(*call.args, **call.kwargs)
+
+
+class CompiledFamily(_Packable):
+    """A callable like the model, which has a program for each combination of sizes, and never compiles again.
+
+    The shapes of the arguments choose the program. A call with other sizes raises InputShapeError. `members` are the
+    compiled models in the order of `family.members()`.
+    """
+
+    def __init__(self, family: Family, members: Sequence[CompiledModel]) -> None:
+        compilations = [member.compilation for member in members]
+        super().__init__(compilations, family, members[0].executor.device)
+        self.family, self.members = family, members
+
+    def save(self, path: str | Path, weights: bool = True) -> None:
+        """Writes all programs and their common weights as one package, whose name ends in `.ttpkg`.
+
+        See CompiledModel.save.
+        """
+        if Path(path).suffix != ".ttpkg":
+            raise PackagingError(f"{path} does not end in .ttpkg, and only a package holds the programs of a family")
+        self._write(path, weights)
+
+    def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
+        call = self.members[0].compilation.signature.bind(args, kwargs)
+        return self.members[self.family.number(parts(call))](*args, **kwargs)
