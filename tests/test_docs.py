@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "third_party/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 WHOLE = re.MULTILINE | re.DOTALL
 LINK = re.compile(r"\]\(([^)\s]+)\)")
