@@ -24,6 +24,11 @@ ACCEPTED = [
     ("save_mlir", ["ttir", "TTNN", "ttir"], ("TTIR", "TTNN")),
     ("mesh_shape", [1, 1], (1, 1)),
     ("arch", "blackhole", "blackhole"),
+    (
+        "tt_mlir_options",
+        {"enable_trace": True, "optimization_level": 1},
+        (("enable_trace", "true"), ("optimization_level", "1")),
+    ),
     ("schema", "433d79f9", "433d79f9"),
     ("repro_dir", Path("a") / "b", "a/b"),
 ]
@@ -53,6 +58,8 @@ REFUSED = [
     ("schema", "a hash"),
     ("schema", None),
     ("output_mlir_dir", ""),
+    ("tt_mlir_options", {"math_fidelity": None}),
+    ("tt_mlir_options", {1: "a"}),
     ("model_name", None),
 ]
 
@@ -91,6 +98,14 @@ VARIABLES = [
     ("TT_TORCH_SCHEMA", "433d79f9", "schema", "433d79f9"),
     ("TT_TORCH_REPRO_DIR", "/tmp/x", "repro_dir", "/tmp/x"),
     ("TT_TORCH_COMPILER", "tt-mlir", "compiler", "tt-mlir"),
+    ("TT_TORCH_PJRT_PLUGIN", "/tmp/libtt.so", "pjrt_plugin", "/tmp/libtt.so"),
+    (
+        "TT_TORCH_TT_MLIR_OPTIONS",
+        "math_fidelity=lofi, a=b=1",
+        "tt_mlir_options",
+        (("math_fidelity", "lofi"), ("a", "b=1")),
+    ),
+    ("TT_TORCH_TT_MLIR_TIMEOUT", "9", "tt_mlir_timeout", 9.0),
     ("TT_TORCH_SYSTEM_DESC", "/tmp/x.ttsys", "system_desc", "/tmp/x.ttsys"),
     ("TT_TORCH_VERIFY_IR", "yes", "verify_ir", True),
 ]
@@ -110,6 +125,8 @@ BAD_VARIABLES = [
     ("TT_TORCH_FALLBACK", "cpu"),
     ("TT_TORCH_SAVE_MLIR", "TTIR,LLVM"),
     ("TT_TORCH_SCHEMA", "latest"),
+    ("TT_TORCH_TT_MLIR_OPTIONS", "lofi"),
+    ("TT_TORCH_TT_MLIR_OPTIONS", "=lofi"),
 ]
 
 

@@ -140,8 +140,28 @@ class CompilerOptions:
     compiler: str = option(
         kinds.choice("tt-torch", "tt-mlir"),
         "tt-torch",
-        "the compiler of StableHLO: our own stages, or tt-mlir's `ttmlir-opt` and `ttmlir-translate` on the PATH",
+        "the compiler of StableHLO: our own stages, or tt-mlir: [tt_mlir.md](tt_mlir.md)",
         "TT_TORCH_COMPILER",
+    )
+    pjrt_plugin: str = option(
+        kinds.text(),
+        "",
+        'the library of a PJRT plugin, for `compiler="tt-mlir"`; if empty, that of an installed plugin, or else '
+        "tt-mlir's command-line tools",
+        "TT_TORCH_PJRT_PLUGIN",
+    )
+    tt_mlir_options: tuple[tuple[str, str], ...] = option(
+        kinds.named_texts(),
+        (),
+        'further options of tt-mlir, for `compiler="tt-mlir"`, by the names that a PJRT plugin gives them. They win '
+        "over other options",
+        "TT_TORCH_TT_MLIR_OPTIONS",
+    )
+    tt_mlir_timeout: float = option(
+        kinds.number(float, 0.001, "seconds"),
+        600.0,
+        'time limit of tt-mlir for a program, for `compiler="tt-mlir"`',
+        "TT_TORCH_TT_MLIR_TIMEOUT",
     )
     verify_ir: bool = option(
         kinds.boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"

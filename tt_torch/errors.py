@@ -114,15 +114,14 @@ class NoCounterpartError(TTTorchError, NotImplementedError):
 
 
 class ToolchainMissingError(EnvironmentMissingError):
-    """tt-mlir's own compiler was asked for, and is not on the PATH."""
+    """tt-mlir's own compiler was asked for, and is not installed."""
 
-    def __init__(self, tools: list[str]) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f'{" and ".join(tools)} {"is" if len(tools) == 1 else "are"} not on the PATH. compiler="tt-mlir" needs a '
-            "build of https://github.com/tenstorrent/tt-mlir with TTMLIR_ENABLE_STABLEHLO=ON: activate its "
-            'environment (source env/activate) and put its build/bin on the PATH, or leave compiler at "tt-torch"'
+            'compiler="tt-mlir" needs a PJRT plugin of tt-mlir, or its tools ttmlir-opt and ttmlir-translate. No '
+            "installed package has such a plugin, TT_TORCH_PJRT_PLUGIN does not name one, and the tools are neither in "
+            'TTMLIR_HOME nor on the PATH. docs/tt_mlir.md says what to install; or leave compiler at "tt-torch"'
         )
-        self.tools = tools
 
 
 class WorkerError(TTTorchError):

@@ -101,6 +101,21 @@ def device_map() -> Kind:
     return Kind('numbers of chips by module path, like {"encoder": 0, "decoder.layers.0": 1}', check)
 
 
+def named_texts() -> Kind:
+    def text_of(value: Setting) -> str:
+        require(isinstance(value, str | int | float), value)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def check(given: Setting) -> tuple[tuple[str, str], ...]:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return tuple((require(bool(re.fullmatch(r"[a-z]\w*", name)), name), text_of(value)) for name, value in pairs)
+
+    def parse(text: str) -> list[list[str]]:
+        return [part.strip().split("=", 1) for part in text.split(",")]
+
+    return Kind('texts or numbers by name, like {"math_fidelity": "hifi2"} (in a variable: a=1,b=2)', check, parse)
+
+
 def mesh() -> Kind:
     return Kind(
         "(1, 1): a program runs on one chip. `device_map` splits a model over several chips",

@@ -16,12 +16,14 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.errors import ConfigError
 from tt_torch.files import write
-from tt_torch.mlir import pipeline, toolchain
+from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
+from tt_torch.tt_mlir import compiler as tt_mlir
 
 _graphs = itertools.count()  # numbers the dumps of a process
 MARKS = {"STABLEHLO": "STABLEHLO", "BINARY": "TTNN_IR"}  # the stages that tt-torch's tests report, by our names
@@ -78,10 +80,12 @@ def _lower(
 
 
 def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
-    """Compiles StableHLO to the binary, by our own stages or by tt-mlir's tools."""
+    """Compiles StableHLO to the binary, by our own stages or by tt-mlir."""
     if config.compiler == "tt-mlir":
-        binary = timings.measure("tt-mlir", lambda: toolchain.compile_stablehlo(module, config, dump))
+        binary = timings.measure("tt-mlir", lambda: tt_mlir.compile_stablehlo(module, config, dump))
     else:
+        if config.tt_mlir_options:
+            raise ConfigError("tt_mlir_options", dict(config.tt_mlir_options), 'nothing unless compiler="tt-mlir"')
         _, *later = pipeline.LEVELS
         _lower(module, later, config, timings, dump)
         binary = timings.measure("flatbuffer", lambda: translate(module, config))
@@ -118,14 +122,16 @@ class Dump:
             if self.config.save_binary:
                 write(Path(self.config.output_binary_dir) / f"{self.stem}.ttnn", form)
             return
-        saved = name in self.config.save_mlir
+        saved = name.partition("/")[0] in self.config.save_mlir
         if not (saved or self.config.ir_log_level):
             return
         text = form.operation.get_asm(enable_debug_info=True) if isinstance(form, ir.Module) else str(form)
         if self.config.ir_log_level:
             print(f"// --- {name} ---\n{text}", file=sys.stderr)
         if saved:
-            write(Path(self.config.output_mlir_dir) / f"{self.stem}_{name.lower()}.mlir", text.encode())
+            write(
+                Path(self.config.output_mlir_dir) / f"{self.stem}_{name.lower().replace('/', '_')}.mlir", text.encode()
+            )
 
     def _give_back(self, name: str, form: Form) -> None:
         """Tells the owner of the config how far the compilation came, and leaves the text of the modules there."""

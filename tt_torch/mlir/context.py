@@ -84,8 +84,8 @@ Frame = TypeVar("Frame")
 _INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
-def describe(location: ir.Location) -> str:
-    """The user's source line of a location, as `file.py:12`; the text of the location if it names no file."""
+def describe(location: ir.Location | str) -> str:
+    """The user's source line of a location or of its text, as `file.py:12`; the text if it names no file."""
     text = str(location)
     frame = _users(locations.lines(text), itemgetter(0))
     return ":".join(map(str, frame)) if frame else text

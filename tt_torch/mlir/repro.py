@@ -26,10 +26,16 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def write(config: CompilerConfig, step: str, before: bytes, error: Exception) -> str:
-    """Writes the folder and returns the command that repeats the step."""
+def folder(config: CompilerConfig, step: str) -> Path:
+    """Makes a new folder for a step in `repro_dir`."""
     path = Path(config.repro_dir).resolve() / f"{datetime.now():%Y%m%d_%H%M%S_%f}_{step}"
     path.mkdir(parents=True)
+    return path
+
+
+def write(config: CompilerConfig, step: str, before: bytes, error: Exception) -> str:
+    """Writes the folder and returns the command that repeats the step."""
+    path = folder(config, step)
     (path / "before.mlirbc").write_bytes(before)
     (path / "error.txt").write_text(f"{type(error).__name__}: {error}\n")
     command = f"{_settings(config)}python -m tt_torch.tools.opt --step {step} {quote(str(path / 'before.mlirbc'))}"

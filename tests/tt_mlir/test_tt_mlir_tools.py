@@ -1,4 +1,4 @@
-"""compiler="tt-mlir": the arguments and files that tt-mlir's tools get, and the use of the binary that they write.
+"""compiler="tt-mlir" with tt-mlir's command-line tools: what they get, and the use of the binary that they write.
 
 The tools are stand-ins. They check their arguments and return a binary that tt-mlir wrote earlier. A build of tt-mlir
 itself has never run here.
@@ -10,31 +10,33 @@ import json
 import re
 import stat
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import tt_torch
+from tests.tt_mlir.conftest import BINARY
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import ConfigError, StageError, ToolchainMissingError
-from tt_torch.mlir import toolchain
+from tt_torch.errors import ConfigError, StageError
+from tt_torch.tt_mlir import finding, options
 from tt_torch.wire.binary import header, system_desc
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import SYSTEM_DESC
 
-BINARY = Path(__file__).parents[1] / "data" / "wire" / "linear_relu.ttnn"
 # A tool that appends its arguments and the text of its input to calls.jsonl. Then it writes its output, or fails.
 TOOL = """#!{python}
-import json, shutil, sys
+import json, shutil, sys, time
 from pathlib import Path
+if sys.argv[1] == "--help":
+    sys.exit(print({pipelines!r}))
 *options, source, dash, target = sys.argv[1:]
 text = Path(source).read_text()
 with open({calls!r}, "a") as calls:
     calls.write(json.dumps([Path(sys.argv[0]).name, options, text]) + "\\n")
 assert dash == "-o" and not Path(target).exists()
 if {fail!r} and any(option.startswith({fail!r}) for option in options):
+    time.sleep({seconds})
     sys.exit("failed to legalize operation 'stablehlo.foo'")
 if target.endswith(".ttnn"):
     shutil.copy({binary!r}, target)
@@ -56,17 +58,22 @@ def model(x, weight, bias):
     return torch.relu(torch.nn.functional.linear(x, weight, bias))
 
 
+NEWER = "--ttir-to-ttnn-backend-pipeline --ttir-to-ttnn-runtime-pipeline"
+
+
 @pytest.fixture
-def tools(tmp_path, monkeypatch):
+def tools(tmp_path, monkeypatch, nothing_installed):
     """A function that puts the stand-ins on the PATH. It returns a function that reads the calls they got."""
 
-    def install(fail=""):
+    def install(fail="", seconds=0, pipelines=NEWER, folder="path"):
         words = {"python": sys.executable, "calls": str(tmp_path / "calls.jsonl"), "fail": fail, "binary": str(BINARY)}
-        for name in (toolchain.OPT, toolchain.TRANSLATE):
-            tool = tmp_path / name
-            tool.write_text(TOOL.format(**words))
+        (tmp_path / folder).mkdir(parents=True)
+        for name in (finding.OPT, finding.TRANSLATE):
+            tool = tmp_path / folder / name
+            tool.write_text(TOOL.format(**words, seconds=seconds, pipelines=pipelines))
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        if folder == "path":
+            monkeypatch.setenv("PATH", str(tmp_path / folder), prepend=":")
         return lambda: [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
 
     return install
@@ -80,7 +87,7 @@ def test_stablehlo_goes_to_the_tools_and_their_binary_runs(tools, tmp_path):
     torch.testing.assert_close(compiled(*inputs), model(*inputs), rtol=1e-5, atol=1e-5)
     (opt, _, first), (_, second, ttir), (translate, third, ttnn) = calls()
     assert (opt, translate) == ("ttmlir-opt", "ttmlir-translate")
-    assert second[0].startswith("--ttir-to-ttnn-backend-pipeline=") and "mock-system-desc-arch=wormhole_b0" in second[0]
+    assert second[0].startswith("--ttir-to-ttnn-runtime-pipeline=") and "mock-system-desc-arch=wormhole_b0" in second[0]
     assert third == ["--ttnn-to-flatbuffer"]
     assert "stablehlo.dot" in first and "ttir." not in first
     assert ttir == "// made by --stablehlo-to-ttir-pipeline" and ttnn.startswith("// made by --ttir-to-ttnn")
@@ -91,41 +98,69 @@ def test_a_tool_that_fails_leaves_its_input_and_command(tools, tmp_path):
     calls = tools(fail="--stablehlo-to-ttir")
     config = CompilerConfig(compiler="tt-mlir", repro_dir=str(tmp_path / "repro"))
     with pytest.raises(StageError, match=r"ttmlir-opt failed: .*failed to legalize operation 'stablehlo.foo'"):
-        tt_torch.compile_model(Model(), (torch.randn(10, 64),), config)
+        tt_torch.compile_model(Model().eval(), (torch.randn(10, 64),), config)
     (kept,) = (tmp_path / "repro").iterdir()
-    assert (kept / "command.txt").read_text().startswith("ttmlir-opt --stablehlo-to-ttir-pipeline")
+    assert "/ttmlir-opt --stablehlo-to-ttir-pipeline" in (kept / "command.txt").read_text()
     text = (kept / "stablehlo.mlir").read_text()
     assert text == calls()[0][2]
     assert set(re.findall(r'= "?(\w+)\.', text)) == {"stablehlo", "arith"}  # tt-mlir takes no other dialect of ours
     assert text.count("ttcore.argument_type = #ttcore.argument_type<parameter>") == 2
 
 
-def test_without_the_tools_the_error_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainMissingError, match=r"ttmlir-opt and ttmlir-translate are not on the PATH.*tt-mlir"):
-        toolchain.check(CompilerConfig(compiler="tt-mlir"))
+def test_a_tool_that_hangs_is_killed_and_an_older_one_has_the_former_pipeline(tools, tmp_path):
+    tools(fail="--ttir-to-ttnn-backend", seconds=60, pipelines="--ttir-to-ttnn-backend-pipeline")
+    config = CompilerConfig(compiler="tt-mlir", repro_dir=str(tmp_path / "repro"), tt_mlir_timeout=1)
+    with pytest.raises(StageError, match=r"it took more than 1 s(?s:.*)--ttir-to-ttnn-backend-pipeline"):
+        tt_torch.compile_model(model, (torch.randn(10, 64), torch.randn(32, 64), torch.randn(32)), config)
+
+
+def test_the_tools_of_ttmlir_home_come_before_those_of_the_path(tools, tmp_path, monkeypatch):
+    assert finding.tools() is None
+    for folder in ("path", "install/bin", "checkout/build/bin"):
+        tools(folder=folder)
+        if folder != "path":
+            monkeypatch.setenv("TTMLIR_HOME", str(tmp_path / folder.partition("/")[0]))
+        assert finding.tools() == finding.Tools(
+            *(str(tmp_path / folder / n) for n in ("ttmlir-opt", "ttmlir-translate"))
+        )
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({}, "enable-const-eval=true"),
-        ({}, "enable-cpu-hoisted-const-eval=false"),
-        ({"enable_consteval": False}, "enable-const-eval=false"),
-        ({"enable_optimizer": True}, "optimization-level=2"),
-        ({"weight_dtype": "bfp8_b"}, "experimental-weight-dtype=bfp_bf8"),
-        ({"arch": "blackhole"}, "mock-system-desc-arch=blackhole"),
+        ({}, "enable_const_eval=true"),
+        ({}, "enable_const_eval_on_cpu=false"),
+        ({}, "optimization_level=0"),
+        ({"enable_consteval": False}, "enable_const_eval=false"),
+        ({"enable_optimizer": True}, "optimization_level=2"),
+        ({"enable_optimizer": True, "tt_mlir_options": {"optimization_level": 1}}, "optimization_level=1"),
+        ({"weight_dtype": "bfp8_b"}, "experimental_weight_dtype=bfp_bf8"),
+        ({"tt_mlir_options": {"fp32_dest_acc_en": False}}, "fp32_dest_acc_en=false"),
+        ({"tt_mlir_options": {"enable_trace": True}}, "enable_trace=true"),
     ],
 )
-def test_options_are_passed_under_tt_mlirs_names(change, word):
-    assert word in toolchain.options(CompilerConfig(**change)).split()
+def test_options_are_passed_under_the_names_of_the_plugin_and_of_the_tools(change, word):
+    config = CompilerConfig(**change)
+    name, _, text = word.partition("=")
+    assert options.for_plugin(config)[name] == text
+    theirs = {"enable_const_eval_on_cpu": "enable-cpu-hoisted-const-eval"}
+    theirs["fp32_dest_acc_en"] = "compute-cfg-fp32-dest-acc-en"
+    assert f"{theirs.get(name, name.replace('_', '-'))}={text}" in options.for_tools(config).split()
 
 
-@pytest.mark.parametrize("change", [{"dtype": "bf16"}, {"schema": "433d79f9"}, {"consteval_parameters": False}])
-def test_options_that_the_tools_lack_are_refused(tools, change):
-    tools()
-    with pytest.raises(ConfigError, match="tt-mlir"):
-        toolchain.check(CompilerConfig(compiler="tt-mlir", **change))
+@pytest.mark.parametrize(
+    "change",
+    [{"dtype": "bf16"}, {"schema": "433d79f9"}, {"consteval_parameters": False}, {"tt_mlir_options": {"backend": "x"}}],
+)
+def test_options_that_tt_mlir_lacks_are_refused(change):
+    with pytest.raises(ConfigError, match=r"tt-mlir|which we set"):
+        options.check(CompilerConfig(compiler="tt-mlir", **change))
+
+
+def test_options_of_tt_mlir_are_refused_without_it():
+    config = CompilerConfig(tt_mlir_options={"math_fidelity": "lofi"})
+    with pytest.raises(ConfigError, match=r"tt_mlir_options.*compiler=\"tt-mlir\""):
+        tt_torch.compile_model(lambda x: x * 2, (torch.randn(3),), config)
 
 
 def test_compiling_for_the_system_of_a_descriptor_file(tmp_path):
@@ -136,9 +171,9 @@ def test_compiling_for_the_system_of_a_descriptor_file(tmp_path):
     config = CompilerConfig(arch="blackhole", system_desc=str(file), enable_optimizer=True)
     compiled = tt_torch.compile_model(lambda x: x * 2, (torch.randn(3),), config)
     assert decode(compiled.executor.compiled.binary)["system_desc"] == desc
-    assert f"system-desc-path={file}" in toolchain.options(config).split()
+    assert f"system-desc-path={file}" in options.for_tools(config).split()
     for wrong in (str(BINARY), str(tmp_path / "absent.ttsys")):
         with pytest.raises(ConfigError, match="ttsys"):
-            toolchain.options(CompilerConfig(system_desc=wrong))
+            options.for_tools(CompilerConfig(system_desc=wrong))
     with pytest.raises(ConfigError, match="blackhole chips"):
-        toolchain.options(CompilerConfig(system_desc=str(file)))
+        options.for_tools(CompilerConfig(system_desc=str(file)))
