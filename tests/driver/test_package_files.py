@@ -182,3 +182,23 @@ def test_a_file_chooses_no_class_that_is_called(saved: Path, tmp_path: Path) -> 
 
     found = tt_torch.load(changed(saved, tmp_path / "class.ttpkg", change))(torch.tensor([[1, 4]]))
     assert type(found) is not subprocess.Popen and found.args == "touch called"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"class": "", "family": "tuple"},
+        {"class": "mine.not a name", "family": "tuple"},
+        {"class": "mine.Output", "family": "set"},
+        {"container": "set"},
+        {},
+    ],
+)
+def test_a_result_of_an_unknown_kind_is_refused(kind: dict[str, str], saved: Path, tmp_path: Path) -> None:
+    """Not only at a call: `tt-torch inspect` reads the tree, too."""
+
+    def change(data: Any) -> None:
+        data["manifest"]["result"] = kind | {"keys": ["a"], "parts": [{"value": 1}]}
+
+    with pytest.raises(PackageError, match="malformed"):
+        tt_torch.load(changed(saved, tmp_path / "kind.ttpkg", change))

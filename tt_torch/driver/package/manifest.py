@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections import OrderedDict
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ DTYPES = {
     )
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+CONTAINERS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}  # of a result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +166,11 @@ def _check_tree(node: Json, known: Mapping[str, Container[Any]]) -> None:
         plain = value is None or isinstance(value, (bool, int, float, str))
         _require(plain and (kind == "value" or value in known[kind]), "the result has an unknown part")
         return
-    _require(bool({"class", "container"} & set(node)), "the result has an unknown container")
+    if "class" in node:
+        named = node["class"].rpartition(".")[2].isidentifier()
+        _require(named and node["family"] in ("dataclass", "tuple"), "the result has an unknown class")
+    else:
+        _require(node["container"] in CONTAINERS, "the result has an unknown container")
     _require(not node["keys"] or len(node["keys"]) == len(node["parts"]), "the result has another number of keys")
     for part in node["parts"]:
         _check_tree(part, known)

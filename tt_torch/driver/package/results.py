@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
 
 from tt_torch.driver.containers import opened
-from tt_torch.driver.package.manifest import Place
+from tt_torch.driver.package.manifest import CONTAINERS, Place
 from tt_torch.dynamo.calls import in_strides
 from tt_torch.errors import PackagingError
 from tt_torch.torch_private.trees import is_namedtuple_instance, registered
 
 Node: TypeAlias = dict[str, Any]  # of the tree: a tensor, a value or a container, as JSON
 VALUES = (bool, int, float, str, type(None))
-CONTAINERS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
 TENSORS = ("result", "argument", "weight")
 
 
