@@ -61,10 +61,12 @@ class Package:
 class Tensors(Mapping[str, torch.Tensor]):
     """The tensors of a file. Each one is compared with its hash when it is first read, so a load is quick.
 
-    Raises PackageError for a tensor that has changed.
+    Raises PackageError for a tensor that has changed, and if there are hashes of other tensors.
     """
 
     def __init__(self, origin: str, tensors: Mapping[str, torch.Tensor], hashes: Mapping[str, str]) -> None:
+        if set(hashes) != set(tensors):
+            raise PackageError(f"{origin} is damaged: its tensors are not those that its manifest lists")
         self._origin, self._tensors, self._hashes, self._equal = origin, tensors, hashes, set[str]()
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -110,10 +112,15 @@ def read(path: str | Path) -> Package:
 
 def from_bytes(data: bytes) -> Package:
     """The package in the bytes of a file. Raises what `read` raises."""
-    with _damage("the package"):
+    return _package("the package", *unpacked("the package", data))
+
+
+def unpacked(origin: str, data: bytes) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """The metadata and the tensors in the bytes of a file. Raises PackageError for a damaged or foreign file."""
+    with _damage(origin), well_formed(origin):
         tensors = safetensors.load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    return _package("the package", header.get("__metadata__", {}), tensors)
+        return header.get("__metadata__", {}), tensors
 
 
 def is_package(path: str | Path) -> bool:
@@ -131,29 +138,37 @@ def as_json(package: Package) -> Json:
 
 
 def _metadata(package: Package, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    data = as_json(package)
-    data["sha256"] = {name: hashed(tensor) for name, tensor in tensors.items()}
-    text = json.dumps(data)
+    return sealed(as_json(package), tensors)
+
+
+def sealed(data: Mapping[str, Json], tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """The metadata of a file with these data and tensors: the data as JSON, with all hashes."""
+    text = json.dumps({**data, "sha256": {name: hashed(tensor) for name, tensor in tensors.items()}})
     return {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, torch.Tensor]) -> Package:
-    """A package whose manifest has the right hash and fits the tensors."""
+def unsealed(origin: str, metadata: Mapping[str, str]) -> Json:
+    """The data of a file, whose own hash is right. Raises PackageError."""
     if set(metadata) != {MANIFEST, HASH}:
         raise PackageError(f"{origin} is no package of tt_torch: it has no manifest")
     if hashlib.sha256(metadata[MANIFEST].encode()).hexdigest() != metadata[HASH]:
         raise PackageError(f"{origin} is damaged: its manifest has changed")
     with well_formed(origin):
-        data: Json = json.loads(metadata[MANIFEST])
+        return json.loads(metadata[MANIFEST])
+
+
+def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, torch.Tensor]) -> Package:
+    """A package whose manifest has the right hash and fits the tensors."""
+    data = unsealed(origin, metadata)
+    with well_formed(origin):
         if data.get("format") not in (FORMAT, FAMILY_FORMAT):
             known = f"but this tt_torch reads {FORMAT} and {FAMILY_FORMAT}; update it"
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
-        if set(data["sha256"]) != set(tensors):
-            raise PackageError(f"{origin} is damaged: its tensors are not those that its manifest lists")
+        compared = Tensors(origin, tensors, data["sha256"])
         is_family = data["format"] == FAMILY_FORMAT
         manifests = [from_json(each) for each in (data["manifests"] if is_family else [data["manifest"]])]
         family = family_from_json(data["family"], manifests) if is_family else None
-        package = Package(manifests, Tensors(origin, tensors, data["sha256"]), family)
+        package = Package(manifests, compared, family)
         members = map(package.member, range(len(manifests)))
         listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in manifest.programs}
         if listed != {name for name in tensors if name.startswith("program/")}:

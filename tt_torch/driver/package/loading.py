@@ -14,7 +14,7 @@ from tt_torch.driver.arguments import check, parts, unshared
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed
-from tt_torch.driver.package.manifest import CHECK, MAIN, ProgramForm, Weight, signature
+from tt_torch.driver.package.manifest import CHECK, MAIN, Graph, ProgramForm, Weight, signature
 from tt_torch.driver.package.results import built, placed
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
@@ -136,12 +136,20 @@ def unpickled(data: bytes) -> LoadedModel:
 def _program(package: Package, number: int, device: Device) -> Program:
     """The program of a member of the family, or the only one."""
     manifest, prefix = package.member(number)
-    executors = {
-        name: _executor(form, prefix + name, package.tensors, device) for name, form in manifest.programs.items()
-    }
-    plan = Plan(manifest.limits, checked=manifest.checked)
-    runner = ExactRunner(executors[MAIN], None, plan, manifest.resident, executors.get(CHECK))
-    return Program(manifest.interface, runner, manifest.checks, manifest.views)
+    return program_of(manifest, package.tensors, device, prefix)
+
+
+def program_of(
+    graph: Graph, tensors: Mapping[str, torch.Tensor], device: Device, prefix: str = "", flagged: bool = False
+) -> Program:
+    """The programs of a graph on a device; their names in the file begin with the prefix.
+
+    If `flagged`, an extra output tells whether the integers of a call are exact.
+    """
+    executors = {name: _executor(form, prefix + name, tensors, device) for name, form in graph.programs.items()}
+    plan = Plan(graph.limits, flagged, checked=graph.checked)
+    runner = ExactRunner(executors[MAIN], None, plan, graph.resident, executors.get(CHECK))
+    return Program(graph.interface, runner, graph.checks, graph.views)
 
 
 def _executor(form: ProgramForm, name: str, tensors: Mapping[str, torch.Tensor], device: Device) -> Executor:

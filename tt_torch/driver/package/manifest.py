@@ -68,13 +68,9 @@ class ProgramForm:
 
 
 @dataclasses.dataclass(frozen=True)
-class Manifest:
-    signature: list[tuple[str, int]]  # the parameters of the model, with their kinds
-    forms: dict[str, Form]  # of the arguments
-    weights: dict[str, Weight]
-    inputs: list[tuple[bool, str]]  # of the graph: whether it is a weight, and its name
-    tokens: int  # inputs and outputs before all others, which only keep the order of checks
-    written: list[int]  # positions of the inputs that the model writes to: the first outputs are their new values
+class Graph:
+    """A graph as programs on the device, and what the host does around them."""
+
     interface: Interface
     views: dict[int, ViewOfInput]
     checks: list[Check]
@@ -82,13 +78,25 @@ class Manifest:
     checked: list[int]  # inputs of the program CHECK, by their positions among those of the program MAIN
     resident: list[int]
     programs: dict[str, ProgramForm]
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest(Graph):
+    """A graph, and the model that it belongs to."""
+
+    signature: list[tuple[str, int]]  # the parameters of the model, with their kinds
+    forms: dict[str, Form]  # of the arguments
+    weights: dict[str, Weight]
+    inputs: list[tuple[bool, str]]  # of the graph: whether it is a weight, and its name
+    tokens: int  # inputs and outputs before all others, which only keep the order of checks
+    written: list[int]  # positions of the inputs that the model writes to: the first outputs are their new values
     places: list[Place]  # of the other outputs
     result: Json  # the tree of the model's result
     versions: dict[str, str]  # of the packages that made the file
 
 
-def to_json(manifest: Manifest) -> Json:
-    return {"format": FORMAT, **_plain(manifest)}
+def to_json(graph: Graph) -> Json:
+    return {"format": FORMAT, **_plain(graph)}
 
 
 def family_to_json(family: Family) -> Json:
@@ -133,19 +141,13 @@ def _plain(value: object) -> Json:
 def from_json(data: Json) -> Manifest:
     """Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError for something else."""
     manifest = Manifest(
+        **_graph_fields(data),
         signature=[(str(name), int(KINDS[kind])) for name, kind in data["signature"]],
         forms={name: _form(form) for name, form in data["forms"].items()},
         weights={name: _weight(weight) for name, weight in data["weights"].items()},
         inputs=[(bool(weight), str(name)) for weight, name in data["inputs"]],
         tokens=int(data["tokens"]),
         written=_ints(data["written"]),
-        interface=_interface(data["interface"]),
-        views={int(i): ViewOfInput(*_view(view, "input")) for i, view in data["views"].items()},
-        checks=[Check(check["op"], tuple(check["arguments"]), dict(check["options"])) for check in data["checks"]],
-        limits={int(i): Limit(x["name"], Interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
-        checked=_ints(data["checked"]),
-        resident=_ints(data["resident"]),
-        programs={name: _program(program) for name, program in data["programs"].items()},
         places=[_place(place) for place in data["places"]],
         result=data["result"],
         versions={str(name): str(version) for name, version in data["versions"].items()},
@@ -157,6 +159,23 @@ def from_json(data: Json) -> Manifest:
     _require(all(i in range(len(manifest.inputs)) for i in manifest.written), "an unknown input is written")
     _check_tree(manifest.result, known)
     return manifest
+
+
+def graph_from_json(data: Json) -> Graph:
+    """The same for a graph alone."""
+    return Graph(**_graph_fields(data))
+
+
+def _graph_fields(data: Json) -> dict[str, Any]:
+    return {
+        "interface": _interface(data["interface"]),
+        "views": {int(i): ViewOfInput(*_view(view, "input")) for i, view in data["views"].items()},
+        "checks": [Check(check["op"], tuple(check["arguments"]), dict(check["options"])) for check in data["checks"]],
+        "limits": {int(i): Limit(x["name"], Interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
+        "checked": _ints(data["checked"]),
+        "resident": _ints(data["resident"]),
+        "programs": {name: _program(program) for name, program in data["programs"].items()},
+    }
 
 
 def _check_tree(node: Json, known: Mapping[str, Container[Any]]) -> None:

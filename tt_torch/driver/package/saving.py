@@ -16,6 +16,7 @@ from tt_torch.driver.family import Family
 from tt_torch.driver.package.contents import Package, separate
 from tt_torch.driver.package.manifest import CHECK, MAIN, NAMES, Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.package.results import tree
+from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
@@ -44,7 +45,9 @@ def package_of(members: Sequence[Compilation], family: Family | None = None, wei
 def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, dict[str, torch.Tensor]]:
     """The manifest and the tensors of a compilation; the names of its programs begin with the prefix."""
     inputs = inputs_of(made.model, made.capture, made.call)
-    programs = _programs(made)
+    programs = programs_of(made.program)
+    if programs is None:
+        raise PackagingError("the options of the compilation ask for a run that a package cannot do")
     manifest = _manifest(made, inputs, programs)
     kept = {name: x.tensor for x in inputs if (name := x.name) in manifest.weights and not x.is_argument}
     if not weights:
@@ -53,10 +56,7 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
         if x.is_meta:
             raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
     tensors = {f"weight/{name}": tensor for name, tensor in kept.items()}
-    for name, executor in programs.items():
-        tensors[f"program/{prefix}{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
-        tensors |= {f"constant/{prefix}{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
-    return manifest, tensors
+    return manifest, tensors | tensors_of(programs, prefix)
 
 
 def _checkpoint(model: object) -> set[str]:
@@ -64,35 +64,55 @@ def _checkpoint(model: object) -> set[str]:
     return set(model.state_dict()) if isinstance(model, torch.nn.Module) else set()
 
 
-def _programs(made: Compilation) -> dict[str, Executor]:
-    runner = made.program.runner
+def programs_of(program: Program) -> dict[str, Executor] | None:
+    """The programs that run a graph, by their names in files; None if something else runs it, or a part of it."""
+    runner = program.runner
     if not isinstance(runner, ExactRunner) or not isinstance(runner.runner, Executor):
-        raise PackagingError("the options of the compilation ask for a run that a package cannot do")
-    return {MAIN: runner.runner} | ({CHECK: runner.check} if isinstance(runner.check, Executor) else {})
+        return None
+    if runner.check is not None and not isinstance(runner.check, Executor):
+        return None
+    return {MAIN: runner.runner} | ({CHECK: runner.check} if runner.check else {})
+
+
+def tensors_of(programs: Mapping[str, Executor], prefix: str = "") -> dict[str, torch.Tensor]:
+    """The binaries and the constants of programs, by their names in files."""
+    tensors: dict[str, torch.Tensor] = {}
+    for name, executor in programs.items():
+        tensors[f"program/{prefix}{name}"] = torch.frombuffer(bytearray(executor.binary), dtype=torch.uint8)
+        tensors |= {f"constant/{prefix}{name}/{i}": x for i, x in enumerate(executor.compiled.constants)}
+    return tensors
+
+
+def graph_fields(program: Program, programs: Mapping[str, Executor]) -> dict[str, Any]:
+    """The fields of a Graph, for a program that these programs run."""
+    runner = program.runner
+    assert isinstance(runner, ExactRunner)
+    return {
+        "interface": program.interface,
+        "views": program.views,
+        "checks": program.checks,
+        "limits": runner.plan.limits,
+        "checked": runner.plan.checked,
+        "resident": sorted(runner.resident),
+        "programs": {name: _form(executor.compiled) for name, executor in programs.items()},
+    }
 
 
 def _manifest(made: Compilation, inputs: Sequence[Input], programs: Mapping[str, Executor]) -> Manifest:
-    runner, metadata, program = made.program.runner, made.metadata, made.program
-    assert isinstance(runner, ExactRunner)
+    metadata = made.metadata
     _check(made, inputs)
     weights = {given.name: given.tensor for given in inputs if not given.is_argument}
     if len(weights) + sum(given.is_argument for given in inputs) < len(inputs):
         raise PackagingError("two weights of the model have the same name")
     places, result = _results(made, inputs)
     return Manifest(
+        **graph_fields(made.program, programs),
         signature=[(name, int(kind)) for name, kind in made.signature.parameters],
         forms=made.forms,
         weights=_weights(made.model, weights),
         inputs=[(not given.is_argument, given.name) for given in inputs],
         tokens=len(metadata.tokens),
         written=list(metadata.mutated_inp_runtime_indices),
-        interface=program.interface,
-        views=program.views,
-        checks=program.checks,
-        limits=runner.plan.limits,
-        checked=runner.plan.checked,
-        resident=sorted(runner.resident),
-        programs={name: _form(executor.compiled) for name, executor in programs.items()},
         places=places,
         result=result,
         versions={name: version(name) for name in ("tt-torch", "torch")},
