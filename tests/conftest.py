@@ -13,6 +13,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
+os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
 
 
 @pytest.fixture(autouse=True)

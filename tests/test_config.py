@@ -108,6 +108,8 @@ VARIABLES = [
     ("TT_TORCH_TT_MLIR_TIMEOUT", "9", "tt_mlir_timeout", 9.0),
     ("TT_TORCH_SYSTEM_DESC", "/tmp/x.ttsys", "system_desc", "/tmp/x.ttsys"),
     ("TT_TORCH_VERIFY_IR", "yes", "verify_ir", True),
+    ("TT_TORCH_CACHE_DIR", "/tmp/x", "cache_dir", "/tmp/x"),
+    ("TT_TORCH_CACHE_SIZE", "0", "cache_size", 0),
 ]
 
 BAD_VARIABLES = [
@@ -127,6 +129,7 @@ BAD_VARIABLES = [
     ("TT_TORCH_SCHEMA", "latest"),
     ("TT_TORCH_TT_MLIR_OPTIONS", "lofi"),
     ("TT_TORCH_TT_MLIR_OPTIONS", "=lofi"),
+    ("TT_TORCH_CACHE_SIZE", "1G"),
 ]
 
 

@@ -163,6 +163,19 @@ class CompilerOptions:
         'time limit of tt-mlir for a program, for `compiler="tt-mlir"`',
         "TT_TORCH_TT_MLIR_TIMEOUT",
     )
+    cache_dir: str = option(
+        kinds.text(),
+        "",
+        "folder of the compile cache: [compile_cache.md](compile_cache.md); if empty, "
+        "`$XDG_CACHE_HOME/tt_torch/compile` or `~/.cache/tt_torch/compile`",
+        "TT_TORCH_CACHE_DIR",
+    )
+    cache_size: int = option(
+        kinds.number(int, 0, "bytes"),
+        1 << 30,
+        "the most bytes that the compile cache keeps; with 0, there is no cache",
+        "TT_TORCH_CACHE_SIZE",
+    )
     verify_ir: bool = option(
         kinds.boolean(), False, "verify the IR after every step, not only between levels", "TT_TORCH_VERIFY_IR"
     )

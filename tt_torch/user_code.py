@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -15,8 +16,24 @@ _TORCH = str(Path(find_spec("torch").origin).parent)  # type: ignore[union-attr,
 _LIBRARY = sysconfig.get_paths()["stdlib"]  # a virtual environment has packages below it, but no library
 
 
+_hearing: list[list[Warning]] = []  # the lists of `told`
+
+
+@contextmanager
+def told() -> Iterator[list[Warning]]:
+    """A list of the messages of `warn` in this context, also of those that a filter hides."""
+    heard: list[Warning] = []
+    _hearing.append(heard)
+    try:
+        yield heard
+    finally:
+        _hearing[:] = [other for other in _hearing if other is not heard]
+
+
 def warn(message: Warning) -> None:
     """Warns at the user's line, wherever in this package or in PyTorch that was found out."""
+    for heard in _hearing:
+        heard.append(message)
     frame = _innermost()
     if frame is None:
         warnings.warn(message, stacklevel=2)

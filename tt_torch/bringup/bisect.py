@@ -238,8 +238,8 @@ def bisect(
 
 
 def _fails_alone(script: Path) -> bool:
-    """Whether a program fails in a process of its own, with none of our environment variables."""
-    variables = {k: v for k, v in os.environ.items() if not k.startswith("TT_TORCH_")}
+    """Whether a program fails in a process of its own, with none of our environment variables and no compile cache."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("TT_TORCH_")} | {"TT_TORCH_CACHE_SIZE": "0"}
     try:
         done = subprocess.run(
             [sys.executable, script], env=variables, capture_output=True, timeout=_SCRIPT_SECONDS, check=False

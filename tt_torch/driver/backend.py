@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
+from tt_torch.driver.cache.graphs import kept
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.devices import devices_of
 from tt_torch.driver.executor import Executor
@@ -84,7 +85,8 @@ def compile_captured(
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
         run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
     else:
-        run = share_strided(gm, _aot(gm, example_inputs, config, options, observer))
+        run = kept(gm, example_inputs, options, observer, lambda *given: _aot(gm, given[0], config, options, given[1]))
+        run = share_strided(gm, run)
         run = in_strides_of_eager(gm, run)
     run = around(run, before, after)
     return asynchronous(gm, run, config, observer.input_name) if options.async_mode else run

@@ -13,6 +13,7 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.cache.binaries import binary_of
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
@@ -80,17 +81,23 @@ def _lower(
 
 
 def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
-    """Compiles StableHLO to the binary, by our own stages or by tt-mlir."""
+    """Compiles StableHLO to the binary, by our own stages or by tt-mlir. The compile cache may have it."""
     if config.compiler == "tt-mlir":
         binary = timings.measure("tt-mlir", lambda: tt_mlir.compile_stablehlo(module, config, dump))
+    elif config.tt_mlir_options:
+        raise ConfigError("tt_mlir_options", dict(config.tt_mlir_options), 'nothing unless compiler="tt-mlir"')
+    elif dump.watch:
+        binary = _by_our_stages(module, config, timings, dump)
     else:
-        if config.tt_mlir_options:
-            raise ConfigError("tt_mlir_options", dict(config.tt_mlir_options), 'nothing unless compiler="tt-mlir"')
-        _, *later = pipeline.LEVELS
-        _lower(module, later, config, timings, dump)
-        binary = timings.measure("flatbuffer", lambda: translate(module, config))
+        binary = binary_of(module, config, lambda: _by_our_stages(module, config, timings, dump))
     dump("BINARY", binary)
     return binary
+
+
+def _by_our_stages(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings, dump: Dump) -> bytes:
+    _, *later = pipeline.LEVELS
+    _lower(module, later, config, timings, dump)
+    return timings.measure("flatbuffer", lambda: translate(module, config))
 
 
 def _forms(

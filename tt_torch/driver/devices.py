@@ -7,7 +7,7 @@ frees the device.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Protocol
 
 import torch
@@ -105,7 +105,11 @@ def devices_of(program: GraphModule, options: BackendOptions) -> dict[int, Devic
     """
     (output,) = (n for n in program.graph.nodes if n.op == "output")
     border = [*(n for n in program.graph.nodes if n.op == "placeholder"), *output.args[0]]
-    places = {n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}
+    return devices_at({n.meta["val"].device for n in border if n.meta["val"].device.type == "tt"}, options)
+
+
+def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, Device]:
+    """The same for a program whose tensors are on these chips, or on the CPU."""
     names = " and ".join(sorted(map(str, places)))
     config = options.compiler_config
     if config.device_map and places:

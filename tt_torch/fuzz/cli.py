@@ -21,7 +21,10 @@ def fuzz(
     count: Annotated[int, typer.Option(min=0, help="number of programs; 0: as many as there is time for")] = 0,
     minutes: Annotated[float, typer.Option(min=0, help="time to run; 0: until COUNT programs are done")] = 0.0,
     way: Annotated[
-        str, typer.Option(help="how programs run: compile, bf16, aot (compiled, saved, loaded) or tt")
+        str,
+        typer.Option(
+            help="how programs run: compile, bf16, aot (compiled, saved, loaded), cache (from the compile cache) or tt"
+        ),
     ] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
@@ -31,6 +34,8 @@ def fuzz(
     ),
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
+    import os
+
     from tt_torch.files import write
     from tt_torch.fuzz.check import NO_FINDING
     from tt_torch.fuzz.ways import WAYS
@@ -40,6 +45,7 @@ def fuzz(
         raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
     if not count and not minutes:
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
+    os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     verdicts: Counter[str] = Counter()
     start = time.monotonic()
     for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -18,6 +20,8 @@ from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError
 from tt_torch.fuzz.training import Compiler, train
 from tt_torch.torch_private.tensors import storage_of
+
+_CACHING = {"TT_TORCH_CACHE_SIZE": str(1 << 30), "TT_TORCH_VERIFY_IR": ""}  # verified programs are not taken from it
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,20 @@ def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
     return run
 
 
+def _from_cache(function: Function, examples: Sequence[Any]) -> Function:
+    """The program as a second process compiles it: the compile cache has what a first call has compiled."""
+    first, second = (_torch_compile(function, examples) for _ in range(2))
+
+    def run(*inputs: Any) -> Any:
+        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TT_TORCH_CACHE_DIR=folder, **_CACHING):
+            with torch.random.fork_rng():
+                first(*copy.deepcopy(inputs))
+            torch.compiler.reset()
+            return second(*inputs)
+
+    return run
+
+
 def _eager(function: Function, examples: Sequence[Any]) -> Function:
     return function
 
@@ -72,6 +90,7 @@ WAYS: Mapping[str, Way] = {
     "compile": Way(_torch_compile),
     "bf16": Way(partial(_torch_compile, dtype="bf16"), bf16=True),
     "aot": Way(_ahead_of_time, trains=False),
+    "cache": Way(_from_cache),
     "tt": Way(_eager, device="tt"),
 }
 EAGER, TRACED = Way(_eager), Way(_traced)

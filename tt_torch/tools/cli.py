@@ -16,12 +16,14 @@ from tt_torch.profiling.cli import profile
 from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
+from tt_torch.tools.cache_cli import app as cache
 from tt_torch.tools.doctor import doctor
 from tt_torch.tools.explain_cli import explain
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(sweep, name="sweep")
 app.add_typer(report, name="report")
+app.add_typer(cache, name="cache")
 app.command()(verify)
 app.command()(doctor)
 app.command(context_settings={"allow_interspersed_args": False})(profile)

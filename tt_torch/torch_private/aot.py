@@ -15,6 +15,11 @@ from torch._dynamo.backends.common import aot_autograd  # 2.13.0: without it the
 from torch._functorch._aot_autograd.descriptors import (
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
 )
+from torch._functorch._aot_autograd.schemas import (
+    OutputType,  # 2.13.0: for is_plain_inference
+    PlainTensorMeta,  # 2.13.0: the same
+    ViewAndMutationMeta,  # 2.13.0: the same
+)
 from torch._guards import (
     TracingContext,  # 2.13.0: without it parameters cannot be distinguished from inputs
     tracing,  # 2.13.0: without it a graph is not compiled again for another shape at a later call
@@ -48,3 +53,17 @@ def without_mkldnn() -> Iterator[None]:
         yield
     finally:
         torch._C._set_mkldnn_enabled(enabled)
+
+
+# 2.13.0: without it the compile cache would keep programs that need what AOTAutograd does around them.
+def is_plain_inference(metadata: ViewAndMutationMeta) -> bool:
+    """Whether a traced graph only computes: its results are new tensors without gradients, and it writes to no input,
+    so that AOTAutograd does nothing at a call but run the program."""
+    writes = any(
+        given.mutates_data or given.mutates_metadata or given.mutation_inductor_storage_resize
+        for given in metadata.input_info
+    )
+    new = all(made.output_type is OutputType.non_alias and not made.requires_grad for made in metadata.output_info)
+    subclasses = any(not isinstance(given, PlainTensorMeta) for given in metadata.subclass_inp_meta)
+    extra = metadata.tokens or metadata.num_intermediate_bases or metadata.traced_tangents
+    return new and not (writes or subclasses or extra)

@@ -1,0 +1,32 @@
+"""Keeps the binary of a StableHLO module.
+
+The key is the module itself, as bytecode with its locations, with the options and the versions. The stages from
+StableHLO to the binary read nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.cache.keys import hashed, options, sources, usable_store
+from tt_torch.mlir.repro import snapshot
+from tt_torch.torch_private.tensors import without_modes
+
+
+def binary_of(module: ir.Module, config: CompilerConfig, compile_module: Callable[[], bytes]) -> bytes:
+    """The binary that `compile_module` makes of the module, which it may change; from the cache if it is there."""
+    store = usable_store(config)
+    if store is None:
+        return compile_module()
+    key = hashed("binary", snapshot(module), options(config), str(sources()))
+    with without_modes():  # while PyTorch captures a graph, new tensors have no elements
+        if found := store.read(key):
+            return bytes(found[1]["binary"].numpy())
+    binary = compile_module()
+    with without_modes():
+        store.write(key, {}, {"binary": torch.frombuffer(bytearray(binary), dtype=torch.uint8)})
+    return binary
