@@ -86,7 +86,7 @@ KINDS = {
 
 def prepare():
     """Makes what all files share, so that child processes need not."""
-    ops.kernels(), ops.rows(), binaries(), systems(), packages.package()
+    ops.kernels(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
     for data in (*binaries(), *systems()):
         damage.structure(data)
 

@@ -17,6 +17,9 @@ from tt_torch.driver.package.contents import HASH, MANIFEST
 VALUES = (None, True, -1, 0, 1, 2, 7, 10**12, 10**30, 0.5, "", "text", "float32", "cpu", [], [1], [10**12] * 3, {})
 
 
+FAMILY = (("x", torch.export.Dim("rows", min=2, max=3)), ("index", torch.export.Dim("count", min=4, max=5)))
+
+
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -30,11 +33,13 @@ class Model(torch.nn.Module):
 
 
 @cache
-def package():
-    """A small sound package."""
+def package(dynamic_shapes=None):
+    """A small sound package; of a family, if there are dynamic shapes, which are a tuple of pairs."""
+    given = (torch.ones(2, 3), torch.arange(4))
+    shapes = dynamic_shapes and {name: {0: dim} for name, dim in dynamic_shapes}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.ttpkg")
-        compile_model(Model().eval(), (torch.ones(2, 3), torch.arange(4)), kwargs={"scale": 3.0}).save(path)
+        compile_model(Model().eval(), given, kwargs={"scale": 3.0}, dynamic_shapes=shapes).save(path)
         return packed(*unpacked(path.read_bytes()))
 
 
@@ -52,14 +57,15 @@ def packed(header, tensors):
 
 def damaged(rng, number):
     """A damaged package. One in twenty has no damage."""
+    sound = package() if rng.random() < 0.7 else package(FAMILY)
     if number % 20 == 0:
-        return package()
+        return sound
     if rng.random() < 0.3:
-        return damage.anywhere(rng, package(), package())
-    header, tensors = unpacked(package())
+        return damage.anywhere(rng, sound, package())
+    header, tensors = unpacked(sound)
     data = json.loads(header["__metadata__"][MANIFEST])
     for _ in range(rng.choice((1, 1, 2))):
-        _change(rng, data["manifest"])
+        _change(rng, data[rng.choice([part for part in data if part not in ("format", "sha256")])])
     text = json.dumps(data)
     header["__metadata__"] = {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
     return packed(header, tensors)

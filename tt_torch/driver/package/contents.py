@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Package:
     def __deepcopy__(self, memo: object) -> Package:
         """A package that shares no memory with this one."""
         manifests = [from_json(to_json(manifest)) for manifest in self.manifests]
-        return Package(manifests, {name: x.clone() for name, x in self.tensors.items()}, self.family)
+        return Package(manifests, {name: x.clone() for name, x in self.tensors.items()}, deepcopy(self.family))
 
     def member(self, number: int) -> tuple[Manifest, str]:
         """A manifest, and the beginning of the names of its programs."""
