@@ -21,7 +21,7 @@ from torch import nn
 import tt_torch
 from tests.driver.test_aot_calls import X, same
 from tests.driver.test_packages import Tied
-from tt_torch.driver.package.contents import HASH, MANIFEST
+from tt_torch.driver.package.contents import HASH, MANIFEST, hashed
 from tt_torch.errors import (
     PackageError,
     TTTorchError,
@@ -123,6 +123,11 @@ def changed(saved: Path, path: Path, change: Callable[[Any], object]) -> Path:
     text = json.dumps(data)
     save_file(tensors, path, {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()})
     return path
+
+
+def test_one_element_has_a_hash_in_any_strides() -> None:
+    assert hashed(torch.ones(1, dtype=torch.int64).as_strided((1,), (0,))) == hashed(torch.ones(1, dtype=torch.int64))
+    assert hashed(torch.arange(6).reshape(2, 3).t()) == hashed(torch.tensor([[0, 3], [1, 4], [2, 5]]))
 
 
 def test_foreign_and_newer_files(saved: Path, tmp_path: Path) -> None:

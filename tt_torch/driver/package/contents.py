@@ -198,8 +198,9 @@ def well_formed(origin: str) -> Iterator[None]:
 
 
 def hashed(tensor: torch.Tensor) -> str:
-    """The hash of the bytes of a contiguous tensor."""
-    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).hexdigest()
+    """The hash of the bytes of a tensor. In memory, a single element may have any strides."""
+    elements = tensor.contiguous().as_strided([tensor.numel()], [1])
+    return hashlib.sha256(elements.view(torch.uint8).numpy().data).hexdigest()
 
 
 def separate(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
