@@ -27,6 +27,8 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "the largest of one input": lambda x: (x[:1, :1].cummax(0)[0], x[:1, :1].logcumsumexp(1), x * 2),
     "changed input": lambda x: (x.add_(1).view(-1), (y := x * 1), y[0]),
     "windows": lambda x: ((y := x + 1), y.unfold(1, 3, 1)),
+    "parts of windows": lambda x: (y := (x + 1).unfold(1, 2, 1), y[1:], y[..., ::2]),
+    "parts without their whole": lambda x: ((y := (x + 1).unfold(1, 2, 1))[:1], y[2:, 1:]),
     "windows alone": lambda x: (x + 1).unfold(0, 2, 1),
     "given strides": lambda x: ((y := x.t() + 1), y[:2], torch.as_strided(y, (3, 2), (1, 1), 2)),
     "windows of an input": lambda x: (x.unfold(0, 2, 1), x + 1),

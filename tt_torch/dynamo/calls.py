@@ -120,10 +120,21 @@ def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:
     """The same elements in new memory with these strides. Several elements may share a place."""
-    once = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)  # each element of an expanded view once
-    x, shape = x[once], x.shape
-    span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
-    places = torch.arange(span).as_strided(x.shape, strides, offset)
-    memory = x.new_empty(span)
-    memory[places.reshape(-1)] = x.reshape(-1)
-    return memory.as_strided(shape, strides, offset)
+    (moved,) = in_one_memory([x], [(strides, offset)])
+    return moved
+
+
+def in_one_memory(values: Sequence[torch.Tensor], places: Sequence[tuple[Sequence[int], int]]) -> list[torch.Tensor]:
+    """The same tensors in one new memory, each with its strides and its offset. They have one dtype.
+
+    Several elements may share a place, if they are equal.
+    """
+    parts = []
+    for x, (strides, offset) in zip(values, places, strict=True):
+        x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)]  # elements of an expanded view once
+        span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
+        parts.append((x.reshape(-1), torch.arange(span).as_strided(x.shape, strides, offset).reshape(-1), span))
+    memory = values[0].new_empty(max(span for *_, span in parts))
+    for elements, numbers, _ in parts:
+        memory[numbers] = elements
+    return [memory.as_strided(x.shape, *place) for x, place in zip(values, places, strict=True)]

@@ -9,7 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.calls import View, ViewOfInput, in_strides, with_strides
+from tt_torch.dynamo.calls import View, ViewOfInput, in_one_memory, in_strides
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
@@ -73,27 +73,47 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
 
     def call(*inputs: Argument) -> tuple[Result, ...]:
         results = list(run(*inputs))
+        together: defaultdict[int, list[int]] = defaultdict(list)  # by the first result in the same memory
         for i, view in views.items():
-            if not results[i].requires_grad:
-                results[i] = with_strides(results[i], view.strides) if view.result == i else view.of(results)
+            if results[i].requires_grad:
+                continue
+            if view.result in views:
+                together[view.result].append(i)
+            else:
+                results[i] = view.of(results)
+        for group in together.values():
+            moved = in_one_memory([results[i] for i in group], [(views[i].strides, views[i].offset) for i in group])
+            for i, result in zip(group, moved, strict=True):
+                results[i] = result
         return tuple(results)
 
     return call
 
 
 def _strided_views(gm: GraphModule) -> dict[int, View]:
+    """For results in the memory of a view that is a copy on the device: the result that is all of this memory.
+
+    If there is none, it is the first one of those in the memory.
+    """
     copied_views = (aten.unfold, aten.as_strided, aten.diagonal)
     strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
     if not strided:
         return {}
     values = _results(gm)
     copied = {storage_of(n.meta["example_value"]) for n in strided} - set(map(storage_of, _inputs(gm)))
+    here = {i: v for i, v in values.items() if storage_of(v) in copied and v.numel()}
     whole = {storage_of(v): i for i, v in values.items() if _fills_memory(v)}
+    first = {(storage_of(v), v.dtype): i for i, v in reversed(here.items())}
+    users = Counter((storage_of(v), v.dtype) for v in here.values())
     views = {}
-    for i, v in values.items():
-        base = whole.get(storage_of(v), i)
-        shares = v.dtype == values[base].dtype if base != i else not is_non_overlapping_and_dense_or_false(v)
-        if storage_of(v) in copied and v.numel() and shares:
+    for i, v in here.items():
+        base = whole.get(storage_of(v))
+        if base is None:
+            shares = users[storage_of(v), v.dtype] > 1 or not is_non_overlapping_and_dense_or_false(v)
+            base = first[storage_of(v), v.dtype]
+        else:
+            shares = base != i and v.dtype == values[base].dtype
+        if shares:
             views[i] = View(base, *_place_in_memory(v))
     return views
 
