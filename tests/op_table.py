@@ -150,6 +150,11 @@ BINARY = [
     Row("div floor", lambda x, y: torch.div(x, y, rounding_mode="floor"), [X, nonzero(*Y)], NUMBERS),
     Row("div trunc", lambda x, y: torch.div(x, y, rounding_mode="trunc"), [X, nonzero(*Y)], NUMBERS),
     Row("div trunc of scalars", lambda x, y: torch.div(x, y, rounding_mode="trunc"), [(), nonzero()], (f32, i32)),
+    Row(
+        "div floor infinite",
+        lambda x, y: torch.div(x, y, rounding_mode="floor"),
+        [tensor([3e38, -3e38, float("inf")]), tensor([0.14, 0.06, 2.0])],
+    ),
     Row("floor_divide", lambda x: x // 4, [X], NUMBERS),
     Row("remainder", lambda x, y: x % y, [X, nonzero(*Y)], (f32, *INTS)),
     Row("remainder scalar", lambda x: x % 3, [X], (f32, *INTS)),

@@ -85,6 +85,7 @@ SCATTERING = [
     Row("clamp tensor broadcast", lambda x, y: x.clamp(min=y), [(5,), (3, 1)], NUMBERS),
     Row("isin", lambda x, y: torch.isin(x, y), [(3, 4), (5,)], INTS),
     Row("isin of many", lambda x, y: torch.isin(x, y), [(3, 4), (60,)], INTS),
+    Row("isin with nan", lambda x, y: torch.isin(x, torch.cat([y, x[0], x[0] / 0 * 0])), [(3, 4), (60,)]),
     Row("histc", lambda x: x.histc(4, -1, 1), [(50,)], (f32,)),
     Row("histc of the range", lambda x: x.histc(5), [(50,)], (f32,)),
     Row("histc of equals", lambda x: x.histc(3), [tensor([2.0, 2.0])], (f32,)),

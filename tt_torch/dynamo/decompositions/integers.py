@@ -47,7 +47,8 @@ def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor"
     quotient = torch.where((rest != 0) & ((y < 0) != (rest < 0)), quotient - 1, quotient)
     whole = torch.floor(quotient)
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
-    return torch.where(y == 0, x / y, torch.where(quotient == 0, 0 * (x / y), whole))
+    whole = torch.where(quotient == 0, 0 * (x / y), whole)
+    return torch.where((y == 0) | (x.isfinite() & (x / y).isinf()), x / y, whole)
 
 
 def _floor(x: Tensor, y: Tensor) -> Tensor:

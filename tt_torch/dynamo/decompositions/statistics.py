@@ -110,6 +110,21 @@ def bucketize(values: Tensor, edges: Tensor, **options: Argument) -> Tensor:
     return searchsorted(edges, values, **options)
 
 
+@decomposes(aten.isin.Tensor_Tensor)
+def isin(x: Tensor, of: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """A search in sorted numbers. NaN, which equals nothing, would be at their end and mislead the search."""
+    dtype = torch.result_type(x, of)
+    x, of = x.to(dtype), of.to(dtype).flatten()
+    if not of.numel():
+        return torch.full(x.shape, invert)
+    number = of == of
+    least = torch.where(number, of, torch.inf).amin() if dtype.is_floating_point else of[0]
+    ordered = torch.where(number, of, least).sort()[0]
+    at = torch.searchsorted(ordered, x.contiguous()).clamp(max=len(ordered) - 1)
+    found = (ordered[at] == x) & number.any()
+    return ~found if invert else found
+
+
 # --- histograms in one and more dimensions
 
 
