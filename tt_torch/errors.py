@@ -40,6 +40,14 @@ class UnsupportedOpError(CompileError):
         self.op, self.stage, self.location, self.detail = op, stage, location, detail
 
 
+class NumberError(CompileError, ValueError):
+    """An op got a number that its dtype does not have. Eager PyTorch refuses it, too, when it runs the op."""
+
+    def __init__(self, op: str, location: str, number: float, dtype: object) -> None:
+        super().__init__(f"{op} does not take {number!r} for {dtype}\n  at {location}")
+        self.op, self.location, self.number, self.dtype = op, location, number, dtype
+
+
 class GraphBreakError(CompileError):
     """Dynamo leaves a part of a function to Python, and the option `fallback` is "error"."""
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import decomposes, lengths
-from tt_torch.dynamo.scalars import number_in
 from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
@@ -53,8 +52,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     dim, size = lengths(x, dim)
     index = torch.where(index < 0, index + size, index)
     hit = (torch.arange(size).unsqueeze(1) == index.reshape(1, -1)).any(1)
-    filled = torch.full((), number_in(value, x.dtype), dtype=x.dtype)
-    return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), filled, x)
+    return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), torch.full_like(x, value), x)
 
 
 @decomposes(aten.put.default)

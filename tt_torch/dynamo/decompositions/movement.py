@@ -15,7 +15,6 @@ from tt_torch.dynamo.decompositions.registry import (
     memory_order,
     strided_like,
 )
-from tt_torch.dynamo.scalars import number_in
 
 aten = torch.ops.aten
 
@@ -140,14 +139,6 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor |
         dim = x.dim() - 1 - i
         x = x.narrow(dim, max(0, -low), x.shape[dim] - max(0, -low) - max(0, -high))
     return aten.constant_pad_nd(x, [max(0, p) for p in pad], value)
-
-
-@decomposes(aten.fill.Scalar)
-def fill_with_number(x: Tensor, value: float) -> Tensor | NotImplementedType:
-    """-1 is 255 in uint8."""
-    if x.is_floating_point() or x.is_complex() or number_in(value, x.dtype) == value:
-        return NotImplemented
-    return torch.full_like(x, number_in(value, x.dtype))
 
 
 @decomposes(aten.fill.Tensor)
