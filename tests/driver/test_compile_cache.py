@@ -142,7 +142,7 @@ def test_a_changed_source_file_is_another_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Store
 ) -> None:
     (tmp_path / "rule.py").write_text("a")
-    monkeypatch.setattr(keys, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(keys, "_FOLDERS", [tmp_path])
     versions = keys.sources.__wrapped__
     first = versions()
     monkeypatch.setattr(keys, "_IMPORTED", float("inf"))

@@ -79,7 +79,6 @@ def compile_captured(
 ) -> Function:
     """The backend, with options that are complete: environment variables are not read any more."""
     config = options.compiler_config
-    guard.SERVER.start()  # it gets ready while the graph is traced
     observer = asked_for(config, observer)
     gm, before, after = without_streams(gm)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
@@ -100,6 +99,7 @@ def _aot(
     observer: Observer,
 ) -> Function:
     """Lets AOTAutograd make the graph functional. Its wrapper handles inputs that are mutated or aliased."""
+    guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import torch
 
+import tt_torch
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.cache.store import Store, store_of
 
 # The options that are not in keys, with the reason. All others are.
 NOT_IN_KEYS = {"cache_dir": "names the folder of the entries", "cache_size": "bounds the folder of the entries"}
 SOURCES = (".py", ".so", ".json")
-_PACKAGE = Path(__file__).parents[2]
+_FOLDERS = [Path(folder) for folder in tt_torch.__path__]  # an editable install has its libraries apart
 _IMPORTED = time.time()  # a source file that is newer may be not the one that runs
 
 
@@ -61,10 +62,10 @@ def sources() -> str | None:
 
     None if a file has changed after this process had begun: then the code that runs may be older than the files.
     """
-    files = sorted(_source_files(_PACKAGE))
-    if any(file.stat().st_mtime > _IMPORTED for file in files):
+    files = sorted((str(path.relative_to(folder)), path) for folder in _FOLDERS for path in _source_files(folder))
+    if any(path.stat().st_mtime > _IMPORTED for _, path in files):
         return None
-    contents = hashed(*(part for file in files for part in (str(file.relative_to(_PACKAGE)), file.read_bytes())))
+    contents = hashed(*(part for name, path in files for part in (name, path.read_bytes())))
     packages = (str(torch.__version__), str(torch.version.git_version), version("torch-mlir"))
     return json.dumps([contents, *packages, platform.python_version(), torch.backends.cpu.get_cpu_capability()])
 
