@@ -17,9 +17,9 @@ from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import DEFAULT, SYSTEM_DESC
 
-DATA = Path(__file__).parents[1] / "data" / "runtime"
+DATA = Path(__file__).parents[1] / "data"
 MOST_BYTES = 4096  # of a file that is damaged: the smaller it is, the more of the damage is in what is read
-SCHEMAS = (DEFAULT, "433d79f9")
+SCHEMAS = (DEFAULT, "433d79f9", ops.INFERRED)
 
 
 def without_text(binary):
@@ -35,10 +35,11 @@ def without_text(binary):
 
 @cache
 def binaries():
-    """Small sound binaries: what `compile_model` saves, and what tt-mlir wrote."""
+    """Small sound binaries: what `compile_model` saves, and what tt-mlir and a plugin's compiler wrote."""
     model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.Flatten()).eval()
     ours = compile_model(model, (torch.ones(1, 2, 5, 5),)).binary
-    found = [without_text(data) for data in (ours, *(p.read_bytes() for p in sorted(DATA.glob("*.ttnn"))))]
+    theirs = sorted(path for folder in ("runtime", "plugin") for path in (DATA / folder).glob("*.ttnn"))
+    found = [without_text(data) for data in (ours, *(path.read_bytes() for path in theirs))]
     return [data for data in found if len(data) <= MOST_BYTES]
 
 
@@ -50,7 +51,7 @@ def systems():
 
 
 def any_op(rng, number):
-    """A binary with an op of either schema, whether it has a kernel or not, or with many."""
+    """A binary with an op of any schema, whether it has a kernel or not, or with many."""
     schema = rng.choice(SCHEMAS)
     members = op_members(schema)
     if rng.random() < 0.1:
@@ -86,7 +87,7 @@ KINDS = {
 
 def prepare():
     """Makes what all files share, so that child processes need not."""
-    ops.kernels(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
+    ops.kernels_by_schema(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
     for data in (*binaries(), *systems()):
         damage.structure(data)
 

@@ -22,6 +22,7 @@ from tt_torch.wire.facts import is_tensor
 from tt_torch.wire.schema import DEFAULT, load
 
 SHAPES = ((), (0,), (1,), (4,), (8,), (4, 4), (32, 32), (1, 2, 32, 16), (1, 1, 16, 8), (8, 8, 3, 3), (2, 3, 4, 4, 8))
+INFERRED = "912b70aa"
 DTYPES = ("Float32",) * 4 + ("BFloat16", "Int32", "UInt32", "UInt16", "UInt8", "BFP_BFloat8", "Bool", "Int64")
 NUMBERS = (0, 1, 1, 2, 3, 4, 8, 16, 32, -1, 255, 20_000, 1 << 20, (1 << 31) - 1, (1 << 63) - 1, -(1 << 63))
 
@@ -29,8 +30,8 @@ NUMBERS = (0, 1, 1, 2, 3, 4, 8, 16, 32, -1, 255, 20_000, 1 << 20, (1 << 31) - 1,
 class Op(Random):
     """Random fields of an op, over a few tensors of the program."""
 
-    def __init__(self, rng, maker, known):
-        super().__init__(load(), rng, density=0.9)
+    def __init__(self, rng, maker, known, schema=DEFAULT):
+        super().__init__(load(schema), rng, density=0.9)
         self.maker, self.known = maker, known
 
     def table(self, name, vector_limit=5):
@@ -57,19 +58,28 @@ def fitting(number, kind):
 
 
 @cache
-def kernels():
-    """Every op that the runtime has a kernel for, but for machine code."""
+def kernels(schema=DEFAULT):
+    """Every op of a schema that the runtime has a kernel for, but for machine code."""
     found = []
-    for name in sorted(load(DEFAULT).enum("tt.target.ttnn.OpType").refs):
+    for name in sorted(load(schema).enum("tt.target.ttnn.OpType").refs):
         maker = Maker()
         maker.op(name)
         try:
-            Executable(Binary(maker.binary()))
+            Executable(Binary(maker.binary(schema=schema)))
         except TTTorchError as error:
             if "no kernel for" in str(error):
                 continue
         found.append(name)
     return [name for name in found if name != "CpuOp"]
+
+
+@cache
+def kernels_by_schema():
+    """The kernels of the default schema, and those whose table is another one in the inferred schema."""
+    fields = [{name: load(schema).fields(name) for name in kernels(schema)} for schema in (DEFAULT, INFERRED)]
+    return [(DEFAULT, name) for name in fields[0]] + [
+        (INFERRED, name) for name, theirs in fields[1].items() if theirs != fields[0].get(name)
+    ]
 
 
 @cache
@@ -86,15 +96,15 @@ def rows():
 
 
 @cache
-def _head():
+def _head(schema):
     """A header and a system, as all binaries have them."""
-    return header() | {"system_desc": system_desc("blackhole")}
+    return header(schema) | {"system_desc": system_desc("blackhole")}
 
 
-def file(*programs):
+def file(*programs, schema=DEFAULT):
     """The bytes of a binary; None if a program does not fit the schema."""
     try:
-        return encode({**_head(), "programs": list(programs)})
+        return encode({**_head(schema), "programs": list(programs)}, schema)
     except ValueError:
         return None
 
@@ -103,12 +113,12 @@ def random_op(rng, number):
     """A program of one op whose fields are random; its results are those of its tensors that are no inputs."""
     maker = Maker()
     maker.program["inputs"] = known = [random_tensor(rng, maker) for _ in range(4)]
-    name = kernels()[number % len(kernels())]
-    wanted = maker.op(name, **Op(rng, maker, known).table(name))
+    schema, name = kernels_by_schema()[number % len(kernels_by_schema())]
+    wanted = maker.op(name, **Op(rng, maker, known, schema).table(name))
     if rng.random() < 0.5:  # the next op reads what it makes
         wanted = maker.binary_op("Add", wanted or known[0], known[0], random_tensor(rng, maker))
     maker.program["outputs"] = [wanted] if wanted else known[:1]
-    return file(maker.program)
+    return file(maker.program, schema=schema)
 
 
 def changed_row(rng, number):

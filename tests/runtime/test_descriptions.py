@@ -95,7 +95,7 @@ def test_programs_of_several_chips():
     maker = Maker()
     maker.input((32, 32))
     maker.program["mesh_shape"] = {"y": 1, "x": 2}
-    message = "program main is for a mesh of 2 chips; the emulated device runs single-chip programs"
+    message = "program main is for a mesh of 2 chips; the emulated device runs programs for one chip"
     refused(maker, match=message, error=errors.UnsupportedBinaryError)
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from kernel_rows.refusals import ACCEPTED, PROGRAMS, REFUSED, Result
+from kernel_rows.refusals import ACCEPTED, OF_INFERRED, PROGRAMS, REFUSED, Result
 from programs import Maker
 
 import tt_torch.runtime
 from tt_torch.errors import TTTorchError
 from tt_torch.runtime import Binary, Executable
+from tt_torch.wire.schema import DEFAULT
 
 WIRE_TYPES = {torch.float32: "Float32", torch.int32: "Int32", torch.int64: "UInt32"}
 KERNELS = Path(tt_torch.runtime.__file__).parent / "src" / "kernels"
@@ -34,7 +35,7 @@ def planned(op, wrong):
     fields = PROGRAMS[op] | wrong
     maker.op(op, **{name: on_wire(value) for name, value in fields.items() if value is not None})
     try:
-        Executable(Binary(maker.binary()))
+        Executable(Binary(maker.binary(schema="912b70aa" if op in OF_INFERRED else DEFAULT)))
     except TTTorchError as error:
         return str(error)
     return ""

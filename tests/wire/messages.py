@@ -20,7 +20,7 @@ class Maker:
     def table(self, name, vector_limit=2):
         message = {}
         for field in self.schema.fields(name):
-            if "utype" in (field.type, field.element) or self.rng.random() > self.density:
+            if "utype" in (field.type, field.element) or self.rng.random() > self.density or not self.has_values(field):
                 continue
             if field.type == "vector":
                 count = self.rng.randint(0, vector_limit)
@@ -29,6 +29,13 @@ class Maker:
             else:
                 message[field.name] = self.value(field, field.type)
         return message
+
+    def has_values(self, field):
+        """False for an enum or a union of which the schema has no member, since no file of its writer has one."""
+        if field.ref not in self.schema.enums:
+            return True
+        enum = self.schema.enum(field.ref)
+        return bool(enum.refs if enum.is_union else enum.values)
 
     def value(self, field, kind):
         if kind in FORMATS:

@@ -20,7 +20,8 @@ from functools import cache
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect
-from tt_torch.wire import schema
+from tt_torch.wire import facts, schema
+from tt_torch.wire.messages import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,24 @@ def _argument(text: str) -> Argument:
     keyword, _, value = text.rpartition("=")
     convert, inside, path = value.rpartition("(")
     return Argument(keyword, path.removesuffix(")") if inside else value, convert)
+
+
+def unread(table: str, record: Record) -> Iterator[str]:
+    """The fields of a table, and of the tables in it, that are set and that the default schema does not have.
+
+    The rows are written for the fields of the default schema, so no argument has the value of such a field.
+    """
+    wire, fields = schema.load(), dialect.wire_fields(table)
+    for name, value in record.items():
+        field = fields.get(name)
+        if field is None:
+            if value:
+                yield f"{table.rpartition('.')[2]}.{name}"
+        elif field.type == "union":
+            for member, part in value.items():
+                yield from unread(wire.enum(field.ref).refs[member], part)
+        elif field.type == "obj" and not wire.is_struct(field.ref) and not facts.is_tensor(value):
+            yield from unread(field.ref, value)
 
 
 def missing(keys: Iterable[str]) -> list[str]:

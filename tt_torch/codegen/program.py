@@ -122,6 +122,9 @@ def from_message(message: File) -> Program:
     unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
     if unknown:
         raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
+    called = (op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
+    if unread := sorted({field for op in called for field in calls.unread(op.name, op.record)}):
+        raise UnsupportedBinaryError(f"codegen/calls.py has no argument of the ttnn package for {', '.join(unread)}")
     return _Reader(programs).read()
 
 

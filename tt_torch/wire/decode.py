@@ -28,6 +28,7 @@ _HASH_SLOT, _COMMIT_SLOT = 1, 2  # slots of the root table, the same in both for
 # The limit for the bytes that a file describes, relative to its size. An object that several others refer to counts for
 # each of them. So the size of the file limits the work of a walk through the message. The C++ reader has the same rule.
 _MOST_EXPANSION, _ALLOWANCE = 64, 1 << 20
+_SHOWN_TEXT = 60  # characters of an op's text that an error shows
 _MAX_TABLES = 1_000_000  # the limit of the FlatBuffers C++ verifier
 _I32, _U32, _U16x2 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<HH")
 
@@ -177,7 +178,7 @@ class Reader:
             raise BinaryFormatError(f"more than {_MAX_TABLES} tables")
         if len(offsets) > plan.slots:
             raise BinaryFormatError(f"{plan.name} at byte {pos} has {len(offsets)} slots, its schema has {plan.slots}")
-        offsets += (0,) * (plan.slots - len(offsets))
+        offsets += (0,) * (len(plan.widths) - len(offsets))
         for offset, width in zip(offsets, plan.widths, strict=True):
             if offset and not 4 <= offset <= size - width:
                 raise BinaryFormatError(f"{plan.name} at byte {pos}: a field is not inside its {size} bytes")
@@ -234,8 +235,8 @@ _StructPlan: TypeAlias = tuple[_StructField, ...]
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     name: str
-    slots: int
-    widths: tuple[int, ...]  # inline bytes per slot
+    slots: int  # as many slots as a table of a file may have
+    widths: tuple[int, ...]  # inline bytes per slot of the schema
     fields: tuple[_FieldPlan, ...]
     unions: tuple[_ReadUnion, ...]
 
@@ -246,7 +247,7 @@ def _plan(schema: Schema, table: str) -> TablePlan:
     fields = schema.fields(table)
     return TablePlan(
         name,
-        len(fields),
+        schema.slots(table),
         tuple(_inline_size(schema, field) for field in fields),
         tuple(_field_plan(schema, name, f) for f in fields if not _of_union(f)),
         tuple(_union_reader(schema, name, f) for f in fields if "union" in (f.type, f.element)),
@@ -347,10 +348,12 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
     """The reader of a union. The slot before the union's value has its tags."""
     enum, what = schema.enum(field.ref), f"{table}.{field.name}"
 
-    def member(r: Reader, tag: int, pos: int) -> Record:
+    def member(r: Reader, tag: int, pos: int, message: Record) -> Record:
         name = enum.names.get(tag)
         if not tag or name is None:
-            raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {tag}")
+            text = message.get("debug_info")
+            said = f"; the text of the op: {text[:_SHOWN_TEXT]}" if text else ""
+            raise BinaryFormatError(f"{what} at byte {pos}: {field.ref} has no member {tag}{said}")
         return {name: r.table(_plan(schema, enum.refs[name]), r.follow(pos, what))}
 
     def read_one(r: Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
@@ -358,7 +361,7 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
         if bool(tag) != bool(offsets[field.id]):
             raise BinaryFormatError(f"{what} of the table at byte {pos}: tag {tag} does not fit the value")
         if tag:
-            message[field.name] = member(r, tag, pos + offsets[field.id])
+            message[field.name] = member(r, tag, pos + offsets[field.id], message)
 
     def read_vector(r: Reader, pos: int, offsets: tuple[int, ...], message: Record) -> None:
         if not offsets[field.id] and not offsets[field.id - 1]:
@@ -369,7 +372,7 @@ def _union_reader(schema: Schema, table: str, field: Field) -> _ReadUnion:
         first, count = r.vector(r.follow(pos + offsets[field.id], what), 4, what)
         if tag_count != count:
             raise BinaryFormatError(f"{what} of the table at byte {pos}: {tag_count} tags for {count} values")
-        message[field.name] = [member(r, r.data[tags + i], first + 4 * i) for i in range(count)]
+        message[field.name] = [member(r, r.data[tags + i], first + 4 * i, message) for i in range(count)]
 
     return read_one if field.type == "union" else read_vector
 

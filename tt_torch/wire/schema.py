@@ -43,10 +43,18 @@ class RawField(TypedDict, total=False):
 
 
 class RawTable(TypedDict):
+    """A table in `schemas/*.json`.
+
+    If `slots` is given, a file in which a field from this id on is set is refused: no file shows that the field is
+    right.
+    """
+
     fields: list[RawField]
+    slots: NotRequired[int]
 
 
-class RawStruct(RawTable):
+class RawStruct(TypedDict):
+    fields: list[RawField]
     size: int
     align: int
 
@@ -125,12 +133,20 @@ class Schema:
     def is_struct(self, name: str) -> bool:
         return name in self._structs
 
-    def _fields(self, table: str) -> tuple[Field, ...]:
-        """The fields of a table, which may be named in full or by its last part (`"MatmulOp"`)."""
+    def slots(self, table: str) -> int:
+        """How many fields a table of a file may have; see RawTable."""
+        raw = self._table(table)
+        return raw.get("slots", len(raw["fields"]))
+
+    def _table(self, table: str) -> RawTable:
+        """A table, which may be named in full or by its last part (`"MatmulOp"`)."""
         full = table if table in self._tables else self._full_names.get(table)
         if full is None:
             raise SchemaError(f"schema {self.hash[:_DIGITS]} has no table {table!r}")
-        return tuple(Field(**field) for field in self._tables[full]["fields"])
+        return self._tables[full]
+
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        return tuple(Field(**field) for field in self._table(table)["fields"])
 
     def _struct(self, name: str) -> Struct:
         raw = self._structs[name]
@@ -152,7 +168,10 @@ def load(schema_hash: str = DEFAULT) -> Schema:
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
     schema = _read(paths[0]) if len(paths) == 1 else None
     if schema is None or not schema.hash.startswith(schema_hash):
-        raise SchemaError(f"there is no wire table for schema hash {schema_hash!r}, only for {', '.join(known())}")
+        raise SchemaError(
+            f"there is no wire table for schema hash {schema_hash!r}, only for {', '.join(known())}; "
+            "`python -m tt_torch.wire.make_schema` adds one"
+        )
     return schema
 
 

@@ -64,7 +64,11 @@ PROGRAMS: dict[str, Fields] = {row.op: of_row(row) for row in reversed(ROWS)} | 
     "SortOp": {"in": x(5, 8), "dim": 1, "outputs": [y(5, 8), y(5, 8, dtype="UInt16")]},
     "ReductionOp": {"type": "Sum", "in": x(5, 8), "dim_arg": [1], "keep_dim": True, "out": y(5, 1)},
     "ToMemoryConfigOp": {"in0": x(5, 8), "out": y(5, 8)},
+    "RowsGatherOp": {"in": x(2, 20, 7), "index": ints(2, 2, 4), "sizes": [4, 5], "windows": [2, 3], "column": False,
+                     "out": y(2, 24, 7)},
 }  # fmt: skip
+# Ops with fields that only the inferred schema has.
+OF_INFERRED = {"Pool2dOp", "RowsGatherOp"}
 
 FOUR = "query, key and value must have four dimensions"
 HEADS = "the number of query heads is not a multiple of the number of key heads"
@@ -156,6 +160,8 @@ CONVOLUTIONS = {
         *(("padding must have three values, groups must be positive, and the input must have five dimensions", wrong)
           for wrong in ({"padding": [0, 0]}, {"groups": 0}, {"input": x(8, 6, 5, 4)})),
         *((PADDING, {"padding": [0, n, 0]}) for n in (-1, 1025)),
+        *(("the weight does not consist of whole blocks of channels", wrong)
+          for wrong in ({"conv3d_config": {"c_in_block": 5}}, {"out_channels": 0, "bias": None})),
         (COMPUTED, {"out": y(2, 3, 4, 4, 5)}),
     ],
     "ConvTranspose2dOp": [
@@ -175,7 +181,7 @@ CONVOLUTIONS = {
     "PrepareConv3dWeightsOp": [
         *(("the weight must have five dimensions, and the alignment must be less than 4096", wrong)
           for wrong in ({"weight_tensor": x(6, 3, 6, 2)}, {"alignment": 4096})),
-        ("weights in blocks of channels (c_in_block) have no kernel", {"c_in_block": 2}),
+        ("c_in_block must divide the padded number of channels", {"c_in_block": 2}),
     ],
 }  # fmt: skip
 
@@ -191,6 +197,8 @@ IMAGES = {
         *(("batch_size, input_height or input_width is out of range", {name: n})
           for name in ("batch_size", "input_height", "input_width") for n in (0, HUGE)),
         ("batch_size, input_height or input_width is out of range", {"in": x()}),
+        ("divisor_override must be positive",
+         {"type": "AvgPool2d", "extra_params": {"AvgPool2dExtraParams": {"divisor_override": 0}}}),
         ("the result is a scalar", {"out": y()}),
         ("the kernel is larger than the padded input", {"kernel_size": [8, 1]}),
         ("the kernel is larger than the padded input", {"kernel_size": [1, 4], "dilation": [1, 2]}),
@@ -240,6 +248,7 @@ def fixed(begins, ends):
     return {"type": "SliceStaticOp", "params": {"SliceStaticOpParams": {"begins": begins, "ends": ends}}}
 
 
+STARTS = "index must have a start per batch, dimension and block"
 MOVEMENT = {
     "MatmulOp": [
         (INNER, {"b": x(7, 5)}), (INNER, {"transpose_a": True}), (INNER, {"transpose_b": True}),
@@ -296,6 +305,16 @@ MOVEMENT = {
     "BitcastConvertOp": [("the elements of operand and result differ in width", {"out": y(4, 8, dtype="UInt16")})],
     "GatherOp": [("a scalar has no dimension to index", {"input": x(), "dim": 0})],
     "ScatterOp": [("a scalar has no dimension to index", {"input": x(), "dim": 0})],
+    "RowsGatherOp": [
+        *((STARTS, wrong) for wrong in ({"in": x()}, {"in": x(3, 20, 7)}, {"index": ints(2, 4)}, {"sizes": []},
+                                        {"sizes": [20], "windows": [6]}, {"windows": [2]})),
+        *(("a block is empty or larger than the grid", {"windows": [2, size]}) for size in (0, 6)),
+        *(("the sizes are not those of the input", wrong) for wrong in ({"sizes": [4, 6]}, {"column": True})),
+        *(("there is not a row per index and cell of a block", {"out": y(*shape)}) for shape in [(2, 4, 7), (2, 24)]),
+        ("the op needs much more memory than its tensors have",
+         {"in": x(1, 1 << 12, 0), "index": ints(1, 1, 1 << 12), "sizes": [1 << 12], "windows": [1 << 12],
+          "out": y(1, 0)}),
+    ],
     "EmbeddingOp": [
         ("the weight must have at least one dimension", {"weight": x()}),
         ("the result does not have a row per index", {"out": y(2, 2, 8)}),

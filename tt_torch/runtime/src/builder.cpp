@@ -219,6 +219,8 @@ std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id,
   if (next.name == "EltwiseUnaryOp" && type == "Relu") return OpBuilder::Tail{"relu", -1};
   if (next.name == "EltwiseUnaryOp" && type == "Gelu") return OpBuilder::Tail{"gelu", -1};
   if (!allow_binary || next.name != "EltwiseBinaryOp" || type != "Add") return std::nullopt;
+  for (const char* field : {"activations", "input_tensor_a_activations", "input_tensor_b_activations"})
+    if (!next.record.records(field).empty()) return std::nullopt;
   for (const char* field : {"lhs", "rhs"}) {
     const auto ref = next.record.record(field);
     const auto other = ids_.find(ref ? static_cast<uint32_t>(ref->integer("global_id")) : id);

@@ -16,16 +16,27 @@ constexpr int kMaxDepth = 8;  // depth of calls between programs
 // these only if the file itself is larger.
 constexpr size_t kMaxExpanded = 1 << 18;
 
+// What an error says about a program for several chips; "" for one chip.
+std::string about_mesh(const Program& program) {
+  if (program.mesh_volume <= 1) return "";
+  return "program " + std::string(program.name) + " is for a mesh of " + std::to_string(program.mesh_volume) +
+         " chips; the emulated device runs programs for one chip";
+}
+
 // Throws an UnsupportedBinary error that names all ops of the binary without a kernel.
 void require_kernels(const Binary::Impl& binary) {
   std::set<std::string> missing;
-  for (const Program& program : binary.programs)
+  std::string mesh;
+  for (const Program& program : binary.programs) {
+    if (mesh.empty()) mesh = about_mesh(program);
     for (const Operation& op : program.operations)
       if (!find_kernel(op.name)) missing.emplace(op.name);
+  }
   if (missing.empty()) return;
   std::string names;
   for (const auto& name : missing) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::UnsupportedBinary, "the runtime has no kernel for: " + names);
+  throw Error(ErrorKind::UnsupportedBinary,
+              "the runtime has no kernel for: " + names + (mesh.empty() ? "" : ". ") + mesh);
 }
 
 const Program& program_at(const Binary::Impl& binary, size_t index) {
@@ -122,10 +133,8 @@ void Planner::count_readers(const Program& program) {
 
 void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results) {
   const Program& program = program_at(binary, index);
-  if (program.mesh_volume > 1)
-    throw Error(ErrorKind::UnsupportedBinary, "program " + std::string(program.name) + " is for a mesh of " +
-                                                  std::to_string(program.mesh_volume) +
-                                                  " chips; the emulated device runs single-chip programs");
+  if (const std::string mesh = about_mesh(program); !mesh.empty())
+    throw Error(ErrorKind::UnsupportedBinary, mesh);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     storage_type(program.inputs[i].spec.dtype);
     const Slot slot = arguments ? (*arguments)[i] : new_slot(program.inputs[i].spec);

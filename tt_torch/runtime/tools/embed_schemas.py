@@ -38,10 +38,10 @@ def field_row(field: Json, indices: dict[str, int], position: int) -> str:
     )
 
 
-def rows_of(schema: Json) -> list[tuple[str, bool, int, int, list[Json], str]]:
-    """(name, is_struct, size, align, fields, key of a field's position) of each table, then of each struct."""
-    rows = [(n, False, 0, 4, t["fields"], "id") for n, t in schema["tables"].items()]
-    rows += [(n, True, s["size"], s["align"], s["fields"], "offset") for n, s in schema["structs"].items()]
+def rows_of(schema: Json) -> list[tuple[str, bool, int, int, list[Json], str, int]]:
+    """(name, is_struct, size, align, fields, key of a field's position, slots) of each table, then of each struct."""
+    rows = [(n, False, 0, 4, t["fields"], "id", t.get("slots", len(t["fields"]))) for n, t in schema["tables"].items()]
+    rows += [(n, True, s["size"], s["align"], s["fields"], "offset", 0) for n, s in schema["structs"].items()]
     return rows
 
 
@@ -69,19 +69,21 @@ def emit(schema: Json, tag: str) -> str:
     enums = {n: e for n, e in schema["enums"].items() if not e["is_union"]}
     indices = types | {n: i for names in (unions, enums) for i, n in enumerate(names)}
     out, type_rows, union_rows, enum_rows = [], [], [], []
-    for i, (name, is_struct, size, align, fields, key) in enumerate(rows):
+    for i, (name, is_struct, size, align, fields, key, slots) in enumerate(rows):
         if fields:
             out.append(array("Field", f"fields_{tag}_{i}", [field_row(f, indices, f[key]) for f in fields]))
         pointer = f"fields_{tag}_{i}" if fields else "nullptr"
-        type_rows.append(f'{{"{name}", {pointer}, {len(fields)}, {boolean(is_struct)}, {size}, {align}}}')
+        type_rows.append(f'{{"{name}", {pointer}, {len(fields)}, {boolean(is_struct)}, {size}, {align}, {slots}}}')
     for i, (name, union) in enumerate(unions.items()):
         members = [f'{{"{m}", {union["values"][m]}, {types[table]}}}' for m, table in union["refs"].items()]
         out.append(array("Member", f"members_{tag}_{i}", members))
         union_rows.append(f'{{"{name}", members_{tag}_{i}, {len(members)}}}')
     for i, (name, enum) in enumerate(enums.items()):
         members = [f'{{"{m}", {value}}}' for m, value in enum["values"].items()]
-        out.append(array("Enumerator", f"enumerators_{tag}_{i}", members))
-        enum_rows.append(f'{{"{name}", enumerators_{tag}_{i}, {boolean(enum.get("flags", False))}}}')
+        if members:
+            out.append(array("Enumerator", f"enumerators_{tag}_{i}", members))
+        pointer = f"enumerators_{tag}_{i}" if members else "{}"
+        enum_rows.append(f'{{"{name}", {pointer}, {boolean(enum.get("flags", False))}}}')
     out += [array("Type", f"types_{tag}", type_rows), array("Union", f"unions_{tag}", union_rows)]
     return "\n".join([*out, array("Enum", f"enums_{tag}", enum_rows)])
 

@@ -25,19 +25,48 @@ const std::map<std::string, Activation>& activations() {
       {"square", {[](const Tensor& t) { return at::square(t); }, "", ""}},
       {"hardsigmoid", {[](const Tensor& t) { return at::hardsigmoid(t); }, "", ""}},
       {"neg", {[](const Tensor& t) { return at::neg(t); }, "", ""}},
+      {"log", {[](const Tensor& t) { return at::log(t); }, "", ""}},
+      {"log1p", {[](const Tensor& t) { return at::log1p(t); }, "", ""}},
+      {"expm1", {[](const Tensor& t) { return at::expm1(t); }, "", ""}},
+      {"rsqrt", {[](const Tensor& t) { return at::rsqrt(t); }, "", ""}},
+      {"sin", {[](const Tensor& t) { return at::sin(t); }, "", ""}},
+      {"cos", {[](const Tensor& t) { return at::cos(t); }, "", ""}},
+      {"tan", {[](const Tensor& t) { return at::tan(t); }, "", ""}},
+      {"sign", {[](const Tensor& t) { return at::sign(t); }, "", ""}},
+      {"floor", {[](const Tensor& t) { return at::floor(t); }, "", ""}},
+      {"ceil", {[](const Tensor& t) { return at::ceil(t); }, "", ""}},
+      {"logical_not", {[](const Tensor& t) { return at::logical_not(t); }, "", ""}},
       {"softplus", {[](const Tensor& t) { return at::softplus(t); }, "", ""}},
   };
   return rows;
 }
 
 // The names above, by the names of UnaryOpType.
-constexpr wire::Named<const char*> names_by_type[] = {{"Exp", "exp"},         {"Gelu", "gelu"},
-                                                      {"Relu", "relu"},       {"Sqrt", "sqrt"},
-                                                      {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},
-                                                      {"Abs", "abs"},         {"Square", "square"},
-                                                      {"Relu6", "relu6"},     {"Hardsigmoid", "hardsigmoid"},
-                                                      {"Silu", "silu"},       {"Softplus", "softplus"},
-                                                      {"Identity", ""},       {"Neg", "neg"}};
+constexpr wire::Named<const char*> names_by_type[] = {{"Exp", "exp"},
+                                                      {"Gelu", "gelu"},
+                                                      {"Relu", "relu"},
+                                                      {"Sqrt", "sqrt"},
+                                                      {"Sigmoid", "sigmoid"},
+                                                      {"Tanh", "tanh"},
+                                                      {"Abs", "abs"},
+                                                      {"Square", "square"},
+                                                      {"Relu6", "relu6"},
+                                                      {"Hardsigmoid", "hardsigmoid"},
+                                                      {"Silu", "silu"},
+                                                      {"Softplus", "softplus"},
+                                                      {"Identity", ""},
+                                                      {"Neg", "neg"},
+                                                      {"Log", "log"},
+                                                      {"Log1p", "log1p"},
+                                                      {"Expm1", "expm1"},
+                                                      {"Rsqrt", "rsqrt"},
+                                                      {"Sin", "sin"},
+                                                      {"Cos", "cos"},
+                                                      {"Tan", "tan"},
+                                                      {"Sign", "sign"},
+                                                      {"Floor", "floor"},
+                                                      {"Ceil", "ceil"},
+                                                      {"LogicalNotUnary", "logical_not"}};
 
 }  // namespace
 
@@ -53,6 +82,10 @@ Activation activation_of(const wire::Record& unary) {
   if (unary.name_in("op_type") == "LeakyRelu") {
     const double slope = params.empty() ? 0.01 : params[0];
     return {[slope](const Tensor& t) { return at::leaky_relu(t, slope); }, "", ""};
+  }
+  if (unary.name_in("op_type") == "Round") {
+    const auto decimals = static_cast<int64_t>(params.empty() ? 0 : params[0]);
+    return {[decimals](const Tensor& t) { return at::round(t, decimals); }, "", ""};
   }
   return activation_named(unary.choose("op_type", names_by_type));
 }

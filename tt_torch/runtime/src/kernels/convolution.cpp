@@ -236,12 +236,24 @@ static void conv1d(OpBuilder& op) {
   });
 }
 
+// The number of blocks of input channels in a weight prepared for a 3D convolution, which has `per_channel`
+// elements per channel.
+static int64_t blocks_of_channels(OpBuilder& op, const Operands& o, int64_t per_channel) {
+  const auto config = op.attributes().record("conv3d_config");
+  const int64_t block = config ? config->integer("c_in_block") : 0;
+  const int64_t elements = checked_volume(op.spec(o.weight).shape);
+  op.require(per_channel > 0 && elements % (per_channel * std::max<int64_t>(block, 1)) == 0,
+             "the weight does not consist of whole blocks of channels");
+  return block ? elements / (per_channel * block) : 1;
+}
+
 static void conv3d(OpBuilder& op) {
   const auto& a = op.attributes();
   constexpr wire::Named<bool> pads_with_zeros[] = {{"zeros", true}, {"replicate", false}};
   const bool zeros = a.choose("padding_mode", pads_with_zeros);
   const Operands o = read_operands(op, "");
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
+  const Ints dilation = a.has("dilation") ? positive(op, "dilation", 3) : Ints{1, 1, 1};
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
   op.require(
@@ -251,22 +263,22 @@ static void conv3d(OpBuilder& op) {
   const Ints sides{p[2], p[2], p[1], p[1], p[0], p[0]};
   const int64_t channels = op.spec(o.input).shape[4], outs = a.integer("out_channels");
   const int64_t depth = channels / groups;
+  const int64_t blocks = blocks_of_channels(op, o, checked_volume(kernel) * outs);
   const auto& image = op.spec(o.input).shape;
   Ints size{image[0], outs}, padded{image[0], channels};
   for (size_t i = 0; i < 3; ++i) {
     padded.push_back(image[i + 1] + 2 * p[i]);
-    size.push_back(windows(padded.back(), kernel[i], stride[i], 1));
+    size.push_back(windows(padded.back(), kernel[i], stride[i], dilation[i]));
   }
   require_size(op, o, size);
   op.require_scratch(checked_volume(padded), {o.input, o.out});
   op.compute(o.out, [=](Frame& f) {
-    // The prepared weight is (KD*KH*KW*C, O), with C padded to a multiple of the alignment.
-    const Tensor matrix = f[o.weight].to(o.type);
-    const Tensor taps = matrix.reshape({kernel[0], kernel[1], kernel[2], -1, outs}).narrow(3, 0, depth);
+    // The prepared weight is (C/block*KD*KH*KW*block, O), with C padded to a multiple of the alignment.
+    const Tensor matrix = f[o.weight].to(o.type).reshape({blocks, kernel[0], kernel[1], kernel[2], -1, outs});
+    const Tensor taps = matrix.permute({5, 0, 4, 1, 2, 3}).flatten(1, 2).narrow(1, 0, depth);
     Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
     x = zeros ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
-    const Tensor y = at::conv3d(x, taps.permute({4, 3, 0, 1, 2}).contiguous(), bias_of(o, f), stride,
-                                Ints{0, 0, 0}, Ints{1, 1, 1}, groups);
+    const Tensor y = at::conv3d(x, taps.contiguous(), bias_of(o, f), stride, Ints{0, 0, 0}, dilation, groups);
     return y.permute({0, 2, 3, 4, 1}).reshape(o.result);
   });
 }

@@ -63,11 +63,12 @@ static void prepare_conv3d_weights(OpBuilder& op) {
              "the weight must have five dimensions, and the alignment must be less than 4096");
   const int64_t channels = op.spec(source).shape[1];
   const int64_t padded = (channels + alignment - 1) / alignment * alignment;
-  if (block > 0 && block < padded)
-    throw Error(ErrorKind::UnsupportedBinary, "weights in blocks of channels (c_in_block) have no kernel");
+  op.require(block == 0 || padded % block == 0, "c_in_block must divide the padded number of channels");
+  // The blocks of channels come first, then the positions of the kernel, then the channels of a block.
   op.compute(out, [=](Frame& f) {
     const Tensor weight = at::constant_pad_nd(f[source], {0, 0, 0, 0, 0, 0, 0, padded - channels});
-    return weight.permute({2, 3, 4, 1, 0}).reshape({-1, weight.size(0)});
+    const Tensor blocks = weight.unflatten(1, {block ? padded / block : 1, block ? block : padded});
+    return blocks.permute({1, 3, 4, 5, 2, 0}).reshape({-1, weight.size(0)});
   });
 }
 

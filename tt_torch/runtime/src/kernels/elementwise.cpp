@@ -1,6 +1,7 @@
 // Element-wise ops with two or three operands.
 #include <ATen/ExpandUtils.h>
 
+#include "kernels/activations.h"
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -10,6 +11,7 @@ namespace {
 using Tensor = at::Tensor;
 using Write = Tensor& (*)(Tensor& out, const Tensor& a, const Tensor& b);
 using Compute = Tensor (*)(const Tensor& a, const Tensor& b);
+using Combine = std::function<Tensor(const Tensor& a, const Tensor& b)>;
 
 // Makes a step over `count` contiguous float32 elements. `otherwise` is used if an operand is not contiguous.
 using SmallLoop = StepFn (*)(Slot a, Slot b, Slot out, int64_t count, Write otherwise);
@@ -81,6 +83,7 @@ constexpr wire::Named<BinaryRow> composite_rows[] = {
     {"Atan2", {ROW(atan2)}},
     {"BitwiseAnd", {ROW(bitwise_and)}},
     {"BitwiseOr", {ROW(bitwise_or)}},
+    {"BitwiseRightShift", {ROW(bitwise_right_shift)}},
     {"BitwiseXor", {ROW(bitwise_xor)}},
     {"LogicalLeftShift", {ROW(bitwise_left_shift)}},
     {"Maximum", {ROW(maximum)}},
@@ -112,9 +115,37 @@ bool fits(const BinaryRow& row, DataType a, DataType b, DataType out) {
   return c10::canCast(c10::promoteTypes(storage_type(a), storage_type(b)), storage_type(out));
 }
 
+// The activations that a field names, as one function, which gives values of `dtype`; empty without any.
+std::function<Tensor(const Tensor&)> fused_activations(OpBuilder& op, const char* field, DataType dtype) {
+  std::vector<std::function<Tensor(const Tensor&)>> all;
+  for (const wire::Record& unary : op.attributes().records(field))
+    if (auto apply = activation_of(unary).apply) all.push_back(std::move(apply));
+  if (all.empty()) return nullptr;
+  return [=, type = storage_type(dtype)](const Tensor& value) {
+    Tensor result = value.to(type);
+    for (const auto& apply : all) result = apply(result).to(type);
+    return result;
+  };
+}
+
+// The row's function with the op's fused activations: one for each operand and one for the result. Empty if
+// the op has none.
+Combine with_activations(OpBuilder& op, const BinaryRow& row, Slot a, Slot b, Slot out) {
+  const auto left = fused_activations(op, "input_tensor_a_activations", op.spec(a).dtype),
+             right = fused_activations(op, "input_tensor_b_activations", op.spec(b).dtype),
+             after = fused_activations(op, "activations", op.spec(out).dtype);
+  if (!left && !right && !after) return nullptr;
+  return [=, compute = row.compute](const Tensor& x, const Tensor& y) {
+    const Tensor result = compute(left ? left(x) : x, right ? right(y) : y);
+    return after ? after(result) : result;
+  };
+}
+
 void build_binary(OpBuilder& op, const BinaryRow& row) {
   const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
   op.require_broadcast({a, b}, out);
+  if (const auto combine = with_activations(op, row, a, b, out))
+    return op.compute(out, [=](Frame& f) { return combine(f[a], f[b]); });
   if (fits(row, op.spec(a).dtype, op.spec(b).dtype, op.spec(out).dtype))
     return op.write(out, choose_write(op, row, a, b, out));
   op.compute(out, [=, compute = row.compute](Frame& f) { return compute(f[a], f[b]); });
@@ -224,6 +255,7 @@ static void gelu_backward(OpBuilder& op) {
 }
 
 static constexpr Row ops[] = {
+    {"Atan2Op", binary_composite},
     {"EltwiseBinaryCompositeOp", binary_composite},
     {"EltwiseBinaryCompositeScalarOp", power_scalar},
     {"EltwiseBinaryOp", binary},

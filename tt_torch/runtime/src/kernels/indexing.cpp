@@ -63,6 +63,94 @@ static void embedding_backward(OpBuilder& op) {
   });
 }
 
+namespace {
+
+// What RowsGatherOp and RowsScatterOp share. Each batch of `in` is a list of rows, which are numbered like
+// the cells of a grid of the sizes `sizes`. `index` (batch x rank of the grid x blocks) has the first cell of
+// each block, which has the sizes `windows`; if its batch is 1, it is for all batches. With `column`, a row
+// is a single element.
+struct Blocks {
+  int64_t batch, blocks, rows, width;  // rows per batch, elements per row
+  std::vector<int64_t> sizes, strides, windows;
+  int64_t block_rows;
+};
+
+Blocks read_blocks(OpBuilder& op, Slot source, Slot index, Slot rows) {
+  const auto &whole = op.spec(source).shape, &starts = op.spec(index).shape;
+  Blocks b{0, 0, 0, 1, op.attributes().integers("sizes"), {}, op.attributes().integers("windows"), 0};
+  op.require(!whole.empty() && starts.size() == 3 && !b.sizes.empty() && b.sizes.size() == b.windows.size() &&
+                 starts[1] == static_cast<int64_t>(b.sizes.size()) &&
+                 (starts[0] == whole[0] || starts[0] == 1),
+             "index must have a start per batch, dimension and block");
+  for (size_t d = 0; d < b.sizes.size(); ++d)
+    op.require(b.windows[d] > 0 && b.windows[d] <= b.sizes[d], "a block is empty or larger than the grid");
+  b.batch = whole[0], b.blocks = starts[2];
+  b.rows = checked_volume(b.sizes), b.block_rows = checked_volume(b.windows);
+  if (!op.attributes().flag("column"))
+    b.width = checked_volume(whole) / std::max<int64_t>(checked_volume({b.batch, b.rows}), 1);
+  op.require(checked_volume(whole) == checked_volume({b.batch, b.rows, b.width}),
+             "the sizes are not those of the input");
+  op.require(
+      checked_volume(op.spec(rows).shape) == checked_volume({b.batch, b.blocks, b.block_rows, b.width}),
+      "there is not a row per index and cell of a block");
+  op.require_scratch(checked_volume({b.batch, starts[1], b.blocks, b.block_rows}), {source, index, rows});
+  b.strides.assign(b.sizes.size(), 1);
+  for (size_t d = b.sizes.size() - 1; d > 0; --d) b.strides[d - 1] = b.strides[d] * b.sizes[d];
+  return b;
+}
+
+// The grid's coordinate `d` of each row of each block: batch x blocks x rows of a block.
+Tensor coordinates(const Blocks& b, const Tensor& starts, size_t d) {
+  int64_t inner = 1;
+  for (size_t i = d + 1; i < b.windows.size(); ++i) inner *= b.windows[i];
+  const Tensor steps = at::arange(b.block_rows).floor_divide(inner).remainder(b.windows[d]);
+  return starts.select(1, static_cast<int64_t>(d)).unsqueeze(-1) + steps;
+}
+
+// The numbers of rows as an index for gather and scatter, which need one per element.
+Tensor per_element(const Blocks& b, const Tensor& rows) {
+  return rows.reshape({rows.size(0), b.blocks * b.block_rows, 1}).expand({b.batch, -1, b.width});
+}
+
+}  // namespace
+
+// A block that would leave the grid is moved into it, as in StableHLO's gather.
+static void rows_gather(OpBuilder& op) {
+  const Slot source = op.in("in"), index = op.in("index"), out = op.out();
+  const Blocks b = read_blocks(op, source, index, out);
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    Tensor starts = indices(f, index).clone(), rows = at::zeros({1}, at::kLong);
+    for (size_t d = 0; d < b.sizes.size(); ++d) {
+      starts.select(1, static_cast<int64_t>(d)).clamp_(0, b.sizes[d] - b.windows[d]);
+      rows = rows + coordinates(b, starts, d) * b.strides[d];
+    }
+    const Tensor flat = f[source].reshape({b.batch, b.rows, b.width});
+    return at::gather(flat, 1, per_element(b, rows)).reshape(shape);
+  });
+}
+
+// Rows outside of the grid are left out, as in StableHLO's scatter: they go to one more row, which is cut
+// off.
+static void rows_scatter(OpBuilder& op) {
+  const Slot source = op.in("in"), index = op.in("index"), update = op.in("source"), out = op.out();
+  const Blocks b = read_blocks(op, source, index, update);
+  const char* reduce = op.attributes().choose("reduce_type", scatter_reductions);
+  op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
+    Tensor rows = at::zeros({1}, at::kLong), outside = at::zeros({1}, at::kBool);
+    for (size_t d = 0; d < b.sizes.size(); ++d) {
+      const Tensor cell = coordinates(b, indices(f, index), d);
+      rows = rows + cell * b.strides[d];
+      outside = outside.logical_or(cell < 0).logical_or(cell >= b.sizes[d]);
+    }
+    const Tensor where = per_element(b, rows.masked_fill(outside, b.rows));
+    const Tensor flat = at::constant_pad_nd(f[source].reshape({b.batch, b.rows, b.width}), {0, 0, 0, 1});
+    const Tensor values = f[update].reshape(where.sizes()).to(flat.scalar_type());
+    const Tensor result =
+        reduce ? at::scatter_reduce(flat, 1, where, values, reduce) : at::scatter(flat, 1, where, values);
+    return result.narrow(1, 0, b.rows).reshape(shape);
+  });
+}
+
 static void fill_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input");
   const int64_t row = op.attributes().integer("batch_offset");
@@ -93,6 +181,8 @@ static constexpr Row ops[] = {
     {"EmbeddingOp", embedding},
     {"FillCacheOp", fill_cache},
     {"GatherOp", gather},
+    {"RowsGatherOp", rows_gather},
+    {"RowsScatterOp", rows_scatter},
     {"ScatterOp", scatter},
     {"UpdateCacheOp", update_cache},
 };

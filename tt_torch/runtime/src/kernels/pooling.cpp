@@ -70,14 +70,30 @@ Tensor max_pool(const Pool& p, Tensor x) {
   return at::max_pool2d(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
 }
 
+struct Average {
+  bool count_pad;                  // whether padding counts as elements of a window
+  std::optional<int64_t> divisor;  // divides the sum of each window, instead of the number of its elements
+};
+
+Average read_average(OpBuilder& op) {
+  const auto extra = op.attributes().member("extra_params");
+  if (!extra) return {false, std::nullopt};
+  const Average average{extra->flag("count_include_pad"), extra->maybe_integer("divisor_override")};
+  op.require(average.divisor.value_or(1) > 0, "divisor_override must be positive");
+  return average;
+}
+
 // With uneven padding, the sum of each window is divided by the number of elements that count.
-Tensor avg_pool(const Pool& p, const Tensor& x, bool count_pad) {
-  if (symmetric(p)) return at::avg_pool2d(x, p.kernel, p.stride, torch_padding(p), p.ceil, count_pad);
+Tensor avg_pool(const Pool& p, const Tensor& x, const Average& by) {
+  if (symmetric(p))
+    return at::avg_pool2d(x, p.kernel, p.stride, torch_padding(p), p.ceil, by.count_pad, by.divisor);
   const auto mean = [&](const Tensor& t, double fill) {
-    return at::avg_pool2d(at::constant_pad_nd(t, p.padding, fill), p.kernel, p.stride, 0, p.ceil, true);
+    const Tensor padded = at::constant_pad_nd(t, p.padding, fill);
+    return at::avg_pool2d(padded, p.kernel, p.stride, 0, p.ceil, true, by.divisor);
   };
+  if (by.divisor) return mean(x, 0.0);
   const Tensor ones = at::ones({1, 1, p.height, p.width}, x.options());
-  return mean(x, 0.0) / mean(ones, count_pad ? 1.0 : 0.0);
+  return mean(x, 0.0) / mean(ones, by.count_pad ? 1.0 : 0.0);
 }
 
 }  // namespace
@@ -88,11 +104,10 @@ static void pool2d(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   const Pool p = read_pool(op, source);
   check_size(op, p, source, out);
-  const auto extra = op.attributes().member("extra_params");
-  const bool count_pad = extra && extra->flag("count_include_pad");
+  const Average by = max ? Average{} : read_average(op);
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor x = as_image(f[source], p.batch, p.height, p.width);
-    return as_flat(max ? max_pool(p, x) : avg_pool(p, x, count_pad), shape);
+    return as_flat(max ? max_pool(p, x) : avg_pool(p, x, by), shape);
   });
 }
 

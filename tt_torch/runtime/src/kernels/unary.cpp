@@ -47,6 +47,7 @@ constexpr wire::Named<UnaryRow> rows[] = {
     {"Reciprocal", {ROW(reciprocal)}},
     {"Relu", {relu}},
     {"Relu6", {relu6}},
+    {"Round", {ROW(round)}},
     {"Rsqrt", {ROW(rsqrt)}},
     {"Sigmoid", {ROW(sigmoid)}},
     {"Sign", {ROW(sign)}},

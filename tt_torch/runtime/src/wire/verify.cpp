@@ -20,6 +20,7 @@ constexpr size_t kPrefix = sizeof(fb::uoffset_t);
 // Ids of TTNNBinary's version, schema_hash and ttmlir_git_hash in every known schema.
 constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
+constexpr size_t kShownText = 60;  // bytes of an op's text that an error shows
 constexpr size_t kTableSize = 16;  // bytes that a table counts as, without the objects that it refers to
 constexpr fb::uoffset_t kMaxTables = 4'000'000;
 // The limit for the bytes that a file describes, relative to its size. An object that several others refer to
@@ -82,6 +83,8 @@ class Checker {
   void type(const uint8_t* at, const Type& type, int depth);
 
  private:
+  void slots(const uint8_t* table, const Type& type);
+  std::string op_text(const uint8_t* table, const Type& owner);
   void value(const uint8_t* table, const Type& type, const Field& field, int depth);
   void vector(const uint8_t* at, const Type& owner, const Field& field, int depth);
   void element(const uint8_t* at, const Type& owner, const Field& field, int depth);
@@ -112,9 +115,32 @@ void Checker::type(const uint8_t* at, const Type& type, int depth) {
   if (const auto known = seen.find(at); known != seen.end()) return spend(known->second);
   const size_t before = spent_;
   table_start(at, type.name);
+  slots(at, type);
   spend(kTableSize);
   for (const Field& field : type.all()) value(at, type, field, depth);
   seen[at] = spent_ - before;
+}
+
+// A field that the schema does not have could change what the table means, so it is not passed over.
+void Checker::slots(const uint8_t* table, const Type& type) {
+  const uint8_t* vtable = table - fb::ReadScalar<fb::soffset_t>(table);
+  const int found = fb::ReadScalar<fb::voffset_t>(vtable) / 2 - 2;
+  if (found > type.slots)
+    damaged(std::string(short_name(type.name)) + " has " + std::to_string(found) + " slots, its schema has " +
+            std::to_string(type.slots));
+}
+
+// The text of an operation, for an error; "" if it has none.
+std::string Checker::op_text(const uint8_t* table, const Type& owner) {
+  for (const Field& f : owner.all()) {
+    if (std::string_view(f.name) != "debug_info") continue;
+    const uint8_t* at = field(table, f.position, f.name, 4, 4);
+    if (!at) break;
+    const uint8_t* text = target(at, f.name);
+    string(text, f.name);
+    return "; the text of the op: " + reinterpret_cast<const fb::String*>(text)->str().substr(0, kShownText);
+  }
+  return "";
 }
 
 void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int depth) {
@@ -132,7 +158,10 @@ void Checker::value(const uint8_t* table, const Type& owner, const Field& f, int
   // A union: its tag is the field before it. Without a known tag, the value could not be read.
   const uint8_t* tag = field(table, static_cast<uint16_t>(f.position - 1), f.name, 1, 1);
   const Member* member = schema_->unions[f.type].find(tag ? *tag : 0);
-  if (!member) damaged(std::string("unknown member of union ") + owner.name + "." + f.name);
+  if (!member)
+    damaged(std::string(short_name(owner.name)) + "." + f.name + " is number " +
+            std::to_string(tag ? *tag : 0) + " of " + std::string(short_name(schema_->unions[f.type].name)) +
+            ", which its schema does not have" + op_text(table, owner));
   type(pointed, schema_->types[member->type], depth + 1);
 }
 
@@ -221,7 +250,8 @@ const Schema& identify(std::span<const uint8_t> file) {
     known += std::string("\n  ") + schema->hash;
   }
   throw Error(ErrorKind::Schema, "the binary was written for schema " + hash.substr(0, 64) + " by " +
-                                     writer(checker, root) + "; the runtime has tables for:" + known);
+                                     writer(checker, root) + "; the runtime has tables for:" + known +
+                                     "\n`python -m tt_torch.wire.make_schema` adds one");
 }
 
 Record verify(std::span<const uint8_t> file, const Schema& schema) {
