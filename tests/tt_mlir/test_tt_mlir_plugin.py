@@ -16,6 +16,7 @@ import tt_torch
 from tests.tt_mlir.conftest import BINARY
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError, StageError, ToolchainMissingError, UnsupportedOpError
+from tt_torch.mlir.context import make_context, parse
 from tt_torch.tt_mlir import client as clients
 from tt_torch.tt_mlir import compiler, finding, plugin
 
@@ -54,6 +55,22 @@ def test_a_model_is_compiled_by_the_plugin_and_runs(stand_in, tmp_path):
     assert "stablehlo.dot" in saved["stablehlo_compiler"]
     assert re.search(r"optimization_level\W+2\W.*math_fidelity\W+hifi2\W", saved["ttir"])
     assert (Path(saved["ttnn_runtime"].partition(":")[0]) / "ccache").is_file()
+
+
+def test_attributes_of_composites_have_the_types_that_tt_mlir_takes():
+    """With a float64 or an array, jax-tt-plugin 0.1.3 died of SIGSEGV while it wrote the binary."""
+    attributes = "epsilon = 1.0e-5 : f64, normalized_shape = array<i64: 8>, bias = true"
+    module = parse(
+        f"""func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
+          %0 = stablehlo.composite "tenstorrent.layer_norm" %x {{composite_attributes = {{{attributes}}},
+            decomposition = @same}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          %1 = stablehlo.composite "tt.other" %0 {{decomposition = @same}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+          return %1 : tensor<4x8xf32> }}
+        func.func private @same(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{ return %x : tensor<4x8xf32> }}""",
+        make_context(),
+    )
+    text = compiler.text(module)
+    assert "{bias = true, epsilon = 9.99999974E-6 : f32, normalized_shape = dense<8> : tensor<1xi64>}" in text
 
 
 def test_an_op_that_the_plugin_refuses_is_named_with_its_line(stand_in, tmp_path):

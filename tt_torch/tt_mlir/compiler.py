@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
@@ -40,9 +41,28 @@ def text(module: ir.Module) -> str:
     """The module as text for tt-mlir's parser.
 
     CHLO ops such as erf, for which tt-mlir has no rules, are expanded. The role of an argument becomes an attribute of
-    tt-mlir's dialect; in our module it is a string.
+    tt-mlir's dialect; in our module it is a string. Attributes of composite ops get the types that tt-mlir expects;
+    with others it crashes while it writes the binary.
     """
     copy = ir.Module.parse(repro.snapshot(module), module.context)
     run_native(copy, TO_PLAIN)
+    with copy.context, ir.Location.unknown():
+        copy.operation.walk(_retype)
     printed = copy.operation.get_asm(enable_debug_info=True)
     return _ROLE.sub(r"\1#ttcore.argument_type<\2>", printed)
+
+
+def _retype(op: ir.Operation) -> ir.WalkResult:
+    if op.name == "stablehlo.composite" and "composite_attributes" in op.attributes:
+        given = op.attributes["composite_attributes"]
+        op.attributes["composite_attributes"] = ir.DictAttr.get({each.name: _retyped(each.attr) for each in given})
+    return ir.WalkResult.ADVANCE
+
+
+def _retyped(attribute: ir.Attribute) -> ir.Attribute:
+    """A float as float32, and a list of integers as a tensor of int64."""
+    if isinstance(attribute, ir.FloatAttr):
+        return ir.FloatAttr.get(ir.F32Type.get(), attribute.value)
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        return ir.DenseElementsAttr.get(np.array(list(attribute), dtype=np.int64))
+    return attribute
