@@ -1,0 +1,56 @@
+"""compiler="tt-mlir" with a plugin that contains tt-mlir, where one is installed or TT_TORCH_PJRT_PLUGIN names it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import StageError, UnsupportedOpError
+from tt_torch.tt_mlir import finding, plugin
+
+pytestmark = pytest.mark.skipif(
+    finding.plugin(os.environ.get("TT_TORCH_PJRT_PLUGIN", "")) is None,
+    reason="no PJRT plugin: docs/tt_mlir.md says how to install one",
+)
+REFUSED = """
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = "stablehlo.cholesky"(%x) {lower = true} : (tensor<4x4xf32>) -> tensor<4x4xf32> loc(#op)
+  return %0 : tensor<4x4xf32>
+}
+#line = loc("/home/u/model.py":12:3)
+#op = loc("root: aten.linalg_cholesky.default"(#line))
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"enable_optimizer": True, "tt_mlir_options": {"math_fidelity": "hifi4"}}, {"enable_consteval": False}],
+    ids=["level 0", "level 2", "without const-eval"],
+)
+def test_a_model_runs_as_in_eager(changes, tmp_path):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)).eval()
+    config = CompilerConfig(compiler="tt-mlir", save_mlir=("TTIR", "TTNN"), output_mlir_dir=str(tmp_path), **changes)
+    compiled = tt_torch.compile_model(model, (torch.randn(32, 784),), config)
+    for _ in range(2):
+        x = torch.randn(32, 784)
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    texts = {path.stem.partition("_")[2].partition("_")[2]: path.read_text() for path in tmp_path.iterdir()}
+    assert "ttir.matmul" in texts["ttir"] or "ttir.dot_general" in texts["ttir"]
+    assert "ttnn.linear" in texts["ttnn_runtime"] or "ttnn.matmul" in texts["ttnn_runtime"]
+
+
+def test_a_refused_op_is_named():
+    with pytest.raises(UnsupportedOpError, match=r"failed to legalize operation 'stablehlo.cholesky'") as raised:
+        plugin.compile_text(REFUSED, finding.plugin(os.environ.get("TT_TORCH_PJRT_PLUGIN", "")), CompilerConfig())
+    assert (raised.value.op, raised.value.location) == ("aten.linalg_cholesky.default", "/home/u/model.py:12")
+
+
+def test_an_option_that_the_plugin_does_not_know(tmp_path):
+    config = CompilerConfig(compiler="tt-mlir", tt_mlir_options={"speed": "high"}, repro_dir=str(tmp_path))
+    with pytest.raises(StageError, match=r"No such compile option: 'speed'"):
+        tt_torch.compile_model(torch.nn.ReLU().eval(), (torch.randn(4),), config)
