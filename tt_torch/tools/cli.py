@@ -17,6 +17,7 @@ from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
 from tt_torch.tools.cache_cli import app as cache
+from tt_torch.tools.compare_compilers import compare_compilers
 from tt_torch.tools.doctor import doctor
 from tt_torch.tools.explain_cli import explain
 
@@ -28,6 +29,7 @@ app.command()(verify)
 app.command()(doctor)
 app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command()(explain)
+app.command()(compare_compilers)
 app.command()(explore)
 app.command()(fuzz)
 ttnn_cli.add_to(app)

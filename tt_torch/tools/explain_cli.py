@@ -22,18 +22,22 @@ def explain(target: Target) -> None:
     FUNCTION takes no argument and returns the model and a tuple of its arguments, or a dict of them by name. The model
     is called twice; its graphs are compiled, but eager PyTorch computes them.
     """
-    file, _, name = target.rpartition(":")
-    if not Path(file).is_file() or not name:
-        raise typer.BadParameter(f"{target!r} is not FILE:FUNCTION with an existing file", param_hint="FILE:FUNCTION")
-    import tt_torch
-
     with one_line_errors():
-        model, args, kwargs = _made(Path(file), name)
+        model, args, kwargs = model_of(target)
+        import tt_torch
+
         print(tt_torch.explain(model, *args, **kwargs))
 
 
-def _made(path: Path, name: str) -> tuple[Function, tuple[Any, ...], dict[str, Any]]:
-    """The model that the function of the file returns, with its arguments."""
+def model_of(target: str) -> tuple[Function, tuple[Any, ...], dict[str, Any]]:
+    """The model that a function of a file returns, with its arguments; `target` is FILE:FUNCTION.
+
+    Raises BadParameter without such a file, and ModelsFileError if the function does not return this.
+    """
+    file, _, name = target.rpartition(":")
+    path = Path(file)
+    if not path.is_file() or not name:
+        raise typer.BadParameter(f"{target!r} is not FILE:FUNCTION with an existing file", param_hint="FILE:FUNCTION")
     from tt_torch.errors import ModelsFileError
     from tt_torch.sweep.catalogue import module_of
 

@@ -1,0 +1,84 @@
+"""`tt-torch compare-compilers`: a model compiled by our stages and by tt-mlir, side by side."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from tt_torch.cli_errors import one_line_errors
+from tt_torch.tools.explain_cli import Target, model_of
+
+if TYPE_CHECKING:
+    from tt_torch.config import CompilerConfig
+    from tt_torch.dynamo.types import Function
+
+Levels = Annotated[list[int], typer.Option("--level", min=0, max=2, help="optimization levels of tt-mlir")]
+Row: TypeAlias = tuple[str, ...]
+HEAD = ("compiler", "device ops", "moves", "MB moved", "modelled ms", "compile s", "PCC", "largest difference")
+
+
+def compare_compilers(target: Target, levels: Levels = [0, 2]) -> None:  # noqa: B006 - typer only reads it
+    """Compares what our stages and tt-mlir make of a model, and the results of both with those of eager PyTorch.
+
+    FUNCTION is as for `tt-torch explain`. Both binaries run on the emulated device. `modelled ms` is what the roofline
+    model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason.
+    """
+    if os.environ.get("TT_TORCH_COMPILER"):
+        raise typer.BadParameter("TT_TORCH_COMPILER is set, and would be the compiler of all rows; unset it")
+    from tt_torch.config import CompilerConfig
+    from tt_torch.records.markdown import table
+
+    with one_line_errors():
+        model, args, kwargs = model_of(target)
+        configs = {"tt-torch": CompilerConfig(), "tt-torch, with optimizer": CompilerConfig(enable_optimizer=True)}
+        for level in levels:
+            theirs = CompilerConfig(compiler="tt-mlir", tt_mlir_options=(("optimization_level", str(level)),))
+            configs[f"tt-mlir, level {level}"] = theirs
+        rows = [(name, *row(model, args, kwargs, config)) for name, config in configs.items()]
+        print(*table(HEAD, rows), sep="\n")
+
+
+def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: CompilerConfig) -> Row:
+    """The columns of HEAD after the first one; the reason and empty cells if the model cannot be compiled or run."""
+    import torch
+
+    from tt_torch import compile_model
+    from tt_torch.errors import TTTorchError
+    from tt_torch.profiling.cost_model import planned
+    from tt_torch.wire import facts
+    from tt_torch.wire.binary import first_chip
+    from tt_torch.wire.decode import decode
+
+    try:
+        start = time.perf_counter()
+        compiled = compile_model(model, args, config, kwargs=kwargs)
+        seconds = time.perf_counter() - start
+        with torch.no_grad():
+            accuracy = agreement(compiled(*args, **kwargs), model(*args, **kwargs))
+    except TTTorchError as error:
+        return (f"{type(error).__name__}: {error}", *[""] * (len(HEAD) - 2))
+    message = decode(compiled.binary)
+    cost, arch = facts.cost(message), first_chip(message["system_desc"])["arch"]
+    modelled = sum(op.cost.seconds for program in facts.public(message) for op in planned(program, arch))
+    counts = str(cost.device_ops), str(cost.data_movement), f"{cost.bytes_moved / 1e6:.2f}"
+    return (*counts, f"{modelled * 1e3:.4f}", f"{seconds:.2f}", *accuracy)
+
+
+def agreement(results: object, expected: object) -> tuple[str, str]:
+    """The lowest PCC of all results, and the largest difference relative to the largest magnitude of its tensor."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    from tt_torch.accuracy import calculate_pcc
+
+    pairs = [
+        (ours.double(), eager.double())
+        for ours, eager in zip(tree_leaves(results), tree_leaves(expected), strict=True)
+        if isinstance(eager, torch.Tensor)
+    ]
+    pcc = min(calculate_pcc(ours, eager) for ours, eager in pairs)
+    difference = max(((ours - eager).abs().max() / eager.abs().max()).item() for ours, eager in pairs)
+    return f"{pcc:.7f}", f"{difference:.1e}"
