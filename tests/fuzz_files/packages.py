@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import tempfile
@@ -80,7 +81,7 @@ def _change(rng, part):
         part = part[key]
     how = rng.random()
     if how < 0.6:
-        part[key] = rng.choice(VALUES)
+        part[key] = copy.deepcopy(rng.choice(VALUES))  # a second change may be inside of it
     elif how < 0.8:
         del part[key]
     elif isinstance(part, list):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.fuzz_files import children, kinds, ops, reading
+from tests.fuzz_files import children, kinds, ops, packages, reading
 from tt_torch.errors import TTTorchError
 from tt_torch.runtime import Binary
 
@@ -46,6 +46,15 @@ def test_every_kernel_has_files():
 def test_a_number_is_always_the_same_file(kind):
     assert kinds.made(kind, 77) == kinds.made(kind, 77)
     assert kinds.made(kind, 77) != kinds.made(kind, 78)
+
+
+def test_changes_of_a_package_do_not_reach_later_ones():
+    before = repr(packages.VALUES)
+    for seed in range(300):
+        part, rng = {"a": [1], "b": {"c": 2}}, random.Random(seed)
+        for _ in range(3):
+            packages._change(rng, part)
+        assert repr(packages.VALUES) == before
 
 
 FAULTS = {
