@@ -15,9 +15,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 import tt_torch
 from tests.driver.test_aot_calls import Batch, Pair, X, nested
-from tests.driver.test_packages import Tied, changed, paths
+from tests.driver.test_package_files import changed, paths
+from tests.driver.test_packages import Tied
 from tests.fuzz_files.packages import unpacked
-from tt_torch.driver.package.loading import MANIFEST
+from tt_torch.driver.package.contents import MANIFEST
 from tt_torch.errors import (
     ArgumentError,
     BinaryFormatError,
@@ -181,6 +182,13 @@ def test_models_that_need_python(
         package(model, example, weights=weights)
 
 
+def test_a_family_of_programs_needs_python(tmp_path: Path) -> None:
+    rows = {"x": {0: torch.export.Dim("rows", min=1, max=3)}}
+    tt_torch.compile_model(lambda x: x * 2, (X,), dynamic_shapes=rows).save(tmp_path / "model.ttpkg")
+    with pytest.raises(PackageError, match=r"needs Python: it has a family of programs"):
+        load(tmp_path / "model.ttpkg")
+
+
 # --- files that are not what they should be
 
 
@@ -213,7 +221,7 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(format=2), "has the format 2, but this library reads 1; update it"),
+        (lambda data: data.update(format=3), "has the format 3, but this library reads 1; update it"),
         (lambda data: data["manifest"].pop("places"), "malformed manifest: places is missing"),
         (lambda data: data["manifest"].update(family={"n": 3}), "needs Python: its manifest has family"),
         (lambda data: data["manifest"].update(family=None), None),

@@ -55,7 +55,8 @@ std::pair<std::shared_ptr<void>, std::span<std::byte>> map_file(const std::strin
     refuse("cannot be read: " + reason);
   }
   const auto size = static_cast<size_t>(facts.st_size);
-  void* start = size ? mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0) : nullptr;
+  void* start =
+      size ? mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0) : nullptr;
   const std::string reason = start == MAP_FAILED ? std::strerror(errno) : "";
   close(file);
   if (!reason.empty()) refuse("cannot be mapped: " + reason);
