@@ -50,3 +50,21 @@ func.func @main(%x: tensor<4xbf16>, %n: tensor<4xi32>) -> (tensor<4xbf16>, tenso
   // CHECK-NEXT: return [[E]], [[N]]
   return %2, %3 : tensor<4xbf16>, tensor<4xi32>
 }
+
+// -----
+
+// Bitcasts stay between types of 32 bits.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  // CHECK: [[Y:%[0-9]+]] = "ttir.exp"({{.*}} -> tensor<4xbf16>
+  %0 = "ttir.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: [[W:%[0-9]+]] = "ttir.typecast"([[Y]]) {dtype = f32}
+  // CHECK-NEXT: [[B:%[0-9]+]] = "ttir.bitcast_convert"([[W]]) {dtype = i32}
+  %1 = "ttir.bitcast_convert"(%0) {dtype = i32} : (tensor<4xf32>) -> tensor<4xi32>
+  // CHECK: [[F:%[0-9]+]] = "ttir.bitcast_convert"(%arg1) {dtype = f32} : (tensor<4xi32>) -> tensor<4xf32>
+  // CHECK-NEXT: [[C:%[0-9]+]] = "ttir.typecast"([[F]]) {dtype = bf16}
+  %2 = "ttir.bitcast_convert"(%n) {dtype = f32} : (tensor<4xi32>) -> tensor<4xf32>
+  // CHECK: "ttir.exp"([[C]]) {{.*}} -> tensor<4xbf16>
+  %3 = "ttir.exp"(%2) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %3 : tensor<4xi32>, tensor<4xf32>
+}

@@ -39,6 +39,8 @@ def _apply(function: Function, target: ir.Type) -> None:
         results = list(op.results)
         if op.name == "func.return":
             _restore(op, function)
+        elif op.name == "ttir.bitcast_convert" and results[0] not in constant:
+            _keep_width(op, target)
         elif not results or results[0] not in constant:
             with ir.InsertionPoint(op), op.location:
                 _cast_operands(op, target, constant, casts)
@@ -46,6 +48,23 @@ def _apply(function: Function, target: ir.Type) -> None:
             if op.name == "ttir.typecast" and op.operands[0].type == op.results[0].type:
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
+
+
+def _keep_width(op: ir.Operation, target: ir.Type) -> None:
+    """A bitcast reads and makes 32 bits, whatever the policy is."""
+    (operand,), (result,), wide = op.operands, op.results, ir.F32Type.get()
+    with op.location:
+        if isinstance(dtype(operand), ir.BF16Type):
+            with ir.InsertionPoint(op):
+                op.operands[0] = Builder()("ttir.typecast", operand, dtype=wide)
+        if dtype(result) == wide != target:
+            users = [use.owner for use in result.uses]
+            with ir.InsertionPoint.after(op):
+                cast = Builder()("ttir.typecast", result, dtype=target)
+            for user in users:
+                for i, value in enumerate(user.operands):
+                    if value == result:
+                        user.operands[i] = cast
 
 
 def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Value], casts: dict[Value, Value]) -> None:
