@@ -26,6 +26,8 @@ from tt_torch.tools import workaround_docs
 from tt_torch.wire.decode import decode
 from tt_torch.wire.facts import key_of
 
+PLUGIN = Path(__file__).parents[1] / "data" / "plugin"
+
 
 @pytest.fixture(scope="module")
 def binary():
@@ -48,6 +50,17 @@ def test_ops_without_a_call_are_named_all_at_once(binary):
     program = {"name": "main", "operations": [*record, *record]}
     with pytest.raises(UnsupportedBinaryError, match=r"has no call .* for EltwiseUnaryOp\.New, GenericOp$"):
         from_message(message | {"programs": [program]})
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("elu", "EltwiseBinaryOp.input_tensor_a_activations"), ("avgpool", "AvgPool2dExtraParams.divisor_override")],
+)
+def test_fields_of_another_schema_are_not_left_out(name, field):
+    """The rows of calls.py have no argument for them."""
+    message = decode((PLUGIN / f"{name}.ttnn").read_bytes())
+    with pytest.raises(UnsupportedBinaryError, match=f"has no argument .* for {field}$"):
+        from_message(message)
 
 
 @pytest.mark.parametrize(("reduce", "name"), [("sum", "add"), ("prod", "multiply")])
