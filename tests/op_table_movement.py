@@ -95,6 +95,12 @@ MOVEMENT = [
     Row("squeeze", lambda x: x.squeeze(1) + 1, [(3, 1, 4)], NUMBERS),
     Row("squeeze all", lambda x: x.squeeze() + 1, [(1, 3, 1)], NUMBERS),
     Row("tril", torch.tril, [(4, 5)], NUMBERS),
+    Row("diagonal of products, filled", lambda x: ((y := x @ x.mT), y.diagonal().fill_(0))[0], [(2, 1, 2, 3, 5)]),
+    Row(
+        "part of products, filled",
+        lambda x: ((y := x @ x.mT), y[1:].zero_(), y[..., :2, 1:].zero_())[0],
+        [(2, 1, 2, 3, 5)],
+    ),
     Row("tril diagonal", lambda x: x.tril(-1), [(2, 4, 5)], NUMBERS),
     Row("triu", lambda x: x.triu(1), [(4, 5)], NUMBERS),
     Row("diagonal", lambda x: x.diagonal() * 1, [(4, 5)], NUMBERS),

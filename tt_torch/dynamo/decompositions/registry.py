@@ -219,6 +219,6 @@ def from_memory_order(x: Tensor, order: Sequence[int]) -> Tensor:
 def strided_like(result: Tensor, x: Tensor) -> Tensor:
     """`result` with the order of dimensions that `x` has in memory, which later views by PyTorch rely on."""
     if x.is_contiguous():
-        return result
+        return result.contiguous()
     order = memory_order(x)
     return from_memory_order(result.permute(order).clone(memory_format=torch.contiguous_format), order)
