@@ -79,6 +79,8 @@ def _compile(program: Program) -> None:
 
 if __name__ == "__main__":
     first, count = map(int, sys.argv[1:])
-    found, _ = disagreements(range(first, first + count), length=4)
+    found, repeated = disagreements(range(first, first + count), length=4)
+    if not repeated:
+        sys.exit("no key came twice: is the compile cache off?")
     print("\n".join(found) or "no two results have one key")
     sys.exit(bool(found))
