@@ -90,6 +90,14 @@ def test_another_failure_leaves_the_input_and_the_log(stand_in, tmp_path):
     assert str(kept) in str(raised.value)
 
 
+def test_the_version_of_system_descriptors_is_found_once(stand_in, tmp_path):
+    compile_text(stand_in, tmp_path)
+    with pytest.raises(StageError):
+        compile_text(stand_in, tmp_path, "fail")
+    (log,) = (tmp_path / "repro").glob("*/log.txt")
+    assert log.read_text().count("stand-in:") == 1
+
+
 def test_a_worker_that_crashes_is_replaced(stand_in, tmp_path):
     with pytest.raises(StageError, match=r"it died of SIGABRT: stand-in: 9 bytes"):
         compile_text(stand_in, tmp_path, "crash")

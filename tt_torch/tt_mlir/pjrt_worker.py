@@ -6,7 +6,7 @@ It ends with the process PARENT, and removes the folder TMPDIR then. Each line o
 
 - `program`: the file of the module, as MLIR text,
 - `systems`: the `.ttsys` files of the system to compile for, one per version of that file format. A plugin accepts only
-  its own version, and does not tell which one this is. So they are tried in this order,
+  its own version, and does not tell which one this is. So they are tried one after the other,
 - `options`: compile options of the plugin, as texts by name.
 
 The answer is a line of stdout: `{"error": "..."}`, with an empty text if the program was compiled. The plugin writes
@@ -85,7 +85,7 @@ class Plugin:
     def __init__(self, library: str) -> None:
         get = ctypes.CDLL(library).GetPjrtApi
         get.restype = ctypes.POINTER(Pointer)
-        self._api = get()
+        self._api, self.accepted = get(), ""
         self._call(PLUGIN_INITIALIZE, Arguments())
 
     def _call(self, number: int, arguments: Arguments) -> None:
@@ -143,17 +143,18 @@ def _varint(value: int) -> bytes:
 
 
 def answer(plugin: Plugin, program: str, systems: Sequence[str], options: Mapping[str, str]) -> str:
-    """The error of a request, or an empty text."""
+    """The error of a request, or an empty text. The version of `.ttsys` files that was accepted last is tried first."""
     code = Path(program).read_bytes()
     message = ""
-    for system in systems:
+    for system in sorted(systems, key=lambda file: Path(file).name != plugin.accepted):
         try:
             plugin.compile(code, system, options)
-            return ""
+            message = ""
         except PluginError as error:
             message = str(error)
-            if OTHER_SYSTEM not in message:
-                break
+        if OTHER_SYSTEM not in message:
+            plugin.accepted = Path(system).name
+            break
     return message
 
 
