@@ -36,6 +36,10 @@ PROGRAMS = {
         lambda x, i, y: x.scatter(1, i, y),
         lambda: [torch.randn(5, 20), distinct(20, 5, 7), torch.randn(5, 7)],
     ),
+    "layer_norm_silu": (
+        lambda x, weight, bias: F.silu(F.layer_norm(x, (64,), weight, bias)) * x,
+        lambda: [torch.randn(32, 64), torch.randn(64), torch.randn(64)],
+    ),
     "mlp_level2": (
         mlp,
         lambda: [torch.randn(32, 784), torch.randn(784, 256) / 28, torch.randn(256), torch.randn(256, 10) / 16],
