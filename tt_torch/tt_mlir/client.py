@@ -48,7 +48,7 @@ class Client:
         # A plugin unpacks files of several hundred megabytes into its TMPDIR, and two processes must not share them.
         self._folder = tempfile.TemporaryDirectory(prefix="tt_torch_pjrt_")
         folder = Path(self._folder.name)
-        for name in ("tmp", "kernels", "bin"):
+        for name in ("tmp", "bin"):
             (folder / name).mkdir()
         self._log, self._lock = folder / "log", threading.Lock()
         with self._log.open("wb") as log:
@@ -135,7 +135,7 @@ def _environment(library: Path, folder: Path) -> dict[str, str]:
     variables = dict(os.environ) | {
         "PATH": f"{stand_in.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "TMPDIR": str(folder / "tmp"),
-        "TT_METAL_CACHE": str(folder / "kernels"),
+        "TT_METAL_CACHE": str(folder / "tmp" / "kernels"),  # the worker removes it if we are killed
         "TT_METAL_CCACHE_KERNEL_SUPPORT": "1",
     }
     if (root := library.parent / "tt-metal").is_dir():  # the vendor's package has tt-metal beside its library
