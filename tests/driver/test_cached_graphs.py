@@ -306,6 +306,11 @@ def test_a_kernel_of_the_user_for_an_op_of_pytorch_leaves_no_key() -> None:
     assert key_of(lines("x + 1"), X)
 
 
+def test_pytorchs_own_kernels_for_vmap_leave_the_key() -> None:
+    torch.vmap(torch.exp)(X)
+    assert key_of(lines("x + 1"), X)
+
+
 @pytest.mark.parametrize("mode", [TorchFunctionMode(), TorchDispatchMode()])
 def test_a_mode_around_the_compiler_leaves_no_key(mode: AbstractContextManager) -> None:
     with tracing(TracingContext(FakeTensorMode())):

@@ -13,8 +13,9 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,  # 2.13.0: without it a mode that changes ops would not be seen
 )
 
-# The keys under which PyTorch itself registers kernels of its ops in Python; no trace runs those of devices.
-_OWN_KERNELS = {"aten": {"Meta", "CUDA", "MPS"}}
+# The keys under which PyTorch itself registers kernels of its ops in Python. No trace runs those of devices,
+# and those of `vmap` run only inside of functorch's transforms.
+_OWN_KERNELS = {"aten": {"Meta", "CUDA", "MPS", "FuncTorchBatched"}}
 
 
 def settings() -> list[object] | None:
