@@ -70,9 +70,9 @@ def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: 
 def agreement(results: object, expected: object) -> tuple[str, str]:
     """The lowest PCC of all results, and the largest difference relative to the largest magnitude of its tensor."""
     import torch
-    from torch.utils._pytree import tree_leaves
 
     from tt_torch.accuracy import calculate_pcc
+    from tt_torch.torch_private.trees import tree_leaves
 
     pairs = [
         (ours.double(), eager.double())

@@ -31,7 +31,6 @@ const std::map<std::string, Activation>& activations() {
       {"rsqrt", {[](const Tensor& t) { return at::rsqrt(t); }, "", ""}},
       {"sin", {[](const Tensor& t) { return at::sin(t); }, "", ""}},
       {"cos", {[](const Tensor& t) { return at::cos(t); }, "", ""}},
-      {"tan", {[](const Tensor& t) { return at::tan(t); }, "", ""}},
       {"sign", {[](const Tensor& t) { return at::sign(t); }, "", ""}},
       {"floor", {[](const Tensor& t) { return at::floor(t); }, "", ""}},
       {"ceil", {[](const Tensor& t) { return at::ceil(t); }, "", ""}},
@@ -42,31 +41,19 @@ const std::map<std::string, Activation>& activations() {
 }
 
 // The names above, by the names of UnaryOpType.
-constexpr wire::Named<const char*> names_by_type[] = {{"Exp", "exp"},
-                                                      {"Gelu", "gelu"},
-                                                      {"Relu", "relu"},
-                                                      {"Sqrt", "sqrt"},
-                                                      {"Sigmoid", "sigmoid"},
-                                                      {"Tanh", "tanh"},
-                                                      {"Abs", "abs"},
-                                                      {"Square", "square"},
-                                                      {"Relu6", "relu6"},
-                                                      {"Hardsigmoid", "hardsigmoid"},
-                                                      {"Silu", "silu"},
-                                                      {"Softplus", "softplus"},
-                                                      {"Identity", ""},
-                                                      {"Neg", "neg"},
-                                                      {"Log", "log"},
-                                                      {"Log1p", "log1p"},
-                                                      {"Expm1", "expm1"},
-                                                      {"Rsqrt", "rsqrt"},
-                                                      {"Sin", "sin"},
-                                                      {"Cos", "cos"},
-                                                      {"Tan", "tan"},
-                                                      {"Sign", "sign"},
-                                                      {"Floor", "floor"},
-                                                      {"Ceil", "ceil"},
-                                                      {"LogicalNotUnary", "logical_not"}};
+constexpr wire::Named<const char*> names_by_type[] = {
+    {"Exp", "exp"},         {"Gelu", "gelu"},
+    {"Relu", "relu"},       {"Sqrt", "sqrt"},
+    {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},
+    {"Abs", "abs"},         {"Square", "square"},
+    {"Relu6", "relu6"},     {"Hardsigmoid", "hardsigmoid"},
+    {"Silu", "silu"},       {"Softplus", "softplus"},
+    {"Identity", ""},       {"Neg", "neg"},
+    {"Log", "log"},         {"Log1p", "log1p"},
+    {"Expm1", "expm1"},     {"Rsqrt", "rsqrt"},
+    {"Sin", "sin"},         {"Cos", "cos"},
+    {"Sign", "sign"},       {"Floor", "floor"},
+    {"Ceil", "ceil"},       {"LogicalNotUnary", "logical_not"}};
 
 }  // namespace
 
