@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ import pytest
 import torch
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
+from typer.testing import CliRunner
 
 import tt_torch
+from tt_torch.bringup import intermediates
 from tt_torch.bringup.bisect import Bisector
 from tt_torch.bringup.intermediates import Row, report, totals
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.errors import StageError
+from tt_torch.tools.cli import app
 
 STRICT = {"weight_dtype": "bfp8_b", "required_pcc": 0.99999}
 
@@ -177,12 +180,15 @@ NOTHING = "error: nothing was compared"
     ],
 )  # fmt: skip
 def test_verify_command_is_green_only_if_all_was_right(
-    tmp_path: Path, program: str, arguments: list[str], status: int, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, arguments: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "program.py").write_text(program)
-    command = [sys.executable, "-m", "tt_torch.tools.cli", "verify", *arguments, "program.py"]
-    environment = os.environ | {"TT_TORCH_WEIGHT_DTYPE": "bfp8_b"}  # so that a linear layer departs
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment
-    )
-    assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TT_TORCH_WEIGHT_DTYPE", "bfp8_b")  # so that a linear layer departs
+    for name in ("VERIFY_INTERMEDIATES", "BISECT", "REQUIRED_PCC"):  # the command sets these for its own process
+        monkeypatch.setenv(f"TT_TORCH_{name}", "0")
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(intermediates, "totals", Counter())
+    done = CliRunner().invoke(app, ["verify", *arguments, "program.py"])
+    assert (done.exit_code, said in done.stderr) == (status, True), done.stderr
