@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from torch._inductor import list_mode_options
 from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
 
 import tt_torch
-from tt_torch import old_options
+from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError
@@ -40,10 +39,8 @@ REFUSED = [
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> Iterator[None]:
-    old_options._told.clear()
-    yield
-    old_options._told.clear()
+def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "_once", set())
 
 
 def test_defaults_are_not_shared():

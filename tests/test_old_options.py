@@ -7,14 +7,13 @@ import dataclasses
 import json
 import pickle
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
 import tt_torch
-from tt_torch import old_options
+from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.errors import ConfigError
 from tt_torch.old_options import Alias, Always, NotYet, OldOptionWarning, Output, rows
@@ -58,10 +57,8 @@ REFUSED: list[tuple[str, Any]] = [
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> Iterator[None]:
-    old_options._told.clear()
-    yield
-    old_options._told.clear()
+def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "_once", set())
 
 
 def named(kind: type) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tt_torch import variables
+from tt_torch import user_code
 from tt_torch.config import CompilerConfig, option_variables
 from tt_torch.variables import OTHERS, UnknownVariableWarning, tell_unknown, unknown
 
@@ -29,7 +29,7 @@ NO_VARIABLES = {
 
 @pytest.fixture(autouse=True)
 def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "_told", False)
+    monkeypatch.setattr(user_code, "_once", set())
 
 
 def texts() -> Iterator[str]:

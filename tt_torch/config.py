@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from tt_torch import modes
+from tt_torch import modes, user_code
 from tt_torch import option_kinds as kinds
 from tt_torch.compiler_options import CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
-from tt_torch.old_options import Always, OldName, OldNames, Outputs, rows, tell_once
+from tt_torch.old_options import Always, OldName, OldNames, OldOptionWarning, Outputs, rows
 from tt_torch.option_kinds import Checked, Kind, Setting, nearest, option, read, variables
 from tt_torch.variables import tell_unknown
 
@@ -170,7 +170,7 @@ class BackendOptions(Checked):
     def __setattr__(self, name: str, value: Setting) -> None:
         super().__setattr__(name, value)
         if name.endswith("_cache") and value is not None:
-            tell_once(name, f"{name}: {CACHES}")
+            user_code.warn_once(name, OldOptionWarning(f"{name}: {CACHES}"))
 
     def __getstate__(self) -> dict[str, Setting]:
         return {name: value for name, value in vars(self).items() if name != "used"}

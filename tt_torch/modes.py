@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tt_torch import user_code
 from tt_torch.errors import ConfigError
-from tt_torch.old_options import tell_once
 from tt_torch.option_kinds import nearest
 
 EMULATED = "only a device of Tenstorrent's library records its commands; the emulated one has none to record"
@@ -44,4 +44,5 @@ def tell(name: str | None, device: str) -> None:
     reasons = [EMULATED] * (mode.records and device != "ttnn") + [mode.reason] * bool(mode.reason)
     if reasons:
         part = "a part of its effect only" if mode.records and device == "ttnn" else "no effect"
-        tell_once(f"mode {name}", f"mode={name!r} has {part} here: {'; '.join(reasons)}", UserWarning)
+        message = f"mode={name!r} has {part} here: {'; '.join(reasons)}"
+        user_code.warn_once(f"mode {name}", UserWarning(message))

@@ -17,18 +17,9 @@ from tt_torch.option_kinds import Kind, Setting
 
 Config: TypeAlias = Any  # a CompilerConfig, whose module imports this one
 
-_told: set[str] = set()  # the names of which this process has warned
-
 
 class OldOptionWarning(UserWarning):
     """A name of tt-torch was set to a value that has no meaning here; the message says what holds instead."""
-
-
-def tell_once(name: str, message: str, category: type[UserWarning] = OldOptionWarning) -> None:
-    """Warns at the user's line, once per name and process."""
-    if name not in _told:
-        _told.add(name)
-        user_code.warn(category(message))
 
 
 @dataclass
@@ -108,7 +99,8 @@ class Always(OldName):
     def tell(self, origin: str, value: Setting) -> None:
         """Warns if this is not the value that holds; `origin` is what was set: the name or its variable."""
         if value != self.value:
-            tell_once(self.name, f"{origin}={value!r} has no effect here: {self.reason}")
+            message = f"{origin}={value!r} has no effect here: {self.reason}"
+            user_code.warn_once(self.name, OldOptionWarning(message))
 
 
 class NotYet(OldName):

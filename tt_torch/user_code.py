@@ -17,6 +17,7 @@ _LIBRARY = sysconfig.get_paths()["stdlib"]  # a virtual environment has packages
 
 
 _hearing: list[list[Warning]] = []  # the lists of `told`
+_once: set[str] = set()  # the subjects of which this process has been warned
 
 
 @contextmanager
@@ -42,6 +43,13 @@ def warn(message: Warning) -> None:
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__", "<unknown>")
     warnings.warn_explicit(message, type(message), frame.f_code.co_filename, frame.f_lineno, module, registry)
+
+
+def warn_once(subject: str, message: Warning) -> None:
+    """Warns at the user's line, once per subject and process."""
+    if subject not in _once:
+        _once.add(subject)
+        warn(message)
 
 
 def warn_at(location: str, message: Warning) -> None:

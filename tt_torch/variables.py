@@ -19,8 +19,6 @@ OTHERS = {
     "TT_TORCH_MUTATION_MAP": "the folder into which the tests of mutation write which lines they run",
 }
 
-_told = False  # whether this process has warned
-
 
 class UnknownVariableWarning(UserWarning):
     """An environment variable `TT_TORCH_...` is set, but nothing reads it; the message has the nearest known name."""
@@ -38,9 +36,7 @@ def unknown(environ: Mapping[str, str], options: Iterable[str]) -> dict[str, str
 
 def tell_unknown(options: Iterable[str]) -> None:
     """Warns once per process of the unknown variables, all in one warning."""
-    global _told
-    found = {} if _told else unknown(os.environ, options)
-    if found:
-        _told = True
+    if found := unknown(os.environ, options):
         names = ", ".join(f"{name}{question}" for name, question in found.items())
-        user_code.warn(UnknownVariableWarning(f"no variable of these names is read: {names}"))
+        message = f"no variable of these names is read: {names}"
+        user_code.warn_once("unknown variables", UnknownVariableWarning(message))

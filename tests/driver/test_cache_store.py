@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import save
 from typer.testing import CliRunner
 
+from tt_torch import user_code
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.cache import store as stores
 from tt_torch.driver.cache.store import CacheWarning, Stats, Store, store_of
@@ -25,7 +26,7 @@ KEYS = [f"{i:064x}" for i in range(5)]
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(stores, "_told", False)
+    monkeypatch.setattr(user_code, "_once", set())
     return Store(tmp_path / "cache", 1 << 20)
 
 

@@ -30,7 +30,6 @@ FORM = "compile cache 1"  # is changed when a reader of the old form would misre
 SUFFIX = ".ttcache"
 HITS, MISSES = "hits", "misses"  # the files that count; each hit or miss adds one byte
 ARTIFACT = "tt_torch"  # the kind of our entries in `torch.compiler.save_cache_artifacts`
-_told = False  # whether this process has warned
 
 
 class CacheWarning(UserWarning):
@@ -171,11 +170,7 @@ def folder_of(config: CompilerConfig) -> Path:
 
 
 def _tell(message: str) -> None:
-    """Warns once per process."""
-    global _told
-    if not _told:
-        _told = True
-        user_code.warn(CacheWarning(message))
+    user_code.warn_once("compile cache", CacheWarning(message))
 
 
 def _populate(key: str, content: bytes) -> None:
