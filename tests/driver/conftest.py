@@ -1,4 +1,4 @@
-"""What several files of tests need."""
+"""Fixtures that several files of tests use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from typing import Any
 import pytest
 
 import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.cache.store import Store, store_of
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty compile cache, which is on. It would be off for a compilation that verifies the IR."""
+    monkeypatch.setenv("TT_TORCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TT_TORCH_CACHE_SIZE", str(1 << 24))
+    monkeypatch.delenv("TT_TORCH_VERIFY_IR", raising=False)
+    found = store_of(CompilerConfig.from_env())
+    assert found
+    return found
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.driver.key_pairs import disagreements
 from tt_torch.config import CompilerConfig
 from tt_torch.driver import backend
 from tt_torch.driver.cache import graph_text, graphs
-from tt_torch.driver.cache.store import Store, store_of
+from tt_torch.driver.cache.store import Store
 from tt_torch.dynamo.exactness.plan import Float64Warning
 from tt_torch.dynamo.exactness.runner import ExactnessWarning
 from tt_torch.dynamo.types import Function
@@ -30,16 +30,6 @@ from tt_torch.torch_private.tensors import FakeTensorMode, TorchDispatchMode
 
 X = torch.linspace(-2, 2, 12).reshape(3, 4)
 I = torch.tensor([2, 0, 1])  # noqa: E741
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setenv("TT_TORCH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("TT_TORCH_CACHE_SIZE", str(1 << 24))
-    monkeypatch.delenv("TT_TORCH_VERIFY_IR", raising=False)
-    found = store_of(CompilerConfig.from_env())
-    assert found
-    return found
 
 
 @pytest.fixture
@@ -321,7 +311,7 @@ def test_a_mode_around_the_compiler_leaves_no_key(mode: AbstractContextManager) 
 
 
 def test_all_metadata_that_we_read_is_known() -> None:
-    """What the package reads from metadata of nodes is in the text, or is made after it from what is."""
+    """The package reads no metadata of nodes but those in the text, and those that it makes itself from these."""
     made = {"val", "desc", "source", "inexact", "recompute", "fwd_nn_module_stack"}
     folder = Path(tt_torch.__file__).parent
     files = [path for part in ("driver", "dynamo", "mlir", "torch_private") for path in (folder / part).rglob("*.py")]

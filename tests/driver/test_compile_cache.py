@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver import compile as compiling
 from tt_torch.driver.cache import keys
-from tt_torch.driver.cache.store import Store, store_of
+from tt_torch.driver.cache.store import Store
 from tt_torch.dynamo.types import Function
+
+pytestmark = pytest.mark.usefixtures("cache")
 
 # For each option, a value that is not its default.
 OTHER_VALUES: dict[str, Any] = {
@@ -43,16 +44,6 @@ BYPASS = {
     *("compile_depth", "compiler", "save_mlir", "save_binary", "verify_ir", "ir_log_level"),
     *("enable_intermediate_verification", "bisect", "profile"),
 }
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setenv("TT_TORCH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("TT_TORCH_CACHE_SIZE", str(1 << 24))
-    monkeypatch.delenv("TT_TORCH_VERIFY_IR", raising=False)
-    found = store_of(CompilerConfig.from_env())
-    assert found
-    yield found
 
 
 @pytest.fixture
