@@ -36,7 +36,7 @@ def run(threads: int) -> None:
 
 
 def _pair(name: str, threads: int) -> list[dict[str, float]]:
-    """What two processes take that share a new cache."""
+    """The times and the memory of two processes that share a new cache."""
     with tempfile.TemporaryDirectory() as folder:
         variables = {"TT_TORCH_CACHE_DIR": folder, "TT_TORCH_CACHE_SIZE": str(1 << 30)}
         return [in_process("benchmarks.cache", name, str(threads), **variables) for _ in range(2)]

@@ -235,7 +235,7 @@ def _argument(text: str) -> Argument:
 
 
 def unread(table: str, record: Record) -> Iterator[str]:
-    """The fields of a table, and of the tables in it, that are set and that the default schema does not have.
+    """The fields that are set in a table, or in the tables in it, although the default schema does not have them.
 
     The rows are written for the fields of the default schema, so no argument has the value of such a field.
     """

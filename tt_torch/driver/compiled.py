@@ -22,7 +22,7 @@ from tt_torch.files import write
 
 
 class _Packable:
-    """What can become a package. `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives.
+    """A model that can become a package. `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives.
 
     It has weights of its own. All of this raises PackagingError for a model that cannot be a package.
     """

@@ -22,7 +22,7 @@ MODULES = ("torch", "_operator", "math", "builtins")
 OPS = ("aten", "prims")
 # Values whose `str` says all of them.
 PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-# What we and AOTAutograd read from the metadata of nodes. `example_value` and `grapharg` are written for inputs.
+# The metadata of nodes that we and AOTAutograd read. `example_value` and `grapharg` are written for inputs.
 METADATA = ("stack_trace", "nn_module_stack", "custom")
 # Other metadata: made by Dynamo, and read by nobody after it.
 UNREAD = ("source_fn_stack", "creation_timestamp")
@@ -99,7 +99,7 @@ def _encoded(value: Value, numbers: Mapping[Node, int]) -> Value:
 
 
 def _input(node: Node) -> list[Value]:
-    """What Dynamo says of an input: its name, and whether its memory stays where it is."""
+    """The name that Dynamo gives to an input, and whether the memory of the input stays where it is."""
     return [source(node), str(node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type"))]
 
 

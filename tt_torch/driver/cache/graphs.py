@@ -38,7 +38,7 @@ Compile: TypeAlias = Callable[[Sequence[object], Observer], Function]
 def kept(
     gm: GraphModule, examples: Sequence[object], given: BackendOptions, observer: Observer, compile_graph: Compile
 ) -> Function:
-    """What `compile_graph` makes of a captured graph; from the cache if it is there."""
+    """The function that `compile_graph` makes of a captured graph. It comes from the cache if it is there."""
     config = given.compiler_config
     alone = observer is NOBODY and not config.device_map and not given.async_mode
     store = usable_store(config) if alone else None

@@ -16,7 +16,7 @@ from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
 
-# The format of a file with one program, and of a file with a family. A loader refuses a format that it does not know.
+# A file with one program has the first format, a file with a family the second. A loader refuses all others.
 FORMAT, FAMILY_FORMAT = 1, 2
 MAIN, CHECK = "main", "check"  # the program of the model, and the one that tells whether its integers are exact
 Json: TypeAlias = Any
