@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from tt_torch.tools.cli import app
+from tt_torch.tools.compare_compilers import agreement
 
 SOURCE = """
 import torch
@@ -56,3 +58,10 @@ def test_the_variable_that_chooses_the_compiler_is_refused(compared, monkeypatch
     monkeypatch.setenv("TT_TORCH_COMPILER", "tt-mlir")
     result = CliRunner().invoke(app, ["compare-compilers", f"{tmp_path / 'model.py'}:same"], env={"COLUMNS": "300"})
     assert result.exit_code == 2 and "TT_TORCH_COMPILER" in result.output
+
+
+def test_results_of_zeros_and_without_elements():
+    zeros = torch.zeros(3)
+    assert agreement([zeros, torch.empty(0)], [zeros, torch.empty(0)]) == ("1.0000000", "0.0e+00")
+    assert agreement([zeros + 0.5], [zeros])[1] == "5.0e-01"
+    assert agreement([], []) == agreement(torch.empty(0), torch.empty(0)) == ("", "")
