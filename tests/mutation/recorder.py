@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ class Recorder:
         start = processor_seconds()
         yield
         self.seconds[item.nodeid] = processor_seconds() - start
-        if item.path.name == "test_lit.py":
-            run_steps_here(item.path.parent / item.callspec.params["file"])  # type: ignore[attr-defined]
         self.lines.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -52,17 +49,6 @@ class Recorder:
 def processor_seconds() -> float:
     """The processor time of this process and of children that ended: it does not grow with the load of the machine."""
     return sum(os.times()[:4])
-
-
-def run_steps_here(file: Path) -> None:
-    """Runs the steps of an IR test in this process, because the lines of its own process are not recorded."""
-    from typer.testing import CliRunner
-
-    from tt_torch.tools import opt
-
-    for settings, options in re.findall(r"RUN: (?:env (\S+) )?%opt (.*?) ?%s", file.read_text()):
-        variables = dict([settings.split("=")]) if settings else {}
-        CliRunner().invoke(opt.app, ["--split-input-file", *options.split(), str(file)], env=variables)
 
 
 def pytest_configure(config: Any) -> None:
