@@ -244,3 +244,73 @@ func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>, %c: t
   %6 = "ttir.multiply"(%5, %c) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
   return %4, %6 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// x * rsqrt(mean(x ** 2) + epsilon), by a power or a product, and then by a vector, is an RMS norm.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
+  // CHECK-DAG: "ttir.rms_norm"(%arg0, %arg1) {epsilon = 9.99
+  // CHECK-DAG: "ttir.rms_norm"(%arg0) {epsilon = 2.5
+  // CHECK-NOT: ttir.multiply
+  // CHECK: return
+  %two = "ttir.full"() {shape = array<i64>, fill_value = 2.0 : f64} : () -> tensor<f32>
+  %e = "ttir.full"() {shape = array<i64: 1, 1>, fill_value = 1.0e-5 : f64} : () -> tensor<1x1xf32>
+  %q = "ttir.full"() {shape = array<i64: 1>, fill_value = 0.25 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.pow"(%x, %two) : (tensor<2x3x4xf32>, tensor<f32>) -> tensor<2x3x4xf32>
+  %1 = "ttir.mean"(%0) {dim_arg = array<i64: 2>, keep_dim = false} : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
+  %2 = "ttir.add"(%1, %e) : (tensor<2x3xf32>, tensor<1x1xf32>) -> tensor<2x3xf32>
+  %3 = "ttir.rsqrt"(%2) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 2, 3, 1>} : (tensor<2x3xf32>) -> tensor<2x3x1xf32>
+  %5 = "ttir.multiply"(%x, %4) : (tensor<2x3x4xf32>, tensor<2x3x1xf32>) -> tensor<2x3x4xf32>
+  %6 = "ttir.multiply"(%w, %5) : (tensor<4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %7 = "ttir.multiply"(%x, %x) : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %8 = "ttir.mean"(%7) {dim_arg = array<i64: 2>, keep_dim = true} : (tensor<2x3x4xf32>) -> tensor<2x3x1xf32>
+  %9 = "ttir.add"(%8, %q) : (tensor<2x3x1xf32>, tensor<1xf32>) -> tensor<2x3x1xf32>
+  %10 = "ttir.rsqrt"(%9) : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %11 = "ttir.multiply"(%10, %x) : (tensor<2x3x1xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %6, %11 : tensor<2x3x4xf32>, tensor<2x3x4xf32>
+}
+
+// -----
+
+// No RMS norm: of another tensor, of a third power, over the first dimension, and of columns by rows.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK-NOT: ttir.rms_norm
+  %three = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
+  %e = "ttir.full"() {shape = array<i64: 1>, fill_value = 1.0e-5 : f64} : () -> tensor<1xf32>
+  %0 = "ttir.multiply"(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = "ttir.mean"(%0) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x4xf32>) -> tensor<4xf32>
+  %2 = "ttir.add"(%1, %e) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  %3 = "ttir.rsqrt"(%2) : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
+  %5 = "ttir.multiply"(%y, %4) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  %6 = "ttir.reshape"(%3) {shape = array<i64: 1, 4>} : (tensor<4xf32>) -> tensor<1x4xf32>
+  %7 = "ttir.multiply"(%x, %6) : (tensor<4x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>
+  %8 = "ttir.pow"(%x, %three) : (tensor<4x4xf32>, tensor<1xf32>) -> tensor<4x4xf32>
+  %9 = "ttir.mean"(%8) {dim_arg = array<i64: 1>, keep_dim = true} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+  %10 = "ttir.add"(%9, %e) : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  %11 = "ttir.rsqrt"(%10) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %12 = "ttir.multiply"(%x, %11) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  %13 = "ttir.mean"(%0) {dim_arg = array<i64: 0>, keep_dim = false} : (tensor<4x4xf32>) -> tensor<4xf32>
+  %14 = "ttir.add"(%13, %e) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  %15 = "ttir.rsqrt"(%14) : (tensor<4xf32>) -> tensor<4xf32>
+  %16 = "ttir.reshape"(%15) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
+  %17 = "ttir.multiply"(%x, %16) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  return %5, %7, %12, %17 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// An RMS norm has no bias, and a column is not its weight.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x4xf32>, %v: tensor<4xf32>, %c: tensor<4x1xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK: [[N:%[0-9]+]] = "ttir.rms_norm"(%arg0) {epsilon
+  // CHECK: "ttir.add"([[N]], %arg1)
+  // CHECK: "ttir.multiply"([[N]], %arg2)
+  %0 = "ttir.rms_norm"(%x) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = "ttir.add"(%0, %v) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %2 = "ttir.multiply"(%0, %c) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+}

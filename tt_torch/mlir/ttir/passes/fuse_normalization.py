@@ -1,4 +1,4 @@
-"""Finds ops that TTNN has in chains of primitives: mean, softmax, layer norm, GELU."""
+"""Finds ops that TTNN has in chains of primitives: mean, softmax, RMS norm, layer norm, GELU."""
 
 from __future__ import annotations
 
@@ -87,47 +87,62 @@ def softmax(op: Op, b: Builder) -> Value | None:
 
 
 @RULES.rewrites("ttir.multiply")
-def layer_norm(op: Op, b: Builder) -> Value | None:
-    """(x - mean) * rsqrt(mean((x - mean) ** 2) + epsilon), over the last dimension."""
-    for first, second in (op.operands, list(op.operands)[::-1]):
-        centred = producer(first, "ttir.subtract")
-        if centred is None or not shape(first):
-            continue
-        x, last = centred.operands[0], len(shape(first)) - 1
-        deviation = _per_row(second, first, last, "ttir.rsqrt")
-        average = _per_row(centred.operands[1], x, last, "ttir.mean")
-        epsilon = _variance(deviation, first) if deviation is not None else None
-        if epsilon is not None and average is not None and _same_axis(average, x) == last:
-            return b("ttir.layer_norm", x, epsilon=epsilon)
+def rms_norm(op: Op, b: Builder) -> Value | None:
+    """x * rsqrt(mean(x ** 2) + epsilon), over the last dimension."""
+    for x, second in (op.operands, list(op.operands)[::-1]):
+        deviation = _per_row(second, x, len(shape(x)) - 1, "ttir.rsqrt") if shape(x) else None
+        epsilon = _mean_square(deviation, x) if deviation is not None else None
+        if epsilon is not None:
+            return b("ttir.rms_norm", x, epsilon=epsilon)
     return None
 
 
-def _variance(deviation: Op, centred: Value) -> float | None:
-    """epsilon of rsqrt(mean(centred ** 2) + epsilon); None for another expression."""
+def _mean_square(deviation: Op, x: Value) -> float | None:
+    """epsilon of rsqrt(mean(x ** 2) + epsilon), over the last dimension; None for another expression."""
     total = _behind(deviation.operands[0], "ttir.add")
     average = _behind(total.operands[0], "ttir.mean") if total is not None else None
-    square = producer(average.operands[0], "ttir.multiply") if average is not None else None
-    if total is None or average is None or square is None or any(v != centred for v in square.operands):
+    if total is None or average is None or not _is_square(average.operands[0], x):
         return None
-    last = len(shape(centred)) - 1
-    return splat(total.operands[1]) if _same_axis(average, square.results[0]) == last else None
+    return splat(total.operands[1]) if _same_axis(average, average.operands[0]) == len(shape(x)) - 1 else None
+
+
+def _is_square(value: Value, x: Value) -> bool:
+    """Whether `value` is x * x or x ** 2."""
+    product, power = producer(value, "ttir.multiply"), producer(value, "ttir.pow")
+    if power is not None:
+        return bool(power.operands[0] == x and splat(power.operands[1]) == 2 and shape(value) == shape(x))
+    return product is not None and all(factor == x for factor in product.operands)
+
+
+@RULES.rewrites("ttir.rms_norm")
+def layer_norm(op: Op, b: Builder) -> Value | None:
+    """The RMS norm of x - mean(x), over the last dimension."""
+    operands = ods.operands_of(op)
+    centred = producer(operands["input"], "ttir.subtract")
+    if centred is None:
+        return None
+    x, last = centred.operands[0], len(shape(op.results[0])) - 1
+    average = _per_row(centred.operands[1], x, last, "ttir.mean")
+    if average is None or _same_axis(average, x) != last:
+        return None
+    return b("ttir.layer_norm", x, operands["weight"], None, **ods.attrs_of(op))
 
 
 @RULES.rewrites("ttir.multiply", "ttir.add")
-def layer_norm_affine(op: Op, b: Builder) -> Value | None:
-    """The weight, then the bias, of a layer norm."""
+def norm_affine(op: Op, b: Builder) -> Value | None:
+    """The weight of a norm, then the bias of a layer norm."""
+    field = "weight" if op.operation.name == "ttir.multiply" else "bias"
     for normed, vector in (op.operands, list(op.operands)[::-1]):
-        norm = producer(normed, "ttir.layer_norm")
+        norm = producer(normed, "ttir.layer_norm", "ttir.rms_norm")
         if norm is None or shape(vector)[-1:] != shape(normed)[-1:] or math.prod(shape(vector)) != shape(vector)[-1]:
             continue
         if shape(op.results[0]) != shape(normed):
             continue
         operands = ods.operands_of(norm)
-        field = "weight" if op.operation.name == "ttir.multiply" else "bias"
-        if operands["bias"] is not None or operands[field] is not None:
+        if field not in operands or operands.get("bias") is not None or operands[field] is not None:
             continue
         operands[field] = b("ttir.reshape", vector, shape=shape(vector)[-1:])
-        return b("ttir.layer_norm", *operands.values(), **ods.attrs_of(norm))
+        return b(norm.name, *operands.values(), **ods.attrs_of(norm))
     return None
 
 
