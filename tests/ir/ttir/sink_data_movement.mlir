@@ -83,3 +83,70 @@ func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
   %1 = "ttir.matmul"(%0, %w) {transpose_a = false, transpose_b = false} : (tensor<6x4xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
   return %1 : tensor<6x5xf32>
 }
+
+// -----
+
+// An index of a reshaped tensor is a slice of the dimension joined with the next one. Other dimensions may be cut, too.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x2x4xf32>, tensor<2x2x4xf32>) {
+  // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 4, 2, 12>}
+  // CHECK: "ttir.slice_static"([[A]]) {begins = array<i64: 0, 0, 4>, ends = array<i64: 4, 2, 8>, step = array<i64: 1, 1, 1>}
+  // CHECK: [[B:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 4, 2, 12>}
+  // CHECK: "ttir.slice_static"([[B]]) {begins = array<i64: 0, 0, 8>, ends = array<i64: 4, 2, 12>, step = array<i64: 2, 1, 1>}
+  // CHECK-NOT: ttir.reshape
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 2, 3, 4>} : (tensor<4x24xf32>) -> tensor<4x2x3x4xf32>
+  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0, 1, 0>, ends = array<i64: 4, 2, 2, 4>, step = array<i64: 1, 1, 1, 1>} : (tensor<4x2x3x4xf32>) -> tensor<4x2x1x4xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 2, 4>} : (tensor<4x2x1x4xf32>) -> tensor<4x2x4xf32>
+  %3 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0, 2, 0>, ends = array<i64: 4, 2, 3, 4>, step = array<i64: 2, 1, 1, 1>} : (tensor<4x2x3x4xf32>) -> tensor<2x2x1x4xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 2, 2, 4>} : (tensor<2x2x1x4xf32>) -> tensor<2x2x4xf32>
+  return %2, %4 : tensor<4x2x4xf32>, tensor<2x2x4xf32>
+}
+
+// -----
+
+// The slice stays if it cuts the next dimension, too, if it takes two indices, or if the tensor is not reshaped.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x3x2xf32>) -> (tensor<4x1xf32>, tensor<8x2xf32>, tensor<4x2xf32>) {
+  // CHECK-COUNT-3: "ttir.slice_static"({{.*}}) {begins = array<i64: 0, 1, 0>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 3, 2>} : (tensor<4x6xf32>) -> tensor<4x3x2xf32>
+  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 2, 1>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x1x1xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 1>} : (tensor<4x1x1xf32>) -> tensor<4x1xf32>
+  %3 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 3, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x2x2xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 8, 2>} : (tensor<4x2x2xf32>) -> tensor<8x2xf32>
+  %5 = "ttir.slice_static"(%y) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 2, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x1x2xf32>
+  %6 = "ttir.reshape"(%5) {shape = array<i64: 4, 2>} : (tensor<4x1x2xf32>) -> tensor<4x2xf32>
+  return %2, %4, %6 : tensor<4x1xf32>, tensor<8x2xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// Reshapes of the batches of both factors move behind the product.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4x5xf32>, %y: tensor<2x3x6x5xf32>) -> tensor<6x4x6xf32> {
+  // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.matmul"(%arg0, %arg1) {transpose_a = false, transpose_b = true}
+  // CHECK-NEXT: "ttir.reshape"([[M]]) {shape = array<i64: 6, 4, 6>}
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 5>} : (tensor<2x3x4x5xf32>) -> tensor<6x4x5xf32>
+  %1 = "ttir.reshape"(%y) {shape = array<i64: 6, 6, 5>} : (tensor<2x3x6x5xf32>) -> tensor<6x6x5xf32>
+  %2 = "ttir.matmul"(%0, %1) {transpose_a = false, transpose_b = true} : (tensor<6x4x5xf32>, tensor<6x6x5xf32>) -> tensor<6x4x6xf32>
+  return %2 : tensor<6x4x6xf32>
+}
+
+// -----
+
+// They stay if the batches differ, if a matrix is reshaped, or if another op reads a reshaped factor.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4x4xf32>, %y: tensor<3x2x4x4xf32>, %z: tensor<2x3x2x8xf32>) -> (tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>) {
+  // CHECK: "ttir.matmul"({{.*}}) {{.*}} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>)
+  // CHECK: "ttir.matmul"({{.*}}) {{.*}} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>)
+  // CHECK: "ttir.matmul"({{.*}}) {{.*}} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>)
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 4>} : (tensor<2x3x4x4xf32>) -> tensor<6x4x4xf32>
+  %1 = "ttir.reshape"(%y) {shape = array<i64: 6, 4, 4>} : (tensor<3x2x4x4xf32>) -> tensor<6x4x4xf32>
+  %2 = "ttir.matmul"(%0, %1) {transpose_a = false, transpose_b = false} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
+  %3 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 4>} : (tensor<2x3x4x4xf32>) -> tensor<6x4x4xf32>
+  %4 = "ttir.reshape"(%z) {shape = array<i64: 6, 4, 4>} : (tensor<2x3x2x8xf32>) -> tensor<6x4x4xf32>
+  %5 = "ttir.matmul"(%3, %4) {transpose_a = false, transpose_b = false} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
+  %6 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 4>} : (tensor<2x3x4x4xf32>) -> tensor<6x4x4xf32>
+  %7 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 4>} : (tensor<2x3x4x4xf32>) -> tensor<6x4x4xf32>
+  %8 = "ttir.matmul"(%6, %7) {transpose_a = false, transpose_b = false} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
+  return %2, %5, %8, %6 : tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>
+}

@@ -94,6 +94,18 @@ func.func @main(%i: tensor<4xi32>, %a: tensor<9x5xf32>, %b: tensor<9x5xbf16>) ->
 
 // -----
 
+// Positions that are reshaped for it are reshaped once.
+// CHECK-LABEL: @main(
+func.func @main(%i: tensor<2x2xi32>, %a: tensor<9x5xf32>) -> tensor<4x5xf32> {
+  // CHECK: "ttnn.reshape"([[I:%arg0|%[0-9]+]]) {shape = array<i64: 4, 1>} : (tensor<2x2xi32
+  // CHECK-NOT: ttnn.reshape
+  %0 = "ttir.reshape"(%i) {shape = array<i64: 4>} : (tensor<2x2xi32>) -> tensor<4xi32>
+  %1 = "ttir.embedding"(%0, %a) : (tensor<4xi32>, tensor<9x5xf32>) -> tensor<4x5xf32>
+  return %1 : tensor<4x5xf32>
+}
+
+// -----
+
 // Matrices of integers are multiplied element by element.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>, %b: tensor<3x4xi32>) -> tensor<2x4xi32> {

@@ -125,3 +125,42 @@ def through_matmul_rows(op: Op, b: Builder) -> Value | None:
         return None
     operands = [move.operands[0], *list(op.operands)[1:]]
     return b("ttir.reshape", b(op.operation.name, *operands, **ods.attrs_of(op)), shape=shape(op.results[0]))
+
+
+@RULES.rewrites("ttir.matmul")
+def through_matmul_batches(op: Op, b: Builder) -> Value | None:
+    """Removes reshapes of the batch dimensions of both factors: matrices may have several.
+
+    (A, B, M, K) as (A*B, M, K) times (A, B, K, N) as (A*B, K, N) is (A, B, M, N) as (A*B, M, N).
+    """
+    moves = [movement(factor) for factor in op.operands]
+    if any(move is None or move.name != "ttir.reshape" for move in moves):
+        return None
+    sources = [move.operands[0] for move in moves if move is not None]
+    batches = [shape(source)[:-2] for source in sources]
+    kept = all(shape(s)[-2:] == shape(x)[-2:] for s, x in zip(sources, op.operands, strict=True))
+    if not kept or batches[0] != batches[1] or len(batches[0]) < len(shape(op.results[0])) - 2:
+        return None
+    return b("ttir.reshape", b("ttir.matmul", *sources, **ods.attrs_of(op)), shape=shape(op.results[0]))
+
+
+@RULES.rewrites("ttir.reshape")
+def through_index(op: Op, b: Builder) -> Value | None:
+    """One index of a dimension of a reshaped tensor is a slice of this dimension joined with the next one.
+
+    (4, 3, 8)[:, 1] is (4, 24)[:, 8:16]. This needs one reshape less, and no tiles of 3 rows.
+    """
+    cut = producer(op.operands[0], "ttir.slice_static")
+    if cut is None or not single_use(op.operands[0]) or producer(cut.operands[0], "ttir.reshape") is None:
+        return None
+    sizes, taken, result = shape(cut.operands[0]), shape(cut.results[0]), shape(op.results[0])
+    begins, step = ods.attr(cut, "begins"), ods.attr(cut, "step")
+    for d in range(len(sizes) - 1):
+        if taken[d] != 1 or result != taken[:d] + taken[d + 1 :] or taken[d + 1] != sizes[d + 1] or step[d + 1] != 1:
+            continue
+        size = sizes[d + 1]
+        first = [*begins[:d], begins[d] * size, *begins[d + 2 :]]
+        ends = [*ods.attr(cut, "ends")[:d], (begins[d] + 1) * size, *ods.attr(cut, "ends")[d + 2 :]]
+        joined = b("ttir.reshape", cut.operands[0], shape=[*sizes[:d], sizes[d] * size, *sizes[d + 2 :]])
+        return b("ttir.slice_static", joined, begins=first, ends=ends, step=[*step[:d], 1, *step[d + 2 :]])
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, shape
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, producer, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.types import Attr, Op, Operand, Value
@@ -52,6 +52,10 @@ def make(b: Builder, name: str, *operands: Operand, tiled: bool = True, dtype: s
 
 
 def reshape(b: Builder, x: Value, sizes: list[int]) -> Value:
+    """A reshape to tiles. If a reshape to tiles made `x`, the operand of that one is reshaped instead."""
+    before = producer(x, "ttnn.reshape")
+    if before is not None and layout_of(x) == Layout(layout_of(before.operands[0]).dtype):
+        x = before.operands[0]
     return x if shape(x) == sizes else make(b, "reshape", x, shape=sizes)
 
 
