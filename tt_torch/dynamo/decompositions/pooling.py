@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.per_dimension import apply, apply_transposed
+from tt_torch.dynamo.decompositions.per_dimension import apply_sums
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -50,7 +50,7 @@ def avg_pool2d(
         return NotImplemented
     if any(missing >= size for missing, size in zip(over, x.shape[-2:], strict=True)):  # mostly padding
         window = (kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return apply(x, _averages(x.shape[-2:], *window))
+        return apply_sums(x, _averages(x.shape[-2:], *window), kernel)
     (top, left), (bottom, right) = padding, over
     ring, rest = (left, left, top, top), (0, right, 0, bottom)
 
@@ -65,7 +65,7 @@ def avg_pool2d(
     return means / window_means(counted).reshape(means.shape[-2:])
 
 
-# --- averages as products with matrices
+# --- averages as sums of the elements that a matrix weighs
 
 
 def windows_of(
@@ -130,7 +130,7 @@ def avg_pool3d(
         return NotImplemented
     kernel = each(kernel, 3)
     window = (kernel, each(stride, 3, kernel), each(padding, 3), ceil_mode, count_include_pad, divisor_override)
-    return apply(x, _averages(x.shape[-3:], *window))
+    return apply_sums(x, _averages(x.shape[-3:], *window), kernel)
 
 
 @decomposes(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
@@ -145,8 +145,10 @@ def avg_pool_backward(
     divisor_override: int | None,
 ) -> Tensor:
     dims = len(kernel)
-    window = (kernel, each(stride, dims, kernel), padding, ceil_mode, count_include_pad, divisor_override)
-    return apply_transposed(grad, _averages(x.shape[-dims:], *window))
+    stride = each(stride, dims, kernel)
+    matrices = _averages(x.shape[-dims:], kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    overlaps = [math.ceil(k / s) for k, s in zip(kernel, stride, strict=True)]
+    return apply_sums(grad, [m.t() for m in matrices], overlaps)
 
 
 def _adaptive_averages(sizes: Sequence[int], counts: Sequence[int]) -> list[Tensor]:
@@ -156,17 +158,31 @@ def _adaptive_averages(sizes: Sequence[int], counts: Sequence[int]) -> list[Tens
 
 @decomposes(aten._adaptive_avg_pool3d.default)
 def adaptive_avg_pool3d(x: Tensor, counts: Sequence[int]) -> Tensor | NotImplementedType:
-    return apply(x, _adaptive_averages(x.shape[-3:], counts)) if x.is_floating_point() else NotImplemented
+    if not x.is_floating_point():
+        return NotImplemented
+    longest = [math.ceil(size / count) + 1 for size, count in zip(x.shape[-3:], counts, strict=True)]
+    return apply_sums(x, _adaptive_averages(x.shape[-3:], counts), longest)
 
 
 @decomposes(aten._adaptive_avg_pool2d_backward.default)
 def adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
-    return apply_transposed(grad, _adaptive_averages(x.shape[-2:], grad.shape[-2:]))
+    return _adaptive_backward(grad, x.shape[-2:], grad.shape[-2:])
 
 
 @decomposes(aten._adaptive_avg_pool3d_backward.default)
 def adaptive_avg_pool3d_backward(grad: Tensor, x: Tensor) -> Tensor:
-    return apply_transposed(grad, _adaptive_averages(x.shape[-3:], grad.shape[-3:]))
+    return _adaptive_backward(grad, x.shape[-3:], grad.shape[-3:])
+
+
+def _adaptive_backward(grad: Tensor, sizes: Sequence[int], counts: Sequence[int]) -> Tensor:
+    matrices = [m.t() for m in _adaptive_averages(sizes, counts)]
+    return apply_sums(grad, matrices, [_overlaps(n, count) for n, count in zip(sizes, counts, strict=True)])
+
+
+def _overlaps(size: int, count: int) -> int:
+    """The largest number of adaptive windows that have an element in common."""
+    ends = [((i + 1) * size + count - 1) // count for i in range(count)]
+    return max(sum(i * size // count <= place < end for i, end in enumerate(ends)) for place in range(size))
 
 
 @decomposes(aten.col2im.default)
@@ -187,4 +203,4 @@ def col2im(
         place = torch.arange(k).unsqueeze(1) * d + torch.arange(counts[-1]) * s - p
         matrices.append((place.reshape(1, -1) == torch.arange(n).unsqueeze(1)).to(torch.float32))
     columns = x.reshape([*x.shape[:-2], -1, *kernel, *counts]).transpose(-3, -2)
-    return apply(columns.flatten(-2).flatten(-3, -2), matrices)
+    return apply_sums(columns.flatten(-2).flatten(-3, -2), matrices, kernel)

@@ -1,0 +1,50 @@
+"""An infinity or NaN reaches the averages, sums and gradients of its own windows, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import inf, nan
+
+import tt_torch
+
+Pooling = Callable[[torch.Tensor], torch.Tensor]
+FORWARD: dict[str, tuple[Pooling, tuple[int, ...]]] = {
+    "volume": (lambda x: F.avg_pool3d(x, 2), (1, 4, 4, 6)),
+    "uneven volume": (lambda x: F.adaptive_avg_pool3d(x, (2, 3, 7)), (1, 5, 6, 4)),
+    "fold": (lambda x: F.fold(x, (5, 6), (2, 2), dilation=2), (1, 4, 12)),
+}
+BACKWARD: dict[str, tuple[Pooling, tuple[int, ...]]] = {
+    "signal": (lambda x: F.avg_pool1d(x, 2), (2, 7)),
+    "overlapping windows": (lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), (1, 8, 8)),
+    "uneven windows": (lambda x: F.adaptive_avg_pool2d(x, (9, 3)), (1, 6, 7)),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_results(name: str) -> None:
+    pool, shape = FORWARD[name]
+    x = _with_infinity(shape)
+    torch.testing.assert_close(torch.compile(pool, backend=tt_torch.backend)(x), pool(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_gradients(name: str) -> None:
+    pool, shape = BACKWARD[name]
+    gradients = []
+    for run in (pool, torch.compile(pool, backend=tt_torch.backend)):
+        x = torch.zeros(shape, requires_grad=True)
+        y = run(x)
+        y.backward(_with_infinity(y.shape))
+        gradients.append(x.grad)
+    expected, got = gradients
+    torch.testing.assert_close(got, expected, equal_nan=True)
+
+
+def _with_infinity(shape: tuple[int, ...]) -> torch.Tensor:
+    x = torch.linspace(-1, 1, torch.Size(shape).numel())
+    x[0], x[x.numel() // 2], x[-1] = inf, -inf, nan
+    return x.reshape(shape)
