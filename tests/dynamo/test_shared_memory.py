@@ -113,3 +113,16 @@ def test_parts_of_a_parameter_share_its_memory(name: str) -> None:
         x.data.mul_(2)
         seen.append([*(part.detach().clone() for part in parts), x.grad])
     torch.testing.assert_close(seen[1], seen[0])
+
+
+@pytest.mark.parametrize("part", [lambda x: x[0], lambda x: x[:, 1:], lambda x: x.t()])
+def test_results_in_a_memory_with_gaps_share_it(part: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def run(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return ((whole := x.slice_scatter(y, -1, 0)), part(whole).copy_(torch.tensor(5.0)))
+
+    x, y = torch.arange(60.0).as_strided((3, 5), (10, 2)), torch.ones(3, 5)
+    expected, got = run(x, y), torch.compile(run, backend=tt_torch.backend)(x, y)
+    assert [v.stride() for v in got] == [v.stride() for v in expected]
+    got[1].fill_(7)
+    expected[1].fill_(7)
+    torch.testing.assert_close(got, expected)

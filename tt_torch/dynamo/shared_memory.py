@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import torch
 from torch.fx import GraphModule, Node
@@ -15,6 +16,9 @@ from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 from tt_torch.torch_private.tracing import has_free_symbols
 
 aten = torch.ops.aten
+
+Place: TypeAlias = tuple[tuple[int, ...], int]  # strides and offset of a tensor in its memory
+Memory: TypeAlias = tuple[int, torch.dtype]  # an id of the memory, and the dtype of those tensors that are compared
 
 
 def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
@@ -82,12 +86,17 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
             else:
                 results[i] = view.of(results)
         for group in together.values():
-            moved = in_one_memory([results[i] for i in group], [(views[i].strides, views[i].offset) for i in group])
-            for i, result in zip(group, moved, strict=True):
-                results[i] = result
+            _put_together(results, group, {i: (views[i].strides, views[i].offset) for i in group})
         return tuple(results)
 
     return call
+
+
+def _put_together(results: list[Result], group: Sequence[int], places: Mapping[int, Place]) -> None:
+    """Moves those of the results to one new memory, each to its strides and offset."""
+    moved = in_one_memory([results[i] for i in group], [places[i] for i in group])
+    for i, result in zip(group, moved, strict=True):
+        results[i] = result
 
 
 def _strided_views(gm: GraphModule) -> dict[int, View]:
@@ -123,6 +132,7 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
 
     A decomposition may give others: `log_softmax` of a permuted tensor is dense in eager, and permuted when it is
     computed as a difference. Results that share memory with an input stay as they are: AOTAutograd makes these views.
+    Results that share a memory with gaps move to a new memory together, because none of them is all of it.
     """
     given = set(map(storage_of, _inputs(gm)))
     results = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
@@ -130,10 +140,14 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     users = Counter(storage_of(v) for v in results.values())
     bases = {memory[i]: i for i, v in reversed(results.items()) if _fills_memory(v) or users[storage_of(v)] == 1}
     views = {i: View(bases[m], *_place_in_memory(results[i])) for i, m in memory.items() if m in bases}
-    if not views:
+    if not results:
         return run
 
     owners = [i for i, view in views.items() if view.result == i]
+    places = {i: (v.stride(), int(v.storage_offset())) for i, v in results.items()}
+    together: defaultdict[Memory, list[int]] = defaultdict(list)
+    for i in results.keys() - views.keys():
+        together[memory[i]].append(i)
 
     def call(*inputs: Argument) -> tuple[Result, ...]:
         made = run(*inputs)
@@ -143,6 +157,9 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
         for i, view in views.items():
             if i != view.result and results[view.result] is not made[view.result]:
                 results[i] = view.of(results)
+        for group in together.values():
+            if any(made[i].stride() != places[i][0] and not made[i].requires_grad for i in group):
+                _put_together(results, group, places)
         return tuple(results)
 
     return call
