@@ -9,11 +9,13 @@ import torch
 import torch.nn.functional as F
 from exact_table import LAST, ODD, Exact, div, f32, i8, i16, i32, i64, inf, nan, of, u8
 
-bf16, f16, b8 = torch.bfloat16, torch.float16, torch.bool
+bf16, f16, f64, b8 = torch.bfloat16, torch.float16, torch.float64, torch.bool
 BIG, FIRST = 10**10, -(2**31)
 HOST = "call on the host"
 FEW = of(f32, 1, -3.5, 0.0, -0.0, 7.2e12, inf, nan)
 at = torch.tensor
+
+COMPARISONS = (torch.lt, torch.le, torch.gt, torch.ge, torch.eq, torch.ne)
 
 # --- Python integers of more than 32 bits beside floats
 
@@ -42,6 +44,22 @@ SCALARS = [
     Exact("large powers of two", lambda x: (x**ODD, x ** (2**53 + 1), x ** (2**53 - 1)), [of(f32, 2, 0.5, -2, -0.0)]),
     Exact("powers of bf16", lambda x: (x**257, x**3, x**255, x**65537), [of(bf16, -1, 2, 1.0078125, -0.0)]),
     Exact("beyond float32", lambda x: (x + 1e300, x * -1e39, x < 1e300, x / 3.5e38), [FEW]),
+    Exact(
+        "float64 and numbers beyond float32",
+        lambda x: [c(x, n) for c in COMPARISONS for n in (-1e300, 1e300, 3.5e38, nan)],
+        [of(f64, -inf, -3e38, 0.0, 3.4e38, inf, nan)],
+    ),
+    Exact(
+        "bf16 and numbers that are zero in it",
+        lambda x: (x * 1e-45, x / 1e-45, 1e-45 - x, x.add(x, alpha=1e-45), x * 1.5, x < 1e-45),
+        [of(bf16, inf, 0.0, 3.0, -0.0)],
+    ),
+    Exact(
+        "the least integer as alpha",
+        lambda x, y: (x.sub(x + 1, alpha=128), x.sub(1, alpha=128), y.abs()),
+        [of(i8, 3, -128), of(i64, 2**40)],
+        HOST,
+    ),
     Exact("beyond float32 of booleans", lambda b: (b + 1e300, b * -1e300), [of(b8, True, False)]),
     Exact(
         "quotients beyond float32", lambda b: (b / 1e300, b // 1e300, b % 1e300, b.fmod(1e300)), [of(b8, True, False)]

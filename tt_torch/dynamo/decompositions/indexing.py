@@ -171,8 +171,13 @@ def scatter_with(x: Tensor, dim: int, index: Tensor, source: Tensor, *, reduce: 
 
 @decomposes(aten.scatter.value_reduce)
 def scatter_value_with(x: Tensor, dim: int, index: Tensor, value: float, *, reduce: str) -> Tensor:
-    source = torch.full(index.shape, value, dtype=x.dtype)
-    return torch.scatter_reduce(x, dim, index, source, REDUCTIONS[reduce])
+    return torch.scatter_reduce(x, dim, index, _source(index, value, x.dtype), REDUCTIONS[reduce])
+
+
+def _source(index: Tensor, value: float, dtype: torch.dtype) -> Tensor:
+    """An element of `value` per index. Only the fill of several elements refuses a number that `dtype` does not have,
+    as a scatter does."""
+    return torch.full((2,), value, dtype=dtype)[0].expand(index.shape)
 
 
 @decomposes(aten.index_reduce.default)
@@ -188,4 +193,4 @@ def index_reduce(
 def scatter_value(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     if index.numel() == 0:  # eager does not look at the value, which the dtype may not hold
         return x.clone()
-    return x.scatter(dim, index, torch.full(index.shape, value, dtype=x.dtype))
+    return x.scatter(dim, index, _source(index, value, x.dtype))

@@ -7,13 +7,16 @@ and gets some pairs of dtypes wrong.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.facts import ByOp
+from tt_torch.dynamo.facts import ByOp, called
 from tt_torch.dynamo.passes.rewriting import arguments, call, user_line, value
 from tt_torch.dynamo.scalars import number_in
-from tt_torch.dynamo.types import Argument
+from tt_torch.dynamo.types import Argument, Scalar
 from tt_torch.errors import NumberError
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.tensors import unset_fake_temporarily
@@ -39,9 +42,16 @@ for _names, _ops in {
     ("value",): "constant_pad_nd",
     ("min", "max"): "clamp clamp_min clamp_max",
     ("exponent",): "pow",
+    ("alpha",): "add sub",
 }.items():
     ELEMENTS(*(getattr(aten, name) for name in _ops.split()))(_names)
 ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
+
+COMPARISONS = {getattr(aten, name) for name in "eq ne lt le gt ge".split()}
+LARGEST = torch.finfo(torch.float32).max
+# Ops that take a Python number in float32 beside a tensor of bfloat16.
+WIDE_NUMBERS = {getattr(aten, name) for name in "add sub rsub mul div".split()}
+ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
 def promote(graph: Graph) -> None:
@@ -57,7 +67,42 @@ def promote(graph: Graph) -> None:
         if names := OPERANDS.get(node.target):
             given = arguments(node)
             dtype = _dtype(node, [given[name] for name in names if given.get(name) is not None])
+            if dtype is torch.bfloat16 and called(node) in WIDE_NUMBERS and _leaves_bfloat16(given[n] for n in names):
+                node = _in_float32(node)
+                dtype = torch.float32
             _convert(node, {*names, "alpha"}, dtype)
+            _add_the_least(node, dtype)
+
+
+def _leaves_bfloat16(operands: Iterable[Argument]) -> bool:
+    """Whether bfloat16 has zero or infinity for a number of float32 that is neither."""
+    with unset_fake_temporarily():
+        wide = torch.tensor([number_in(n, torch.float32) for n in operands if isinstance(n, (int, float))]).float()
+        narrow = wide.bfloat16()
+        return not (torch.equal(wide == 0, narrow == 0) and torch.equal(wide.isinf(), narrow.isinf()))
+
+
+def _in_float32(node: Node) -> Node:
+    """Replaces an op of bfloat16 by the same op of float32 and a conversion of its result. Returns the new op."""
+    with node.graph.inserting_before(node):
+        args = [
+            call(node, prims.convert_element_type.default, x, torch.float32) if isinstance(x, Node) else x
+            for x in node.args
+        ]
+        wide = call(node, node.target, *args, **node.kwargs)
+        node.replace_all_uses_with(call(node, prims.convert_element_type.default, wide, torch.bfloat16))
+    node.graph.erase_node(node)
+    return wide
+
+
+def _add_the_least(node: Node, dtype: torch.dtype) -> None:
+    """x - y * -128 of int8 becomes x + y * -128, which is equal, because the int8 -128 is its own negative.
+
+    Eager PyTorch negates the factor of `sub`, and would refuse 128 if the op ran on the host.
+    """
+    is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+    if is_integer and node.target in ADDITIONS and arguments(node)["alpha"] == torch.iinfo(dtype).min:
+        node.target = ADDITIONS[node.target]
 
 
 def _check(node: Node, names: tuple[str, ...], dtype: torch.dtype) -> None:
@@ -68,8 +113,10 @@ def _check(node: Node, names: tuple[str, ...], dtype: torch.dtype) -> None:
 
 
 def _takes(node: Node, number: float, dtype: torch.dtype) -> bool:
-    """Whether eager PyTorch takes the number. The kernels of `pow` for wide floats take any exponent."""
+    """Whether eager PyTorch takes the number. The kernels of `pow` for wide floats take any exponent, and `sub` is
+    `add` of the negative."""
     power = node.target is aten.pow.Tensor_Scalar
+    number = -number if called(node) is aten.sub and not isinstance(number, bool) else number
     if power and (dtype.is_complex or dtype in (torch.float32, torch.float64)):
         return True
     count = 1 if value(node).numel() == 1 else 2  # a single element of float16 takes any number
@@ -88,12 +135,27 @@ def _dtype(node: Node, operands: list[Argument]) -> torch.dtype:
     return torch.result_type(*values) if compares else value(node).dtype
 
 
+def _compared(node: Node, number: Scalar) -> Scalar:
+    """A number of float64, or beside a comparison the number that float32 can hold with the same result.
+
+    All elements are between the limits of float32, or infinite or NaN. So `x < -1e300` is `x < -3.4e38`, `x <= -1e300`
+    is `x <= -inf`, and `x == -1e300` is false for all elements, as `x == nan` is.
+    """
+    number, op = number_in(number, torch.float64), called(node)
+    if op not in COMPARISONS or isinstance(number, complex) or not LARGEST < abs(number) < math.inf:
+        return number
+    if op in (aten.eq, aten.ne):
+        return math.nan
+    limit = LARGEST if (op in (aten.lt, aten.ge)) == (number < 0) else math.inf
+    return math.copysign(limit, number)
+
+
 def _convert(node: Node, names: set[str], dtype: torch.dtype) -> None:
     def converted(name: str, given: Argument) -> Argument:
         if name not in names or given is None:
             return given
         if not isinstance(given, Node):
-            return number_in(given, dtype)
+            return _compared(node, given) if dtype is torch.float64 else number_in(given, dtype)
         if value(given).dtype is dtype or value(given).is_floating_point() or value(given).is_complex():
             return given
         with node.graph.inserting_before(node):
