@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,3 +20,9 @@ def one_line_errors() -> Iterator[None]:
     except (TTTorchError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def refuse_compiler_variable() -> None:
+    """Raises BadParameter if TT_TORCH_COMPILER is set: for each program, a command says itself what compiles it."""
+    if os.environ.get("TT_TORCH_COMPILER"):
+        raise typer.BadParameter("TT_TORCH_COMPILER is set, and would be the compiler of all programs; unset it")

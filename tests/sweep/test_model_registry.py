@@ -73,7 +73,7 @@ def test_a_model_of_the_wrong_form(tmp_path, made, said):
     head = "from torch import ones\nfrom torch.nn import Linear\nfrom tt_torch.sweep.registry import Model\n"
     source.write_text(f"{head}MODELS = [Model('m', lambda: {made})]")
     with pytest.raises(ModelsFileError, match=said):
-        run_model("m", str(source))
+        run_model("m", str(source), "tt-torch")
 
 
 def test_a_model_that_eager_cannot_run_is_an_error(tmp_path):

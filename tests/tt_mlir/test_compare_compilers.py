@@ -6,6 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from tt_torch.sweep.models import run_model
 from tt_torch.tools.cli import app
 from tt_torch.tools.compare_compilers import agreement
 
@@ -20,6 +21,19 @@ def same():
 
 def other():
     return model, {"x": torch.randn(4, 8), "weight": torch.randn(3, 8), "bias": torch.randn(3)}
+"""
+MODELS = """
+import torch
+from tt_torch.sweep.registry import Model
+
+class Linear(torch.nn.Module):
+    def forward(self, x, weight, bias):
+        return torch.relu(torch.nn.functional.linear(x, weight, bias))
+
+def make():
+    return Linear(), {"x": torch.randn(10, 64), "weight": torch.randn(32, 64), "bias": torch.randn(32)}
+
+MODELS = [Model("linear", make)]
 """
 
 
@@ -52,6 +66,23 @@ def test_a_compiler_that_fails_has_the_reason_in_its_row(compared):
     rows = compared("other")
     assert float(rows["tt-torch"][5]) > 0.99999
     assert rows["tt-mlir, level 0"][0].startswith("InputShapeError")
+
+
+@pytest.mark.parametrize("behave", ["", "crash"])
+def test_a_sweep_records_what_each_compiler_makes(behave, tmp_path, stand_in, monkeypatch):
+    """The stand-in's program takes x, weight and bias in this order. If its worker dies, eager PyTorch computes
+    the model, and the record has the reason."""
+    monkeypatch.setenv("TT_TORCH_PJRT_PLUGIN", str(stand_in))
+    monkeypatch.setenv("TT_TORCH_TT_MLIR_OPTIONS", f"behave={behave}")
+    monkeypatch.setenv("TT_TORCH_REPRO_DIR", str(tmp_path))
+    (tmp_path / "models.py").write_text(MODELS)
+    ours, theirs = (run_model("linear", str(tmp_path / "models.py"), name) for name in ("tt-torch", "tt-mlir"))
+    assert ours["verdict"] == "match" and ours["bytes_moved"] > 0 and ours["modelled_seconds"] > 0
+    assert theirs["verdict"] == "match" and theirs["pcc"] > 0.99999
+    if behave:
+        assert {"SIGABRT" in op["reason"] for op in theirs["host_ops"]} == {True}
+    else:
+        assert not theirs["host_ops"] and theirs["device_ops"] != ours["device_ops"]
 
 
 def test_the_variable_that_chooses_the_compiler_is_refused(compared, monkeypatch, tmp_path):

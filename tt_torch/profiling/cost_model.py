@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tt_torch.errors import BinaryFormatError
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place
-from tt_torch.wire.messages import Program
+from tt_torch.wire.binary import first_chip
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place, cost, public
+from tt_torch.wire.messages import File, Program
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
@@ -73,6 +74,24 @@ class PlannedOp:
     @property
     def location(self) -> str:
         return self.op.location
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """What one call of a binary costs: device ops, those of them that only move data, bytes moved, and the seconds of
+    the roofline model."""
+
+    device_ops: int
+    moves: int
+    bytes: int
+    seconds: float
+
+
+def of_call(message: File) -> CallCost:
+    """The cost of one call of a binary on its own system."""
+    spent, arch = cost(message), first_chip(message["system_desc"])["arch"]
+    seconds = sum(op.cost.seconds for program in public(message) for op in planned(program, arch))
+    return CallCost(spent.device_ops, spent.data_movement, spent.bytes_moved, seconds)
 
 
 def planned(program: Program, arch: str) -> Iterator[PlannedOp]:

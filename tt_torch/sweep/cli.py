@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from tt_torch.cli_errors import one_line_errors
+from tt_torch.cli_errors import one_line_errors, refuse_compiler_variable
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -40,6 +40,9 @@ Select = Annotated[str, typer.Option("-k", help="run only items whose key matche
 Fraction = Annotated[float, typer.Option(min=0, max=1, help="run a stratified sample with this share of the items")]
 Seed = Annotated[int, typer.Option(help="random seed of the stratified sample")]
 Shard = Annotated[str, typer.Option(help="i/n: run the i-th of n parts, for machines that share the work")]
+Compilers = Annotated[
+    list[str], typer.Option("--compiler", help="tt-torch or tt-mlir; may be repeated: each item gets a record of each")
+]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")]
 Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items instead of this machine")]
 Timeout = Annotated[float, typer.Option(min=0.1, help="time limit per item, in seconds")]
@@ -73,6 +76,7 @@ def ops(
     fraction: Fraction = 1.0,
     seed: Seed = 0,
     shard: Shard = "1/1",
+    compiler: Compilers = ["tt-torch"],  # noqa: B006 - typer only reads it
     jobs: Jobs = 1,
     ray: Ray = "",
     timeout: Timeout = 60.0,
@@ -88,7 +92,7 @@ def ops(
     if unknown:
         raise typer.BadParameter(f"{unknown.pop()} is none of {', '.join(ops.DTYPES)}", param_hint="--dtype")
     items = choose(list(ops.items(dtype or ops.DTYPES, samples)), select, fraction, seed, shard)
-    _sweep("op", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml))
+    _sweep("op", by_compiler(items, compiler), Plan(jobs, ray, timeout, memory, output, db, junit_xml))
 
 
 @app.command()
@@ -104,6 +108,7 @@ def models(
     fraction: Fraction = 1.0,
     seed: Seed = 0,
     shard: Shard = "1/1",
+    compiler: Compilers = ["tt-torch"],  # noqa: B006 - typer only reads it
     jobs: Jobs = 1,
     ray: Ray = "",
     timeout: Timeout = 600.0,
@@ -116,22 +121,29 @@ def models(
     from tt_torch.sweep import models
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml)
+    if op_by_op and compiler != ["tt-torch"]:
+        raise typer.BadParameter("op by op, models are compiled by tt-torch only", param_hint="--compiler")
     with one_line_errors():
         source = str(file or "")
         rows = list(models.op_by_op_items(source, output.parent / "models") if op_by_op else models.items(source))
-    _sweep("op-by-op" if op_by_op else "model", choose(rows, select, fraction, seed, shard), plan)
+    chosen = choose(rows, select, fraction, seed, shard)
+    _sweep("op-by-op" if op_by_op else "model", chosen if op_by_op else by_compiler(chosen, compiler), plan)
 
 
 @app.command()
 def docs(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
-    folder: Annotated[Path, typer.Option(help="folder for ops.md and models.md")] = Path("docs"),
+    folder: Annotated[Path, typer.Option(help="folder of the pages")] = Path("docs"),
 ) -> None:
-    """Writes the pages of supported ops and models."""
+    """Writes ops.md and models.md, the pages of supported ops and models. With records of tt-mlir, it writes
+    compilers.md instead, which compares the compilers."""
     from tt_torch.files import write
-    from tt_torch.sweep import pages
+    from tt_torch.sweep import compilers, pages
 
     records = _records(files)
+    if any(record.get("compiler") == "tt-mlir" for record in records):
+        write(folder / "compilers.md", compilers.page(records).encode())
+        return print(f"{folder / 'compilers.md'}: {len(records)} records")
     for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
         chosen = [record for record in records if record["kind"] == kind]
         if chosen:
@@ -171,6 +183,20 @@ def choose(items: Sequence[Item], select: str, fraction: float, seed: int, shard
         generator = random.Random(seed)
         wanted = [wanted[generator.randrange(a, b)] for a, b in itertools.pairwise(edges)]
     return wanted[index - 1 :: count]
+
+
+def by_compiler(items: Sequence[Item], compilers: Sequence[str]) -> list[Item]:
+    """Each item once per compiler, with the compiler as an argument. The keys of tt-mlir's items end with its name."""
+    from tt_torch.workers.engine import Item
+
+    refuse_compiler_variable()
+    if unknown := set(compilers) - {"tt-torch", "tt-mlir"}:
+        raise typer.BadParameter(f"{unknown.pop()} is none of tt-torch, tt-mlir", param_hint="--compiler")
+    return [
+        Item(item.key if name == "tt-torch" else f"{item.key} {name}", item.call, {**item.arguments, "compiler": name})
+        for item in items
+        for name in dict.fromkeys(compilers)
+    ]
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -15,7 +15,6 @@ import math
 import resource
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TypeAlias
@@ -25,29 +24,23 @@ import torch
 from tt_torch.accuracy import calculate_atol, calculate_pcc
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
-from tt_torch.driver.compile import CompiledGraph
-from tt_torch.driver.executor import Executor
-from tt_torch.driver.observer import Observer
-from tt_torch.driver.partition import HostFallbackWarning, computing
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.records.lines import Record
 from tt_torch.records.summary import GOOD
 from tt_torch.sweep.between import between_graphs, marked
+from tt_torch.sweep.compiled import Compiled
 from tt_torch.sweep.ties import same_but_for_ties
 from tt_torch.torch_private.dynamo import BackendCompilerFailed, counters
 from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from tt_torch.torch_private.testing import default_tolerances
 from tt_torch.torch_private.trees import tree_flatten, tree_leaves, tree_map_only
-from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
 
 Arguments: TypeAlias = tuple[tuple[Argument, ...], dict[str, Argument]]
 
 REQUIRED_PCC = 0.99
-# How far a failing program came, by the last form of its graph; FAILED_FE if there was no graph.
-DEPTHS = {"FX": "TORCH_FX", "STABLEHLO": "STABLEHLO", "TTIR": "TTIR", "BINARY": "TTNN_IR"}
 _DRAWS = 32  # number of results of a random op that are compared, of eager and of the device
 _SEEDS = 9  # a fair coin shows the same side in all of them once in 256 times
 _IMPROBABLE = 1e-6  # for equal distributions: a sweep makes some thousand such comparisons
@@ -59,18 +52,21 @@ class Mismatch(Exception):
     """The compiled program's result is not eager's."""
 
 
-def check_sample(function: Function, arguments: Arguments, initialized: bool = True) -> Record:
+def check_sample(
+    function: Function, arguments: Arguments, initialized: bool = True, compiler: str = "tt-torch"
+) -> Record:
     """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and its cost.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
     function writes to are compared too. Without `initialized`, only shapes and dtypes of results are compared.
+    `compiler` is a value of the option of this name.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         eager = _Run(function, arguments, seed=0)
         randomly = initialized and eager.drew and not _repeats(eager, function, arguments)
         static = _is_static(function, arguments)
-    compiled, report, callable_ = _compile(function, arguments, _Compiled())
+    compiled, report, callable_ = _compile(function, arguments, compiler, Compiled())
 
     def compare() -> None:
         if randomly:
@@ -87,18 +83,17 @@ def check_sample(function: Function, arguments: Arguments, initialized: bool = T
     return _reached({**_verdict(compare, eager, compiled), "random": randomly, "static": static, **report})
 
 
-def check_model(module: torch.nn.Module, arguments: Arguments) -> Record:
+def check_model(module: torch.nn.Module, arguments: Arguments, compiler: str = "tt-torch") -> Record:
     """Like `check_sample`, for a whole model. Its results agree if their correlation is at least REQUIRED_PCC.
 
-    The record also has the lowest correlation and the largest difference of all results, the ATen ops of its graphs,
-    the device ops of its binaries, and the seconds of each stage of compiling. A model that eager PyTorch cannot run
-    is an error, because nothing is compared.
+    The record also has the lowest correlation and the largest difference of all results, and what `Compiled.contents`
+    gives. A model that eager PyTorch cannot run is an error, because nothing is compared.
     """
     figures: dict[str, float] = {}
-    programs = _Compiled()
+    programs = Compiled()
     with torch.no_grad():
         eager = _Run(module, arguments, seed=0)
-        compiled, report, _ = _compile(module, arguments, programs)
+        compiled, report, _ = _compile(module, arguments, compiler, programs)
         verdict = _verdict(lambda: figures.update(_correlate(eager, compiled)), eager, compiled)
     if eager.error is not None:
         message = f"eager PyTorch raises {type(eager.error).__name__}: {_first_line(eager.error)}"
@@ -107,40 +102,6 @@ def check_model(module: torch.nn.Module, arguments: Arguments) -> Record:
         message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
         verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}
     return _reached({**verdict, **figures, **report, **programs.contents()})
-
-
-class _Compiled:
-    """The graphs and binaries of a program, collected while it is compiled."""
-
-    def __init__(self) -> None:
-        self.executors: list[Executor] = []
-        self.ops: Counter[str] = Counter()
-
-    def observer(self) -> Observer:
-        return Observer(self.executors.append, self._graph, reached=_note)
-
-    def _graph(self, gm: torch.fx.GraphModule) -> None:
-        self.ops.update(str(node.target) for node in computing(gm.graph))
-
-    def binary_bytes(self) -> int:
-        return sum(len(executor.binary) for executor in self.executors)
-
-    def contents(self) -> Record:
-        """The ops of graphs and of binaries, and the seconds of each stage."""
-        device: Counter[str] = Counter()
-        stages: Counter[str] = Counter()
-        for executor in self.executors:
-            device.update(op_histogram(decode(executor.binary)))
-            assert isinstance(executor.compiled, CompiledGraph)
-            stages.update(executor.compiled.timings.steps)
-        seconds = {name: round(seconds, 4) for name, seconds in stages.items()}
-        return {"aten_ops": dict(self.ops), "device_ops": dict(device), "stages": seconds}
-
-
-def _note(form: str, value: object) -> None:
-    """Notes how far the current graph has come, for the record of a worker that dies."""
-    if form in DEPTHS:
-        engine.note(depth=DEPTHS[form])
 
 
 def _reached(record: Record) -> Record:
@@ -190,10 +151,19 @@ def _copied(arguments: Arguments) -> Arguments:
     return copy.deepcopy(arguments, memo)
 
 
-def _compile(function: Function, arguments: Arguments, programs: _Compiled) -> tuple[_Run, Record, Function]:
+def _config(compiler: str) -> CompilerConfig:
+    """The options of a compilation: those of the environment, without the cache, because the record has its seconds."""
+    config = CompilerConfig().with_env()
+    theirs = config.tt_mlir_options if compiler == "tt-mlir" else ()
+    return config.frozen(compiler=compiler, tt_mlir_options=theirs, cache_size=0)
+
+
+def _compile(
+    function: Function, arguments: Arguments, compiler: str, programs: Compiled
+) -> tuple[_Run, Record, Function]:
     """The first call of the compiled function; a record of its cost and of what ran on the host; and the function."""
     graphs = 0
-    options = BackendOptions(compiler_config=CompilerConfig().with_env())
+    options = BackendOptions(compiler_config=_config(compiler))
 
     @traced_for_device
     def counting(gm: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Function:

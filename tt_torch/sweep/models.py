@@ -36,10 +36,10 @@ def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
         yield Item(f"{model.name} op by op", f"{__name__}:run_op_by_op", arguments)
 
 
-def run_model(model: str, source: str) -> Record:
-    """The record of one model."""
+def run_model(model: str, source: str, compiler: str) -> Record:
+    """The record of one model, compiled by `compiler`."""
     module, inputs, labels = _made(model, source)
-    record = check_model(module, ((), inputs))
+    record = check_model(module, ((), inputs), compiler)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {**labels, **record, "peak_memory": peak}
 

@@ -33,15 +33,15 @@ def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
                 yield Item(f"{info.full_name}/{dtype}/{index}", call, arguments)
 
 
-def run_sample(op: str, variant: str, dtype: str, sample: int) -> Record:
-    """The record of one sample."""
+def run_sample(op: str, variant: str, dtype: str, sample: int, compiler: str) -> Record:
+    """The record of one sample, compiled by `compiler`."""
     (info,) = (info for info in op_db if (info.name, info.variant_test_name) == (op, variant))
     value = _sample(info, getattr(torch, dtype), sample)
     if value is None:
         return {"verdict": "absent"}
     values = Fact.ALLOCATES not in facts.named(op)  # of what the memory held, only shape and dtype say anything
     with seeded_by_the_caller():  # the comparison sets seeds itself
-        return check_sample(_function(info), value, values)
+        return check_sample(_function(info), value, values, compiler)
 
 
 def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:

@@ -19,7 +19,7 @@ def ops_page(records: Sequence[Record]) -> str:
         "Written by `tt-torch sweep docs` from a sweep over PyTorch's OpInfo database: samples of each op and data",
         "type are compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch.",
         f"This page has {len(records)} samples of {len({r['key'].split('/')[0] for r in records})} ops.",
-        *_origin(records),
+        *origin(records),
         "",
         *table(("dtype", "samples", "right", "static shapes", "of these, without the host"), _totals(records)),
         "",
@@ -56,7 +56,7 @@ def models_page(records: Sequence[Record]) -> str:
         "",
         "Written by `tt-torch sweep docs` from `tt-torch sweep models`: small models of each family, with random",
         "weights, compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch in float32.",
-        *_origin(records),
+        *origin(records),
         "",
         f"{right} of {len(records)} run without the host, with a correlation (PCC) of at least 0.99.",
         "",
@@ -70,7 +70,7 @@ def _model(record: Record) -> Sequence[object]:
     return (record["model"], record.get("group", ""), *figures, "; ".join(map(brief, notes(record))))
 
 
-def _origin(records: Iterable[Record]) -> list[str]:
+def origin(records: Iterable[Record]) -> list[str]:
     commits = sorted({str(record["commit"]) for record in records})
     versions = sorted({f"{name} {value}" for record in records for name, value in record["versions"].items()})
     return [f"Commit {', '.join(commits)}; {', '.join(versions)}."]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from tt_torch.cli_errors import one_line_errors
+from tt_torch.cli_errors import one_line_errors, refuse_compiler_variable
 from tt_torch.tools.explain_cli import Target, model_of
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ def compare_compilers(target: Target, levels: Levels = [0, 2]) -> None:  # noqa:
     FUNCTION is as for `tt-torch explain`. Both binaries run on the emulated device. `modelled ms` is what the roofline
     model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason.
     """
-    if os.environ.get("TT_TORCH_COMPILER"):
-        raise typer.BadParameter("TT_TORCH_COMPILER is set, and would be the compiler of all rows; unset it")
+    refuse_compiler_variable()
     from tt_torch.config import CompilerConfig
     from tt_torch.records.markdown import table
 
@@ -49,9 +47,7 @@ def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: 
 
     from tt_torch import compile_model
     from tt_torch.errors import TTTorchError
-    from tt_torch.profiling.cost_model import planned
-    from tt_torch.wire import facts
-    from tt_torch.wire.binary import first_chip
+    from tt_torch.profiling.cost_model import of_call
     from tt_torch.wire.decode import decode
 
     try:
@@ -62,11 +58,9 @@ def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: 
             accuracy = agreement(compiled(*args, **kwargs), model(*args, **kwargs))
     except TTTorchError as error:
         return (f"{type(error).__name__}: {error}", *[""] * (len(HEAD) - 2))
-    message = decode(compiled.binary)
-    cost, arch = facts.cost(message), first_chip(message["system_desc"])["arch"]
-    modelled = sum(op.cost.seconds for program in facts.public(message) for op in planned(program, arch))
-    counts = str(cost.device_ops), str(cost.data_movement), f"{cost.bytes_moved / 1e6:.2f}"
-    return (*counts, f"{modelled * 1e3:.4f}", f"{seconds:.2f}", *accuracy)
+    cost = of_call(decode(compiled.binary))
+    counts = str(cost.device_ops), str(cost.moves), f"{cost.bytes / 1e6:.2f}"
+    return (*counts, f"{cost.seconds * 1e3:.4f}", f"{seconds:.2f}", *accuracy)
 
 
 def agreement(results: object, expected: object) -> tuple[str, str]:
