@@ -17,7 +17,8 @@ from torch import inf, nan
 from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
-from tt_torch.fuzz.programs import Program, Statement, generate
+from tt_torch.fuzz.cli import _again
+from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.quirks import undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
@@ -110,6 +111,21 @@ def test_an_index_that_other_roundings_put_out_of_range_is_no_error() -> None:
     with pytest.raises(IndexError):
         others(made)
     assert check.wrong(made, "compile") == check.MATCH
+
+
+def test_the_conversion_to_the_dtype_of_the_device_is_a_rounding() -> None:
+    with OtherRoundings(None, bf16=True):
+        assert (torch.tensor([-1.003]) * 1).log1p().tolist() == [-inf]
+    with OtherRoundings(None, bf16=False):
+        assert (torch.tensor([-1.003, 3.1]) * 3).tolist() == (torch.tensor([-1.003, 3.1]) * 3).tolist()
+
+
+def test_strides_of_shape_functions() -> None:
+    """For isin they are not those of the kernel, which gives dense results."""
+    x = torch.ones(5, 3).t()
+    assert wrong(program("torch.isin(x, x[0])", x=x), "compile") == check.AS_TRACED
+    beside_nonzero = program("x.nonzero()", "torch.isin(x, x[0])", x=x)
+    assert wrong(replace(beside_nonzero, outputs=("v0", "v1")), "compile") == check.AS_TRACED
 
 
 def test_moved_numbers_are_exact() -> None:
@@ -208,6 +224,8 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
         ("v0.sum()", torch.tensor([3e38]), torch.tensor([1e30])),
         ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),
         ("torch.nn.functional.scaled_dot_product_attention(v0, v0, v1)", torch.tensor([nan]), torch.ones(2)),
+        ("torch.nn.functional.elu(v1, 0.5)", torch.tensor([nan]), torch.tensor([inf])),
+        ("torch.copysign(v0, v1)", torch.tensor([nan]), torch.tensor([inf])),
     ],
 )
 def test_programs_that_eager_does_not_define(text: str, undefined_for: torch.Tensor, defined_for: torch.Tensor) -> None:
@@ -216,12 +234,28 @@ def test_programs_that_eager_does_not_define(text: str, undefined_for: torch.Ten
     assert not undefined("v0 + v1", [torch.ones(2), undefined_for])
 
 
+def test_factors_that_eager_does_not_define() -> None:
+    x = [torch.ones(2)]
+    assert undefined("v0.sub(v0, alpha=-9223372036854775808)", x)
+    assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x)
+    assert not undefined("v0.sub(v0, alpha=-2147483648)", x)
+    assert not undefined("torch.nn.functional.leaky_relu(v0, 0.5)", [torch.tensor([nan])])
+
+
+def test_a_second_step_that_eager_does_not_define_is_not_trained() -> None:
+    large = program("x.asin()", "torch.nn.functional.hardtanh(x, -5, 0.0)", "v0 * v1", x=torch.tensor([3.0, 0.5]))
+    assert not trainable(large)  # its first gradient is NaN
+    assert trainable(replace(large, inputs={"x": torch.tensor([0.3, 0.5])}))
+
+
 def test_float16_may_be_computed_in_float32() -> None:
     halves = torch.tensor([60.625, -583.5, 2049.0]).half()
-    assert wrong(program("x.diff()", "v0.frac()", x=halves), "compile") == check.IN_FLOAT32
-    wide = program("x.half()", "v0 * 3", x=torch.ones(2)).in_float32()
-    assert [s.text for s in wide.statements] == ["x.float()", "v0 * 3"]
-    gaps = program("x * 1", x=torch.arange(6.0).half()[1::2]).in_float32().inputs["x"]
+    assert wrong(program("x.diff()", "v0.frac()", x=halves), "compile") == check.IN_DTYPE
+    made = program("x.half()", "v0.sum(0, dtype=torch.float64)", "v1.float()", x=torch.ones(2))
+    for dtype, last in ((torch.float32, "v1.float()"), (torch.bfloat16, "v1.to(torch.bfloat16)")):
+        texts = [s.text for s in made.in_dtype(dtype).statements]
+        assert texts == [f"x.to({dtype})", f"v0.sum(0, dtype={dtype})", last]
+    gaps = program("x * 1", x=torch.arange(6.0).half()[1::2]).in_dtype(torch.float32).inputs["x"]
     assert (gaps.tolist(), gaps.stride(), gaps.storage_offset()) == ([1, 3, 5], (2,), 1)
 
 
@@ -232,6 +266,13 @@ def test_other_departures_of_float16_are_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(check.WAYS, "wrong", Way(one_more))  # type: ignore[index]
     found = wrong(program("x * 2", x=torch.ones(3).half()), "wrong")
     assert found == "v0: 3.0 at [0], expected 2.0 (3 wrong)"
+
+
+def test_a_program_that_ended_in_an_error_is_repeated_by_its_file() -> None:
+    text = _again({"seed": 3, "way": "tt", "length": 6}, {"verdict": "crash", "message": "killed\nby signal 11"})
+    comment, rest = text.split("from tt_torch")
+    assert comment == "# crash: killed\n# by signal 11\n"
+    assert rest.endswith("print(run_seed(seed=3, way='tt', length=6))\n")
 
 
 def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path) -> None:

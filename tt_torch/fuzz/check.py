@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,17 +16,17 @@ from tt_torch.errors import CompileError
 from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.quirks import EITHER_ZERO
 from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference, memory
-from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, Way, run, strides_of_shape_functions
+from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, StridesOfShapeFunctions, Way, run
 from tt_torch.records.lines import Record
 
-MATCH, REFUSED, AS_TRACED, IN_FLOAT32 = "match", "refused", "as-traced", "in-float32"
-NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_FLOAT32)
+MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
+NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
 def run_seed(seed: int, way: str, length: int) -> Record:
     """The record of a program: the verdict "match", "refused" if we or PyTorch say that it cannot be compiled,
-    "as-traced" if PyTorch's own tracing departs from eager in the same way, "in-float32" if the results are those of
-    the program with float32 instead of float16, as documented, or "mismatch" with the difference and the source of the
+    "as-traced" if PyTorch's own tracing departs from eager in the same way, "in-dtype" if the results are those of
+    the program in the dtype that the device computes in, or "mismatch" with the difference and the source of the
     smallest program that has it."""
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
@@ -62,27 +63,31 @@ def wrong(program: Program, way: str) -> str:
         return MATCH
     if chosen.device != "cpu":
         return found
-    for strides in ([], strides_of_shape_functions(function, inputs)):
-        traced = _traced(function, inputs, trains) or expected
-        own = [replace(x, strides=s) for x, s in zip(traced, strides, strict=False)]
-        if not _departure(program, got, [*own, *traced[len(own) :]], others):
+    traced = _traced(function, inputs, trains) or expected
+    for strides in (traced, _of_shape_functions(function, inputs, trains)):
+        as_traced = [replace(x, strides=own.strides) for x, own in zip(traced, strides, strict=False)]
+        if not _departure(program, got, as_traced, others):
             return AS_TRACED
-    return IN_FLOAT32 if _is_in_float32(program, got, trains, chosen) else found
+    return IN_DTYPE if _is_in_dtype(program, got, trains, chosen) else found
 
 
 def _with_other_roundings(
     function: Function, inputs: Sequence[torch.Tensor], trains: bool, way: Way
 ) -> list[list[Seen]]:
-    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in range(RUNS)]
+    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in (None, *range(RUNS))]
 
 
-def _is_in_float32(program: Program, got: list[Seen], trains: bool, way: Way) -> bool:
-    """Whether eager gives these results if it computes with float32 instead of float16, and converts at the end."""
-    wide = program.in_float32()
-    function, inputs = wide.function(), list(wide.inputs.values())
-    expected = run(function, inputs, EAGER, trains)
-    others = _with_other_roundings(function, inputs, trains, way)
-    return not _departure(program, got, _as(got, expected), [_as(got, other) for other in others])
+def _is_in_dtype(program: Program, got: list[Seen], trains: bool, way: Way) -> bool:
+    """Whether eager, or PyTorch's own tracing, gives these results if it computes in the dtype of the device, and
+    converts at the end."""
+    converted = program.in_dtype(torch.bfloat16 if way.bf16 else torch.float32)
+    function, inputs = converted.function(), list(converted.inputs.values())
+    try:
+        candidates = [run(function, inputs, EAGER, trains), _traced(function, inputs, trains)]
+        others = [_as(got, other) for other in _with_other_roundings(function, inputs, trains, way)]
+    except RuntimeError:  # this dtype does not have a number of the program
+        return False
+    return any(each and not _departure(program, got, _as(got, each), others) for each in candidates)
 
 
 def _as(forms: Sequence[Seen], results: Sequence[Seen]) -> list[Seen]:
@@ -116,13 +121,22 @@ def _traced(function: Function, inputs: Sequence[torch.Tensor], trains: bool) ->
         return None
 
 
+def _of_shape_functions(function: Function, inputs: Sequence[torch.Tensor], trains: bool) -> list[Seen]:
+    """The results in the strides of PyTorch's shape functions; none if a view does not take these strides."""
+    try:
+        with StridesOfShapeFunctions():
+            return run(function, inputs, EAGER, trains)
+    except RuntimeError:
+        return []
+
+
 def _moved(function: Function, inputs: Sequence[torch.Tensor], trains: bool, roundings: OtherRoundings) -> list[Seen]:
     """Eager's results with other roundings; none if an index that they change is out of range."""
     try:
         with roundings:
             return run(function, roundings.converted(inputs), EAGER, trains)
     except (IndexError, RuntimeError) as error:
-        if "out of bounds" not in str(error) and "out of range" not in str(error):
+        if not re.search("out of (DATA )?bounds|out of range", str(error)):
             raise
         return []
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from tt_torch.records.lines import Record
     from tt_torch.workers.engine import Item
 
 
@@ -54,11 +55,18 @@ def fuzz(
             if record["verdict"] in NO_FINDING:
                 continue
             file = output / f"{way}_{item.arguments['seed']}.py"
-            write(file, record.get("source", "").encode())
+            write(file, (record.get("source") or _again(item.arguments, record)).encode())
             print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", flush=True)
         print(f"{verdicts.total()} programs, {time.monotonic() - start:.0f} s: {_counts(verdicts)}", flush=True)
     if verdicts.keys() - set(NO_FINDING):
         raise typer.Exit(1)
+
+
+def _again(arguments: Mapping[str, object], record: Record) -> str:
+    """A script that repeats a program that ended in an error, in a crash or after the time limit."""
+    given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    message = "".join(f"# {line}\n" for line in f"{record['verdict']}: {record.get('message', '')}".splitlines())
+    return f"{message}from tt_torch.fuzz.check import run_seed\n\nprint(run_seed({given}))\n"
 
 
 def _counts(verdicts: Counter[str]) -> str:

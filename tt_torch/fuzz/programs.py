@@ -20,6 +20,7 @@ from tt_torch.fuzz.statements import DTYPES, FAMILIES, SCALARS, SHAPES, random_i
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
 
+_SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 _LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
 _ATTEMPTS = 20  # choices of operands for a statement, until eager PyTorch accepts one
 _TRAINING = 0.2  # how many programs are also trained
@@ -52,14 +53,23 @@ class Program:
         return "\n".join([f"def program({', '.join(self.inputs)}):", *lines, f"    return ({results},)", ""])
 
     def function(self) -> Callable[..., Result]:
-        names = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
+        names = dict(_SCOPE)
         exec(compile(self.source(), "program.py", "exec"), names)
         return names["program"]  # type: ignore[return-value]
 
-    def in_float32(self) -> Program:
-        """The program with float32 instead of float16. The inputs keep their strides and gaps in memory."""
-        inputs = {name: _in_float32(x) if x.dtype == torch.float16 else x for name, x in self.inputs.items()}
-        statements = tuple(replace(s, text=s.text.replace(".half()", ".float()")) for s in self.statements)
+    def in_dtype(self, dtype: torch.dtype) -> Program:
+        """The program with `dtype` instead of the dtypes that are computed in it: float16 and float64 in float32, and
+        these three in bfloat16. The inputs keep their strides and gaps in memory."""
+        names = {"half()": torch.float16, "double()": torch.float64, "float()": torch.float32}
+        if dtype is torch.float32:
+            del names["float()"]
+        written = re.compile("|".join(map(re.escape, [*names, *map(str, names.values())])))
+        inputs = {name: _in_dtype(x, dtype) if x.dtype in names.values() else x for name, x in self.inputs.items()}
+        texts = [
+            written.sub(lambda found: f"to({dtype})" if found[0] in names else str(dtype), s.text)
+            for s in self.statements
+        ]
+        statements = tuple(replace(s, text=text) for s, text in zip(self.statements, texts, strict=True))
         return replace(self, inputs=inputs, statements=statements)
 
     def in_range_of_bf16(self) -> Program:
@@ -102,11 +112,22 @@ def generate(seed: int, length: int) -> Program:
 
 
 def trainable(program: Program) -> bool:
-    """Whether eager PyTorch computes gradients of the program."""
+    """Whether eager PyTorch computes gradients of the program, and defines its results in the second step, too."""
+    inputs, function = list(program.inputs.values()), program.function()
+    after = copy.deepcopy(inputs)
     try:
-        train(program.function(), copy.deepcopy(list(program.inputs.values())), lambda function, _: function)
-    except RuntimeError:
+        train(function, copy.deepcopy(inputs), lambda function, _: function)
+        train(function, after, lambda function, _: function, steps=1)
+        return _is_defined(program, dict(zip(program.inputs, after, strict=True)))
+    except (RuntimeError, IndexError):
         return False
+
+
+def _is_defined(program: Program, values: dict[str, torch.Tensor]) -> bool:
+    for each in program.statements:
+        if undefined(each.text, [values[name] for name in each.operands]):
+            return False
+        values[each.result] = eval(each.text, _SCOPE, values)
     return True
 
 
@@ -118,10 +139,9 @@ def _evaluated(
     values = copy.deepcopy(dict(inputs))
     for value in values.values():
         value.requires_grad_(trains and value.dtype.is_floating_point)
-    scope = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
     try:
         for each in statements:
-            values[each.result] = eval(each.text, scope, values)
+            values[each.result] = eval(each.text, _SCOPE, values)
     except _REFUSALS:
         return None
     new = values[statements[-1].result]
@@ -141,8 +161,8 @@ def _as_float32(value: torch.Tensor, operands: Sequence[torch.Tensor]) -> bool:
     return value.dtype != torch.float64 or same
 
 
-def _in_float32(x: torch.Tensor) -> torch.Tensor:
-    return memory(x).float().as_strided(x.shape, x.stride(), x.storage_offset())
+def _in_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return memory(x).to(dtype).as_strided(x.shape, x.stride(), x.storage_offset())
 
 
 def _text(draw: random.Random) -> str:

@@ -38,6 +38,14 @@ def _has_many_rows(x: torch.Tensor) -> bool:
     return x.dim() > 1 and x.shape[-2] > 25
 
 
+def _has_nan(x: torch.Tensor) -> bool:
+    return x.dtype.is_floating_point and bool(x.isnan().any())
+
+
+def _always(x: torch.Tensor) -> bool:
+    return True
+
+
 QUIRKS = (
     # The vector loop gives NaN, and the loop over the remaining elements gives the remainder.
     Quirk(re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode"), _has_denormals),
@@ -51,6 +59,14 @@ QUIRKS = (
     Quirk(re.compile("cdist"), _has_many_rows),
     # The kernel for a CPU takes a row of NaN for an empty one.
     Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
+    # The gradient at NaN is 0 in the vector loop, and that of the result in the loop over the remaining elements.
+    Quirk(re.compile(r"hardtanh|\belu\("), _has_nan),
+    # IEEE 754 leaves the sign of a NaN open that an operation gives.
+    Quirk(re.compile("signbit|copysign"), _has_nan),
+    # `sub` adds with the negative of `alpha`, and int64 has no 2**63.
+    Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
+    # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.
+    Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan)"), _always),
 )
 
 

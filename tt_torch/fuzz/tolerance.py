@@ -29,13 +29,18 @@ _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 class OtherRoundings(TorchDispatchMode):
     """Adds errors to the floats that ops compute. Results that only move numbers, and views, stay as they are, unless
-    the device has another dtype for them: float32 for float16 and float64, and bfloat16 if `bf16`."""
+    the device has another dtype for them: float32 for float16 and float64, and bfloat16 if `bf16`.
 
-    def __init__(self, seed: int, bf16: bool) -> None:
+    Without a seed, there are no errors but those of the conversion to the dtype of the device, so that its side of a
+    jump is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number.
+    """
+
+    def __init__(self, seed: int | None, bf16: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._converted = (torch.float16, torch.float64, *((torch.float32,) if bf16 else ()))
-        self._least = torch.finfo(torch.bfloat16 if bf16 else torch.float32).eps  # relative precision, of any dtype
-        self._generator = torch.Generator().manual_seed(seed)
+        self._device = torch.bfloat16 if bf16 else torch.float32
+        self._least = torch.finfo(self._device).eps  # relative precision, of any dtype
+        self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def converted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The inputs of a program as the device takes them; strides and shared memory stay."""
@@ -65,6 +70,8 @@ class OtherRoundings(TorchDispatchMode):
     def _moved(self, value: torch.Tensor, exact: bool) -> torch.Tensor:
         if not value.dtype.is_floating_point or (exact and value.dtype not in self._converted):
             return value
+        if self._generator is None:
+            return value.to(self._device).to(value.dtype)
         precision = max(self._least, torch.finfo(value.dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
         return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)

@@ -30,8 +30,8 @@ class Trained(torch.nn.Module):
         return self._function(*[getattr(self, name) if name else next(remaining) for name in self._names])
 
 
-def train(function: Function, inputs: Tensors, compiled: Compiler) -> Tensors:
-    """The outputs of the second of two steps, the inputs after it, and the gradients of those inputs that have one.
+def train(function: Function, inputs: Tensors, compiled: Compiler, steps: int = 2) -> Tensors:
+    """The outputs of the last step, the inputs after it, and the gradients of those inputs that have one.
 
     `inputs` are changed. Raises RuntimeError if PyTorch has no gradients of the function.
     """
@@ -39,7 +39,7 @@ def train(function: Function, inputs: Tensors, compiled: Compiler) -> Tensors:
     parameters = list(model.parameters())
     others = [x for x in inputs if not x.dtype.is_floating_point]
     forward, update = compiled(model, others), None
-    for _ in range(2):
+    for _ in range(steps):
         model.zero_grad()
         outputs = forward(*others)
         _loss(outputs).backward()

@@ -19,7 +19,9 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError
 from tt_torch.fuzz.training import Compiler, train
-from tt_torch.torch_private.tensors import storage_of
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.tensors import TorchDispatchMode, storage_of
+from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 _CACHING = {"TT_TORCH_CACHE_SIZE": str(1 << 30), "TT_TORCH_VERIFY_IR": ""}  # verified programs are not taken from it
 
@@ -104,16 +106,37 @@ def run(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bo
     return seen([*way.compiled(function, own)(*own), *own])
 
 
-def strides_of_shape_functions(function: Function, inputs: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
-    """The strides that PyTorch's shape functions give the outputs; none if values decide about shapes.
+class StridesOfShapeFunctions(TorchDispatchMode):
+    """Gives each result the strides of PyTorch's shape function for its op, which is all that tracing sees.
 
-    For some ops they are not those of the kernels. Whatever traces a program, only sees the shape functions.
+    For some ops these are not the strides of the kernel. A result whose shape depends on values keeps its own.
     """
-    meta = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta") for x in inputs]
-    try:
-        return [_strides(x) for x in function(*meta)]
-    except RuntimeError:
-        return []
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, op: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = op(*args, **(kwargs or {}))
+        if any(r.alias_info for r in schema(op).returns):
+            return result
+        try:
+            form = op(*tree_map_only(torch.Tensor, _form, args), **tree_map_only(torch.Tensor, _form, kwargs or {}))
+        except RuntimeError:
+            return result
+        forms = iter(tree_leaves(form))
+        return tree_map_only(torch.Tensor, lambda x: _in_form(x, next(forms)), result)
+
+
+def _in_form(x: torch.Tensor, form: torch.Tensor) -> torch.Tensor:
+    if x.stride() == form.stride():
+        return x
+    return torch.empty_strided(x.shape, form.stride(), dtype=x.dtype).copy_(x)
+
+
+def _form(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
 
 
 def _strides(x: torch.Tensor) -> tuple[int, ...]:
