@@ -188,8 +188,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CHANGES: list[tuple[Callable[[Any], object], str]] = [
-    (lambda data: data.update(format=3), "format 3"),
-    (lambda data: data.update(format=FORMAT), "malformed"),
+    (lambda data: data.update(format=4), "format 4"),
+    (lambda data: data.update(format=FORMAT), "another format"),
     (lambda data: data["family"]["sizes"].update(batch=[1, 2]), "another number of programs"),
     (lambda data: data["family"]["sizes"].update(batch=[3, 2, 1]), "not ascending"),
     (lambda data: data["family"]["dimensions"][0].update(dimension=7), "an unknown dimension"),

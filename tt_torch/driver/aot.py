@@ -12,18 +12,20 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig, Options
-from tt_torch.driver.arguments import Call, Signature, TensorForm, device_of, forms, unshared
+from tt_torch.driver.arguments import Call, Signature, TensorForm, device_of, forms, trained, unshared
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
 from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
 from tt_torch.driver.compiled import CompiledFamily, CompiledModel
 from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.dynamic_shapes import DynamicShapes, family_of, resized
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError
+from tt_torch.torch_private.aot import backward_ahead_of_time
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.tensors import storage_of
@@ -40,6 +42,7 @@ def compile_model(
     mode: str | None = ...,
     dynamic_shapes: None = ...,
     sizes: None = ...,
+    training: bool = ...,
 ) -> CompiledModel: ...
 
 
@@ -54,6 +57,7 @@ def compile_model(
     mode: str | None = ...,
     dynamic_shapes: DynamicShapes,
     sizes: Mapping[str, Sequence[int]] | None = ...,
+    training: bool = ...,
 ) -> CompiledFamily: ...
 
 
@@ -67,8 +71,9 @@ def compile_model(
     mode: str | None = None,
     dynamic_shapes: DynamicShapes | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
+    training: bool = False,
 ) -> CompiledModel | CompiledFamily:
-    """Compiles a model for inference, for arguments of the forms of `args` and `kwargs`.
+    """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
     The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
     dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`,
@@ -78,13 +83,15 @@ def compile_model(
     With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model
     is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` has those that are
     compiled instead of all in the range, by the names of Dims.
-    Raises CompileError when the model cannot be captured as one graph, UnsupportedOpError when the graph has an op that
-    the device does not run, and ConfigError for a family of more than MOST_PROGRAMS programs.
+    With `training`, the backward pass is compiled, too: results have gradients for the parameters, and for the
+    arguments among `args` and `kwargs`, that require gradients. Otherwise results have none.
+    Raises CompileError when the model cannot be captured as one graph, or has nothing to train; UnsupportedOpError when
+    a graph has an op that the device does not run; and ConfigError for a family of more than MOST_PROGRAMS programs.
     """
     given = _for_one_binary(config, options, mode)
     if isinstance(model, ExportedProgram):
         model = model.module()
-    elif isinstance(model, torch.nn.Module) and model.training:
+    elif isinstance(model, torch.nn.Module) and model.training and not training:
         state = "in train mode, and is compiled with dropout and statistics of the batch"
         user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this"))
     signature = Signature.of(model)
@@ -92,31 +99,43 @@ def compile_model(
     if dynamic_shapes is None:
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
-        return _compiled_for(model, signature, call, given)
+        return _compiled_for(model, signature, call, given, training)
     family = family_of(dynamic_shapes, sizes or {}, call)
+    return CompiledFamily(family, _members(model, signature, call, given, family, training))
+
+
+def _members(
+    model: Model, signature: Signature, call: Call, options: BackendOptions, family: Family, training: bool
+) -> list[CompiledModel]:
     members = []
     for chosen in family.members():
         try:
-            members.append(_compiled_for(model, signature, resized(call, family, chosen), given))
+            members.append(_compiled_for(model, signature, resized(call, family, chosen), options, training))
         except Exception as error:
             error.add_note(f"in the program for {', '.join(f'{name} = {size}' for name, size in chosen.items())}")
             raise
-    return CompiledFamily(family, members)
+    return members
 
 
-def _compiled_for(model: Model, signature: Signature, call: Call, options: BackendOptions) -> CompiledModel:
+def _compiled_for(
+    model: Model, signature: Signature, call: Call, options: BackendOptions, training: bool
+) -> CompiledModel:
     """The model for the arguments of a call, which are replaced by blank ones."""
-    compiled = forms(call)
-    call.arguments = {name: with_tensors(value, lambda _, x: _blank(x), name) for name, value in call.arguments.items()}
-    with torch.no_grad(), on_cpu(model):
+    compiled, blank = forms(call), _blank_for_training if training else _blank
+    call.arguments = {name: with_tensors(value, lambda _, x: blank(x), name) for name, value in call.arguments.items()}
+    with torch.set_grad_enabled(training), on_cpu(model):
         capture = _captured(model, call)
         inputs = inputs_of(model, capture, call)
-        function, executor, program, metadata = _compiled(capture, inputs, options)
+        run, executor, programs, metadata = _compiled(capture, inputs, options)
+    if training and len(programs) == 1:
+        raise CompileError("nothing to train: no result depends on a parameter or an argument that requires gradients")
     for i in _shared(capture.graph):
         if inputs[i].is_argument and isinstance(form := compiled[inputs[i].name], TensorForm):
             compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)
-    made = Compilation(model, call, capture, signature, compiled, program, metadata)
-    return CompiledModel(made, function, executor)
+    known = [i for i, given in enumerate(inputs) if given.tensor.requires_grad] if training else []
+    backward = programs[1] if training else None
+    made = Compilation(model, call, capture, signature, compiled, programs[0], backward, known, metadata)
+    return CompiledModel(made, capture.function(_checked(run, inputs, made)), executor)
 
 
 def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str | None) -> BackendOptions:
@@ -147,6 +166,15 @@ def _blank(x: torch.Tensor) -> torch.Tensor:
     return memory.as_strided(x.shape, x.stride(), x.storage_offset())
 
 
+def _blank_for_training(x: torch.Tensor) -> torch.Tensor:
+    """A blank tensor that requires a gradient if `x` does. It is the result of an op if `x` is, so that the model may
+    write to it, unless `x` has gaps in memory or is a part of larger memory."""
+    blank = _blank(x).requires_grad_(x.requires_grad)
+    result = blank if x.is_leaf else blank.clone()
+    same = (result.stride(), result.storage_offset()) == (blank.stride(), blank.storage_offset())
+    return result if same else blank
+
+
 def _captured(model: Model, call: Call) -> Capture:
     try:
         with tracing_for_device():
@@ -163,15 +191,17 @@ def _captured(model: Model, call: Call) -> Capture:
 
 def _compiled(
     capture: Capture, inputs: Sequence[Input], options: BackendOptions
-) -> tuple[Function, Executor, Program, Metadata]:
-    """The captured function on the device; what runs its only program; the whole program; AOTAutograd's metadata."""
+) -> tuple[Function, Executor, list[Program], Metadata]:
+    """The graph on the device; what runs its forward program; its forward and backward programs; AOTAutograd's
+    metadata."""
     executors: list[Executor] = []
     programs: list[Program] = []
     names = [given.name for given in inputs]
     called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
     observer = Observer(executors.append, program=programs.append, input_name=lambda name: called[name], flag=False)
     try:
-        run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
+        with backward_ahead_of_time():
+            run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
     except Exception as failure:
         if isinstance(failure, TTTorchError) or not (isinstance(failure, VALUES_DECIDE) or capture.computes_numbers):
             raise
@@ -179,13 +209,25 @@ def _compiled(
     if not executors:
         because = "compile_depth is below EXECUTE, the model computes nothing, or a shape or an index depends on values"
         raise CompileError(f"nothing was compiled: {because}")
-    written = [i for i in metadata.mutated_inp_runtime_indices if inputs[i].is_argument]
+    return run, executors[0], programs, metadata
 
-    def call(*inputs: Argument) -> Result:
-        unshared(inputs, names, written)
-        return run(*inputs)
 
-    return capture.function(call if written else run), executors[0], programs[0], metadata
+def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Function:
+    """The graph with checks of its inputs. Calls without gradients keep nothing for a backward pass."""
+    names = [given.name for given in inputs]
+    written = [i for i in made.metadata.mutated_inp_runtime_indices if inputs[i].is_argument]
+
+    def call(*given: Argument) -> Result:
+        unshared(given, names, written)
+        if made.backward is None:
+            return run(*given)
+        if torch.is_grad_enabled():
+            trained(given, names, made.trained)
+            return run(*given)
+        with torch.inference_mode(False), torch.no_grad():  # AOTAutograd saves tensors, which inference mode forbids
+            return [x.detach() if x.grad_fn else x for x in run(*given)]
+
+    return call if written or made.backward else run
 
 
 def _shared(graph: GraphModule) -> list[int]:

@@ -41,7 +41,15 @@ from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import AsyncError, TTTorchError
 from tt_torch.mlir import guard
-from tt_torch.torch_private.aot import TracingContext, aot_autograd, boxed, make_boxed_func, tracing, without_mkldnn
+from tt_torch.torch_private.aot import (
+    TracingContext,
+    aot_autograd,
+    boxed,
+    keep_saved_tensors,
+    make_boxed_func,
+    tracing,
+    without_mkldnn,
+)
 from tt_torch.torch_private.dynamo import RestartAnalysis
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
 from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
@@ -125,6 +133,7 @@ def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function
     layouts: Layouts = {}
 
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
+        keep_saved_tensors(TracingContext.get().fw_metadata)
         name_inputs(graph, names)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):

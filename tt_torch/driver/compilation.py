@@ -64,6 +64,8 @@ class Compilation:
     signature: Signature
     forms: dict[str, Form]  # of the arguments
     program: Program
+    backward: Program | None  # computes the gradients, in a compilation for training
+    trained: list[int]  # positions of the graph's inputs that may require gradients, in a compilation for training
     metadata: Metadata
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -32,6 +32,15 @@ class _Packable:
 
     def _write(self, path: str | Path, weights: bool) -> None:
         contents.write(path, package_of(self._compilations, self._family, weights))
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """The parameters of the model, which has none if it is a function."""
+        model = self._compilations[0].model
+        return model.named_parameters() if isinstance(model, torch.nn.Module) else iter(())
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """The parameters of the model, such as an optimizer takes."""
+        return (parameter for _, parameter in self.named_parameters())
 
     def __reduce__(self) -> tuple[object, ...]:
         return unpickled, (contents.to_bytes(package_of(self._compilations, self._family)),)
@@ -63,6 +72,8 @@ class CompiledModel(_Packable):
         """
         if Path(path).suffix == ".ttpkg":
             self._write(path, weights)
+        elif self.compilation.backward:
+            raise PackagingError(f"{path} does not end in .ttpkg, and only a package holds the programs of training")
         else:
             write(path, self.binary)
 
@@ -84,7 +95,7 @@ class CompiledModel(_Packable):
     def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
         call = self.compilation.signature.bind(args, kwargs)
         check(call, self.compilation.forms)
-        with torch.no_grad():
+        with torch.set_grad_enabled(self.compilation.backward is not None and torch.is_grad_enabled()):
             return self._function(*call.args, **call.kwargs)
 
 

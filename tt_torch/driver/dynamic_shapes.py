@@ -69,12 +69,15 @@ def resized(call: Call, family: Family, sizes: Mapping[str, int]) -> Call:
 
 
 def _like(x: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """A dense tensor of this shape, whose dimensions have the same order in memory as those of `x`."""
+    """A dense tensor of this shape, whose dimensions have the same order in memory as those of `x`.
+
+    It requires a gradient if `x` does, as a leaf or as the result of an op.
+    """
     strides = x.stride()
     order = sorted(range(x.dim()), key=lambda i: -strides[i])
-    return torch.empty([shape[i] for i in order], dtype=x.dtype, device=x.device).permute(
-        [order.index(i) for i in range(x.dim())]
-    )
+    memory = torch.empty([shape[i] for i in order], dtype=x.dtype, device=x.device)
+    like = memory.permute([order.index(i) for i in range(x.dim())]).requires_grad_(x.requires_grad)
+    return like if x.is_leaf else like.clone()
 
 
 def _sizes(name: str, accepted: range, given: Mapping[str, Sequence[int]]) -> Sequence[int]:

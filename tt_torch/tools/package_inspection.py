@@ -8,7 +8,7 @@ from pathlib import Path
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.contents import Package, read
-from tt_torch.driver.package.manifest import NAMES, Json, Manifest, to_json
+from tt_torch.driver.package.manifest import NAMES, Json, Manifest, program_names, to_json
 from tt_torch.tools import inspection
 
 
@@ -31,11 +31,11 @@ def text(path: Path) -> Iterator[str]:
     yield f"\nweights: {sum(tensors[n].nbytes for n in tensors if n.startswith('weight/')):,} bytes in the file"
     for name, weight in package.weights().items():
         also = "".join(f", also {alias}" for alias in weight.aliases)
-        notes = also + ", changes at calls" * ((True, name) in written)
+        notes = also + ", changes at calls" * ((True, name) in written) + _trained(manifest, name)
         yield f"  {name}: {NAMES[weight.dtype]} {list(weight.shape)}{notes}"
     for number, sizes in enumerate(family.members() if family else [{}]):
         manifest, prefix = package.member(number)
-        for name in manifest.programs:
+        for name in program_names(manifest):
             title = ", ".join([f"program {name}", *(f"{of} = {size}" for of, size in sizes.items())])
             yield ""
             yield from inspection.text(title, bytes(tensors[f"program/{prefix}{name}"].numpy()))
@@ -51,6 +51,12 @@ def _whole(path: Path) -> Package:
     """The package. All of its tensors are compared with their hashes."""
     package = read(path)
     return Package(package.manifests, dict(package.tensors), package.family)
+
+
+def _trained(manifest: Manifest, name: str) -> str:
+    """Whether a weight is trained; nothing for a buffer and in a package for inference."""
+    parameters = manifest.training.parameters if manifest.training else {}
+    return f", {'trained' if parameters[name] else 'frozen'}" if name in parameters else ""
 
 
 def _tensor(form: TensorForm) -> str:

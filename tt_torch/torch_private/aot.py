@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from functorch.compile import (
+    config,  # 2.13.0: without it a backward graph would be compiled when it first runs, which needs the compiler
     default_partition,  # 2.13.0: without it forward and backward of a model would be one graph
     make_boxed_func,  # 2.13.0: without it AOTAutograd would not take a plain function for a program
 )
@@ -16,7 +17,7 @@ from torch._functorch._aot_autograd.descriptors import (
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
 )
 from torch._functorch._aot_autograd.schemas import (
-    OutputType,  # 2.13.0: for is_plain_inference
+    OutputType,  # 2.13.0: for is_plain_inference and the facts about gradients below
     PlainTensorMeta,  # 2.13.0: the same
     ViewAndMutationMeta,  # 2.13.0: the same
 )
@@ -27,6 +28,8 @@ from torch._guards import (
 
 __all__ = ["PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func", "tracing"]
 
+# The outputs whose gradients AOTAutograd passes to the backward graph. PyTorch makes the others as views of them.
+_WITH_GRADIENTS = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)
 # A function that AOTAutograd calls. It takes its inputs in a list, which it empties.
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
@@ -53,6 +56,50 @@ def without_mkldnn() -> Iterator[None]:
         yield
     finally:
         torch._C._set_mkldnn_enabled(enabled)
+
+
+@contextmanager
+def backward_ahead_of_time() -> Iterator[None]:
+    """While this context is active, AOTAutograd compiles the backward graph together with the forward graph."""
+    with config.patch(force_non_lazy_backward_lowering=True):
+        yield
+
+
+# 2.13.0: without it a second call with `backward(retain_graph=True)` would be an error
+def keep_saved_tensors(metadata: ViewAndMutationMeta) -> None:
+    """Tells AOTAutograd that the backward program does not reuse the memory of the tensors that the forward program
+    saved for it."""
+    metadata.bw_donated_idxs = []
+
+
+# 2.13.0: without it a package could not tell which gradients its backward program takes
+def results_with_gradients(metadata: ViewAndMutationMeta) -> list[int]:
+    """Positions of the forward graph's results whose gradients are the last inputs of the backward graph, in order.
+
+    The results are the new values of the inputs that the graph writes to, the outputs, and the memory of outputs that
+    share it.
+    """
+    written, outputs = metadata.mutated_inp_runtime_indices, metadata.output_info
+    infos = [metadata.input_info[i] for i in written]
+    found = [i for i, info in enumerate(infos) if info.mutates_data and info.requires_grad]
+    for i, made in enumerate(outputs, len(written)):
+        if made.output_type in _WITH_GRADIENTS and made.requires_grad_for_backward:
+            found.append(i)
+    first = len(written) + len(outputs)
+    return [*found, *range(first, first + metadata.num_intermediate_bases)]
+
+
+# 2.13.0: without it outputs of a package that share memory would have no gradients
+def memory_of_outputs(metadata: ViewAndMutationMeta) -> dict[int, int]:
+    """For each output that is a view of the memory of another result, by its position: the position of that result.
+
+    The first positions are those of the outputs. Those of additional results, which only hold memory, follow.
+    """
+    count = len(metadata.output_info)
+    first = dict.fromkeys((OutputType.alias_of_intermediate, OutputType.alias_of_intermediate_save_as_output), count)
+    first[OutputType.alias_of_intermediate_base_is_user_output] = 0
+    outputs = enumerate(metadata.output_info)
+    return {i: first[made.output_type] + made.base_idx for i, made in outputs if made.output_type in first}
 
 
 # 2.13.0: without it the compile cache would keep programs that need what AOTAutograd does around them.

@@ -18,12 +18,14 @@ from tt_torch.driver.family import Family
 from tt_torch.driver.package.manifest import (
     FAMILY_FORMAT,
     FORMAT,
+    TRAINING_FORMAT,
     Json,
     Manifest,
     Weight,
     family_from_json,
     family_to_json,
     from_json,
+    program_names,
     to_json,
 )
 from tt_torch.errors import PackageError, TTTorchError
@@ -38,7 +40,8 @@ class Package:
     """The content of a file. There are several manifests if there is a family, one for each member.
 
     The tensors have the names `program/NAME` and `constant/NAME/NUMBER` with the name of a program, and `weight/NAME`
-    with that of a weight. A program of a member of a family has a name such as `3/main`.
+    with that of a weight. A program of a member of a family has a name such as `3/main`. Those of a backward graph are
+    `backward/main` or `3/backward/main`.
     """
 
     manifests: Sequence[Manifest]
@@ -134,8 +137,14 @@ def as_json(package: Package) -> Json:
     """The manifest, or the family and its manifests, with the format."""
     manifests = [to_json(manifest) for manifest in package.manifests]
     if package.family:
-        return {"format": FAMILY_FORMAT, "family": family_to_json(package.family), "manifests": manifests}
-    return {"format": FORMAT, "manifest": manifests[0]}
+        return {"format": _format(package), "family": family_to_json(package.family), "manifests": manifests}
+    return {"format": _format(package), "manifest": manifests[0]}
+
+
+def _format(package: Package) -> int:
+    if package.manifests[0].training:
+        return TRAINING_FORMAT
+    return FAMILY_FORMAT if package.family else FORMAT
 
 
 def _metadata(package: Package, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:
@@ -162,18 +171,20 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
     """A package whose manifest has the right hash and fits the tensors."""
     data = unsealed(origin, metadata)
     with well_formed(origin):
-        if data.get("format") not in (FORMAT, FAMILY_FORMAT):
-            known = f"but this tt_torch reads {FORMAT} and {FAMILY_FORMAT}; update it"
+        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT):
+            known = f"but this tt_torch reads {FORMAT} to {TRAINING_FORMAT}; update it"
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
         compared = Tensors(origin, tensors, data["sha256"])
-        is_family = data["format"] == FAMILY_FORMAT
+        is_family = "family" in data
         manifests = [from_json(each) for each in (data["manifests"] if is_family else [data["manifest"]])]
         family = family_from_json(data["family"], manifests) if is_family else None
         package = Package(manifests, compared, family)
         members = map(package.member, range(len(manifests)))
-        listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in manifest.programs}
+        listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in program_names(manifest)}
         if listed != {name for name in tensors if name.startswith("program/")}:
             raise PackageError(f"{origin} has other programs than its manifest lists")
+        if data["format"] != _format(package):
+            raise ValueError("the content has another format")
         return package
 
 

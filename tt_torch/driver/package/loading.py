@@ -5,30 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import check, parts, unshared
+from tt_torch.driver.arguments import check, parts
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
-from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed
-from tt_torch.driver.package.manifest import CHECK, MAIN, Graph, ProgramForm, Weight, signature
-from tt_torch.driver.package.results import built, placed
+from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
+from tt_torch.driver.package.manifest import BACKWARD, CHECK, MAIN, Graph, Manifest, ProgramForm, Weight, signature
+from tt_torch.driver.package.member import Member
+from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
-from tt_torch.errors import InputDtypeError, InputShapeError, PackageError
+from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
 
 
 class Weights(Mapping[str, torch.Tensor]):
     """Weights by name. One that is in the file is compared with its hash, and put on its device, when it is first read.
 
+    Those of `parameters` are Parameters, which require gradients if their value there is true.
     Raises PackageError for a weight that has changed in the file.
     """
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], forms: Mapping[str, Weight]) -> None:
-        self._tensors, self._forms = tensors, forms
+    def __init__(
+        self, tensors: Mapping[str, torch.Tensor], forms: Mapping[str, Weight], parameters: Mapping[str, bool]
+    ) -> None:
+        self._tensors, self._forms, self._parameters = tensors, forms, parameters
         self._unread = {name for name in forms if f"weight/{name}" in tensors}
         self._known: dict[str, torch.Tensor] = {}
 
@@ -38,8 +44,18 @@ class Weights(Mapping[str, torch.Tensor]):
         return self._known[name]
 
     def __setitem__(self, name: str, weight: torch.Tensor) -> None:
+        if name in self._parameters and not isinstance(weight, torch.nn.Parameter):
+            weight = torch.nn.Parameter(weight, self._parameters[name])
         self._known[name] = weight
         self._unread.discard(name)
+
+    def take(self, name: str, value: torch.Tensor) -> None:
+        """Gives a weight a new value. A Parameter stays the same object, because an optimizer may have it."""
+        known = self._known.get(name)
+        if isinstance(known, torch.nn.Parameter):
+            known.detach().copy_(value)
+        else:
+            self[name] = value
 
     def __contains__(self, name: object) -> bool:  # that of Mapping reads the weight
         return name in self._unread or name in self._known
@@ -58,8 +74,9 @@ class Weights(Mapping[str, torch.Tensor]):
 
 
 class LoadedModel:
-    """A model from a package: it takes and returns what the model does, without gradients.
+    """A model from a package: it takes and returns what the model does.
 
+    Results have gradients if the package was compiled for training; then `parameters()` are what an optimizer takes.
     Weights come from the file, or from `load_state_dict`. Buffers that the model writes to change here, not in the
     file. A call whose integers the device would not compute exactly raises InexactError: there is no eager PyTorch.
 
@@ -72,15 +89,35 @@ class LoadedModel:
         self._device: Device = device or default_device(CompilerConfig.from_env())
         with well_formed("the package"):
             self._signature = signature(package.manifests[0])
-            self.weights = Weights(package.tensors, self._forms)
-            self._programs = [_program(package, number, self._device) for number in range(len(package.manifests))]
+            training = package.manifests[0].training
+            self._parameters = training.parameters if training else None
+            self.weights = Weights(package.tensors, self._forms, self._parameters or {})
+            self._members = [_member(package, number, self._device) for number in range(len(package.manifests))]
 
     def _now(self) -> Package:
         """The package with the present weights."""
         names = [name for name in self._package.tensors if not name.startswith("weight/")]
         tensors = {name: self._package.tensors[name] for name in names}
         weights = separate({f"weight/{name}": weight for name, weight in self.weights.items()})
-        return Package(self._package.manifests, tensors | weights, self._package.family)
+        manifests = [self._manifest_now(manifest) for manifest in self._package.manifests]
+        return Package(manifests, tensors | weights, self._package.family)
+
+    def _manifest_now(self, manifest: Manifest) -> Manifest:
+        """The manifest, which says whether the parameters require gradients now."""
+        if manifest.training is None:
+            return manifest
+        known = {name: weight.requires_grad for name, weight in self.weights.items()}
+        now = {name: known.get(name, trained) for name, trained in manifest.training.parameters.items()}
+        return replace(manifest, training=replace(manifest.training, parameters=now))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the package with its present weights. An existing file is replaced only once the new one is complete.
+
+        Raises PackagingError if the name does not end in `.ttpkg`.
+        """
+        if Path(path).suffix != ".ttpkg":
+            raise PackagingError(f"{path} does not end in .ttpkg")
+        write(path, self._now())
 
     def __reduce__(self) -> tuple[object, ...]:
         return unpickled, (to_bytes(self._now()),)
@@ -107,25 +144,47 @@ class LoadedModel:
                 raise InputDtypeError(f"{names[0]} has the dtype {given.dtype}, expected {weight.dtype}")
             found[name] = given.detach().to(weight.device, copy=True).contiguous()
         for name, value in found.items():
-            self.weights[name] = value
+            self.weights.take(name, value)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The weights that a checkpoint of the model has, by all their names. They share memory with those here.
+
+        A package for training has all of them, and one for inference those that its programs use. Raises PackageError
+        if they are missing.
+        """
+        self._read()
+        forms = ((name, weight) for name, weight in self._forms.items() if weight.in_checkpoint)
+        return {each: self.weights[name].detach() for name, weight in forms for each in (name, *weight.aliases)}
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """The parameters of the model, in its order, each with the first of its names.
+
+        Raises PackageError for a package that was not compiled for training, and if the weights are missing.
+        """
+        if self._parameters is None:
+            raise PackageError("the package is for inference; compile_model(..., training=True) makes one for training")
+        self._read()
+        return ((name, cast(torch.nn.Parameter, self.weights[name])) for name in self._parameters)
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """The parameters of the model, in its order. Raises what `named_parameters` raises."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def _read(self) -> None:
+        """Reads all weights. Raises PackageError if some are missing, or have changed in the file."""
+        self.weights.read()
+        for name in self._forms.keys() - self.weights.keys():
+            raise PackageError(f"the file has no weights: load_state_dict must give them, such as {name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call, family = self._signature.bind(args, kwargs), self._package.family
         number = family.number(parts(call)) if family else 0
-        manifest, program = self._package.manifests[number], self._programs[number]
+        manifest = self._package.manifests[number]
         given = check(call, manifest.forms)
-        self.weights.read()
-        for name in self._forms.keys() - self.weights.keys():
-            raise PackageError(f"the file has no weights: load_state_dict must give them, such as {name}")
+        self._read()
         inputs = [(self.weights if weight else given)[name] for weight, name in manifest.inputs]
-        unshared(inputs, [name for _, name in manifest.inputs], manifest.written)
-        with torch.no_grad():
-            results = program([*[None] * manifest.tokens, *inputs])[manifest.tokens :]
-            for position, value in zip(manifest.written, results, strict=False):
-                inputs[position].copy_(value)
-            first = len(manifest.written)
-            placed_results = placed(results[first : first + len(manifest.places)], manifest.places, inputs)
-        return built(manifest.result, {"result": placed_results, "argument": given, "weight": self.weights})
+        outputs = self._members[number](inputs)
+        return built(manifest.result, {"result": outputs, "argument": given, "weight": self.weights})
 
 
 def unpickled(data: bytes) -> LoadedModel:
@@ -133,10 +192,12 @@ def unpickled(data: bytes) -> LoadedModel:
     return LoadedModel(from_bytes(data))
 
 
-def _program(package: Package, number: int, device: Device) -> Program:
-    """The program of a member of the family, or the only one."""
-    manifest, prefix = package.member(number)
-    return program_of(manifest, package.tensors, device, prefix)
+def _member(package: Package, number: int, device: Device) -> Member:
+    """A member of the family, or the only one."""
+    (manifest, prefix), backward = package.member(number), None
+    if manifest.training:
+        backward = program_of(manifest.training.backward, package.tensors, device, prefix + BACKWARD)
+    return Member(manifest, program_of(manifest, package.tensors, device, prefix), backward)
 
 
 def program_of(

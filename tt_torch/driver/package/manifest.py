@@ -12,13 +12,16 @@ import torch
 
 from tt_torch.driver.arguments import Form, Signature, TensorForm
 from tt_torch.driver.family import Dimension, Family
+from tt_torch.driver.program import Program
 from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
 
-# A file with one program has the first format, a file with a family the second. A loader refuses all others.
-FORMAT, FAMILY_FORMAT = 1, 2
+# A file with one program has the first format, a file with a family the second, and a file for training, also of a
+# family, the third. A loader refuses all others.
+FORMAT, FAMILY_FORMAT, TRAINING_FORMAT = 1, 2, 3
 MAIN, CHECK = "main", "check"  # the program of the model, and the one that tells whether its integers are exact
+BACKWARD = "backward/"  # with it begin the names of the programs of a backward graph
 Json: TypeAlias = Any
 KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore[attr-defined]
 DTYPES = {
@@ -81,6 +84,24 @@ class Graph:
 
 
 @dataclasses.dataclass(frozen=True)
+class Training:
+    """The backward graph, and the facts that autograd needs about both graphs.
+
+    The backward graph takes what the forward graph keeps for it, then gradients of results. It gives a gradient for
+    each input of the forward graph, or None.
+    """
+
+    backward: Graph
+    results: int  # the number of results of the forward graph; those behind them are kept for the backward graph
+    gradients: list[int]  # positions of the results whose gradients the backward graph takes
+    bases: dict[int, int]  # outputs that are views of another result; both are counted from the first output
+    differentiable: list[int]  # outputs that require gradients
+    hidden: list[int]  # positions of the inputs to which the model writes under `no_grad`
+    trained: list[int]  # positions of the inputs that may require gradients
+    parameters: dict[str, bool]  # all parameters of the model, in its order, and whether they require gradients
+
+
+@dataclasses.dataclass(frozen=True)
 class Manifest(Graph):
     """A graph, and the model that it belongs to."""
 
@@ -93,10 +114,14 @@ class Manifest(Graph):
     places: list[Place]  # of the other outputs
     result: Json  # the tree of the model's result
     versions: dict[str, str]  # of the packages that made the file
+    training: Training | None = None  # None for inference
 
 
 def to_json(graph: Graph) -> Json:
-    return {"format": FORMAT, **_plain(graph)}
+    plain = _plain(graph)
+    if plain.get("training") is None:
+        plain.pop("training", None)
+    return {"format": TRAINING_FORMAT if "training" in plain else FORMAT, **plain}
 
 
 def family_to_json(family: Family) -> Json:
@@ -118,9 +143,14 @@ def family_from_json(data: Json, manifests: Sequence[Manifest]) -> Family:
         _require(place.name in sizes and numbers, "an unknown size")
     for manifest in manifests:
         _require(manifest.signature == manifests[0].signature, "programs have different parameters")
+        _require(_trained(manifest) == _trained(manifests[0]), "programs train different weights")
         for name in manifest.weights.keys() & manifests[0].weights.keys():
             _require(manifest.weights[name] == manifests[0].weights[name], f"programs have different forms of {name}")
     return family
+
+
+def _trained(manifest: Manifest) -> dict[str, bool] | None:
+    return manifest.training.parameters if manifest.training else None
 
 
 def _plain(value: object) -> Json:
@@ -151,6 +181,7 @@ def from_json(data: Json) -> Manifest:
         places=[_place(place) for place in data["places"]],
         result=data["result"],
         versions={str(name): str(version) for name, version in data["versions"].items()},
+        training=_training(data["training"]) if "training" in data else None,
     )
     tensors = {name for name, form in manifest.forms.items() if isinstance(form, TensorForm)}
     known = {"result": range(len(manifest.places)), "argument": tensors, "weight": manifest.weights}
@@ -158,7 +189,47 @@ def from_json(data: Json) -> Manifest:
         _require(name in known["weight" if weight else "argument"], f"{name} is unknown")
     _require(all(i in range(len(manifest.inputs)) for i in manifest.written), "an unknown input is written")
     _check_tree(manifest.result, known)
+    if manifest.training:
+        _check_training(manifest, manifest.training)
     return manifest
+
+
+def program_names(manifest: Manifest) -> list[str]:
+    """The names of all programs, in the order in which they run."""
+    backward = manifest.training.backward.programs if manifest.training else {}
+    return [*manifest.programs, *(BACKWARD + name for name in backward)]
+
+
+def _training(data: Json) -> Training:
+    return Training(
+        backward=graph_from_json(data["backward"]),
+        results=int(data["results"]),
+        gradients=_ints(data["gradients"]),
+        bases={int(i): int(of) for i, of in data["bases"].items()},
+        differentiable=_ints(data["differentiable"]),
+        hidden=_ints(data["hidden"]),
+        trained=_ints(data["trained"]),
+        parameters={str(name): bool(trained) for name, trained in data["parameters"].items()},
+    )
+
+
+def _check_training(manifest: Manifest, training: Training) -> None:
+    """Raises ValueError if the backward graph does not fit the forward graph."""
+    outputs = range(training.results - len(manifest.written))
+    kept = kept_for_backward(manifest, manifest.tokens, training.results)
+    backward = training.backward.interface
+    _require(kept >= 0 and len(outputs) >= len(manifest.places), "the forward graph has another number of results")
+    _require(all(i in range(training.results) for i in training.gradients), "an unknown result has a gradient")
+    _require(backward.inputs == list(range(kept + len(training.gradients))), "the backward graph has other inputs")
+    _require(len(backward.outputs) == len(manifest.inputs), "the backward graph has another number of results")
+    known = all(i in range(len(manifest.places)) and of in outputs for i, of in training.bases.items())
+    _require(known, "an unknown result is a view")
+    _require(training.parameters.keys() <= manifest.weights.keys(), "a parameter is unknown")
+
+
+def kept_for_backward(forward: Graph | Program, tokens: int, results: int) -> int:
+    """The number of tensors that a forward graph keeps for its backward graph."""
+    return len(forward.interface.outputs) - len(forward.checks) - tokens - results
 
 
 def graph_from_json(data: Json) -> Graph:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -14,12 +15,27 @@ from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.family import Family
 from tt_torch.driver.package.contents import Package, separate
-from tt_torch.driver.package.manifest import CHECK, MAIN, NAMES, Json, Manifest, Place, ProgramForm, Weight
+from tt_torch.driver.package.manifest import (
+    BACKWARD,
+    CHECK,
+    MAIN,
+    NAMES,
+    Graph,
+    Json,
+    Manifest,
+    Place,
+    ProgramForm,
+    Training,
+    Weight,
+    kept_for_backward,
+)
 from tt_torch.driver.package.results import tree
 from tt_torch.driver.program import Program
+from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
+from tt_torch.torch_private.aot import memory_of_outputs, results_with_gradients
 from tt_torch.torch_private.capture import captured
 from tt_torch.torch_private.dynamo import STREAM_OPS
 from tt_torch.torch_private.tensors import storage_of
@@ -45,18 +61,52 @@ def package_of(members: Sequence[Compilation], family: Family | None = None, wei
 def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, dict[str, torch.Tensor]]:
     """The manifest and the tensors of a compilation; the names of its programs begin with the prefix."""
     inputs = inputs_of(made.model, made.capture, made.call)
-    programs = programs_of(made.program)
-    if programs is None:
-        raise PackagingError("the options of the compilation ask for a run that a package cannot do")
-    manifest = _manifest(made, inputs, programs)
-    kept = {name: x.tensor for x in inputs if (name := x.name) in manifest.weights and not x.is_argument}
+    kept = (_all(made.model) if made.backward else {}) | _used(inputs)
+    programs = _programs(made.program)
+    manifest = _manifest(made, inputs, programs, kept)
+    tensors = tensors_of(programs, prefix)
+    if made.backward:
+        backward = _programs(made.backward)
+        parameters = _parameters(kept, {inputs[i].name for i in made.trained})
+        training = _training(made, Graph(**graph_fields(made.backward, backward)), parameters)
+        manifest = replace(manifest, training=training)
+        tensors |= tensors_of(backward, prefix + BACKWARD)
     if not weights:
         kept = {name: x for name, x in kept.items() if not manifest.weights[name].in_checkpoint}
     for name, x in kept.items():
         if x.is_meta:
             raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
-    tensors = {f"weight/{name}": tensor for name, tensor in kept.items()}
-    return manifest, tensors | tensors_of(programs, prefix)
+    return manifest, {f"weight/{name}": tensor for name, tensor in kept.items()} | tensors
+
+
+def _programs(program: Program) -> dict[str, Executor]:
+    found = programs_of(program)
+    if found is None:
+        raise PackagingError("the options of the compilation ask for a run that a package cannot do")
+    return found
+
+
+def _used(inputs: Sequence[Input]) -> dict[str, torch.Tensor]:
+    """The weights among the inputs of a graph."""
+    weights = {given.name: given.tensor for given in inputs if not given.is_argument}
+    if len(weights) + sum(given.is_argument for given in inputs) < len(inputs):
+        raise PackagingError("two weights of the model have the same name")
+    return weights
+
+
+def _all(model: object) -> dict[str, torch.Tensor]:
+    """All parameters of the model, in its order, and its buffers that a checkpoint has. A graph may not use them."""
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    state = _checkpoint(model)
+    return {**dict(model.named_parameters()), **{name: x for name, x in model.named_buffers() if name in state}}
+
+
+def _parameters(weights: Mapping[str, torch.Tensor], trained: Collection[str]) -> dict[str, bool]:
+    """The weights that an optimizer takes, and whether they require gradients. A function may use trained tensors that
+    are no Parameters."""
+    found = {name: x for name, x in weights.items() if isinstance(x, torch.nn.Parameter) or name in trained}
+    return {name: x.requires_grad for name, x in found.items()}
 
 
 def _checkpoint(model: object) -> set[str]:
@@ -98,12 +148,14 @@ def graph_fields(program: Program, programs: Mapping[str, Executor]) -> dict[str
     }
 
 
-def _manifest(made: Compilation, inputs: Sequence[Input], programs: Mapping[str, Executor]) -> Manifest:
+def _manifest(
+    made: Compilation,
+    inputs: Sequence[Input],
+    programs: Mapping[str, Executor],
+    weights: Mapping[str, torch.Tensor],
+) -> Manifest:
     metadata = made.metadata
     _check(made, inputs)
-    weights = {given.name: given.tensor for given in inputs if not given.is_argument}
-    if len(weights) + sum(given.is_argument for given in inputs) < len(inputs):
-        raise PackagingError("two weights of the model have the same name")
     places, result = _results(made, inputs)
     return Manifest(
         **graph_fields(made.program, programs),
@@ -119,12 +171,36 @@ def _manifest(made: Compilation, inputs: Sequence[Input], programs: Mapping[str,
     )
 
 
+def _training(made: Compilation, backward: Graph, parameters: dict[str, bool]) -> Training:
+    metadata, gradients = made.metadata, results_with_gradients(made.metadata)
+    written, outputs = len(metadata.mutated_inp_runtime_indices), len(metadata.output_info)
+    results, bases = written + outputs + metadata.num_intermediate_bases, memory_of_outputs(metadata)
+    kept = kept_for_backward(made.program, len(metadata.tokens), results)
+    if backward.interface.inputs != list(range(kept + len(gradients))) or metadata.num_backward_tokens:
+        raise PackagingError("the backward pass of the model takes or gives tensors of a kind that a package lacks")
+    first = len(metadata.tokens) + written
+    for i, base in bases.items():
+        if _memory(made.program.interface, first + i) != _memory(made.program.interface, first + base):
+            raise PackagingError("a result is a view of another one, of a kind that a package cannot make")
+    differentiable = [i for i, output in enumerate(metadata.output_info) if output.requires_grad]
+    # only a write under `no_grad` is possible to a leaf that requires gradients
+    leaves = (i for i in metadata.mutated_inp_runtime_indices if metadata.input_info[i].is_leaf)
+    hidden = [i for i in leaves if i in made.trained]
+    return Training(backward, results, gradients, bases, differentiable, hidden, made.trained, parameters)
+
+
+def _memory(interface: Interface, output: int) -> int:
+    """The number of the program's result whose memory an output of the graph has."""
+    place = interface.places[interface.outputs[:output].count(...)]
+    return place if isinstance(place, int) else place.result
+
+
 def _check(made: Compilation, inputs: Sequence[Input]) -> None:
     """Raises PackagingError for what a package cannot do at a call."""
     metadata = made.metadata
-    count = len(metadata.tokens) + len(metadata.mutated_inp_runtime_indices) + len(metadata.output_info)
-    outputs = len(made.program.interface.outputs) - len(made.program.checks)
-    if outputs != count + metadata.num_intermediate_bases:
+    count = len(metadata.mutated_inp_runtime_indices) + len(metadata.output_info) + metadata.num_intermediate_bases
+    kept = kept_for_backward(made.program, len(metadata.tokens), count)
+    if (kept < 0) if made.backward else kept:
         raise PackagingError("the model has tensors of a kind that a package cannot hold")
     for given, info in zip(inputs, metadata.input_info, strict=True):
         if info.mutates_metadata or info.mutation_inductor_storage_resize:
@@ -174,7 +250,7 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     """
     outputs, capture = _outputs(made.capture.graph), made.capture
     if capture.side_effects:
-        with torch.no_grad(), tracing_for_device(), on_cpu(made.model):
+        with torch.set_grad_enabled(made.backward is not None), tracing_for_device(), on_cpu(made.model):
             again = captured(by_itself(made.model), made.call.args, made.call.kwargs, side_effects=False)
         assert again is not None
         capture = again

@@ -1,0 +1,118 @@
+"""Runs the programs of a package for arguments of one form, also under autograd. This imports no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from tt_torch.driver.arguments import trained, unshared
+from tt_torch.driver.package.manifest import Manifest, Place
+from tt_torch.driver.package.results import placed
+from tt_torch.driver.program import Program
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a family, or the only one: the forward program, and in a package for training the backward one."""
+
+    manifest: Manifest
+    forward: Program
+    backward: Program | None
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs of the graph for its inputs, some of which it may write to.
+
+        The outputs have gradients if the package is for training, and gradients are enabled. Raises ArgumentError for
+        inputs that must not share memory, or must not require gradients.
+        """
+        names = [name for _, name in self.manifest.inputs]
+        unshared(inputs, names, self.manifest.written)
+        training = self.manifest.training if torch.is_grad_enabled() else None
+        if training is None:
+            with torch.no_grad():
+                return self._outputs(self.results(inputs), inputs)
+        trained(inputs, names, training.trained)
+        return self._outputs(self._differentiable(inputs), inputs)
+
+    def results(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """All results of the forward program, with those that it keeps for the backward program."""
+        return self.forward([*[None] * self.manifest.tokens, *inputs])[self.manifest.tokens :]
+
+    def _differentiable(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The results of the forward graph, with gradients for those inputs that can have one."""
+        assert self.backward
+        gradients = zip(inputs, self.backward.interface.outputs, strict=True)
+        taken = [x.detach() if gradient is None and x.requires_grad else x for x, gradient in gradients]
+        return _Forward.apply(self, *taken)  # type: ignore[no-untyped-call]
+
+    def _outputs(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Writes to inputs as the model does, and puts the outputs into memory as in eager PyTorch."""
+        for position, value in zip(self.manifest.written, results, strict=False):
+            hidden = self.manifest.training and position in self.manifest.training.hidden
+            (inputs[position].detach() if hidden else inputs[position]).copy_(value)
+        values = results[len(self.manifest.written) :]
+        if not torch.is_grad_enabled():
+            return placed(values[: len(self.manifest.places)], self.manifest.places, inputs)
+        return self._with_gradients(values, inputs)
+
+    def _with_gradients(self, values: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs with the gradients that they had in the trace. Those of a view reach its base."""
+        training, places = self.manifest.training, self._places
+        assert training
+        made = placed(values[: len(places)], places, inputs)
+        for i, base in training.bases.items():
+            if base < len(made) and made[base] is not values[base]:
+                made[i] = made[base].as_strided(places[i].shape, places[i].strides, places[i].offset)
+            else:
+                made[i] = values[base].as_strided(values[i].shape, values[i].stride(), values[i].storage_offset())
+        return [x if i in training.differentiable else x.detach() for i, x in enumerate(made)]
+
+    @cached_property
+    def _places(self) -> list[Place]:
+        """The places of outputs with gradients, which are not copied into common memory: the program puts them there,
+        as far as their gradients allow it."""
+        training, places = self.manifest.training, self.manifest.places
+        assert training
+        memory = {places[i].memory for i in (*training.bases, *training.differentiable) if i < len(places)}
+        return [replace(place, memory=None) if place.memory in memory else place for place in places]
+
+
+class _Forward(torch.autograd.Function):
+    """The forward program, whose derivative is the backward program."""
+
+    @staticmethod
+    def forward(ctx: Any, member: Member, *inputs: torch.Tensor) -> tuple[Any, ...]:
+        training = member.manifest.training
+        assert training
+        found = member.results(inputs)
+        ctx.member, ctx.gradients = member, training.gradients
+        ctx.save_for_backward(*found[training.results :])
+        # `y` and `y.detach()` may be the same object here, and only one of them has gradients
+        others = {i: x.detach() for i, x in enumerate(found[: training.results]) if i not in training.gradients}
+        ctx.mark_non_differentiable(*others.values())
+        return tuple(others.get(i, x) for i, x in enumerate(found[: training.results]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        inputs = [*ctx.saved_tensors, *(gradients[i] for i in ctx.gradients)]
+        if not torch.is_grad_enabled():
+            return None, *ctx.member.backward(inputs)
+        # The leaf makes the gradients require gradients even if no input does, so that no second derivative is lost.
+        return None, *_Backward.apply(ctx.member, torch.empty(0, requires_grad=True), *inputs)  # type: ignore[no-untyped-call]
+
+
+class _Backward(torch.autograd.Function):
+    """The backward program under `create_graph=True`. Its own derivative is an error."""
+
+    @staticmethod
+    def forward(ctx: Any, member: Member, leaf: torch.Tensor, *inputs: torch.Tensor) -> tuple[Any, ...]:
+        assert member.backward
+        return tuple(member.backward(list(inputs)))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        raise RuntimeError("a package has no program for second derivatives")
