@@ -226,3 +226,31 @@ func.func @main(%x: tensor<1x1x16x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4x
   %3 = "ttir.divide"(%1, %three) : (tensor<1x1x4x2xf32>, tensor<1xf32>) -> tensor<1x1x4x2xf32>
   return %2, %3 : tensor<1x1x4x2xf32>, tensor<1x1x4x2xf32>
 }
+
+// -----
+
+// A reduction after which its dimensions return with the size 1 keeps them.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x2x3xf32>) -> (tensor<4x1x1xf32>, tensor<1x1x1xf32>) {
+  // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.max"(%arg0) {dim_arg = array<i64: 1, 2>, keep_dim = true}
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.sum"(%arg0) {dim_arg = array<i64: 0, 1, 2>, keep_dim = true}
+  // CHECK-NEXT: return [[M]], [[S]]
+  %0 = "ttir.max"(%x) {dim_arg = array<i64: 1, 2>, keep_dim = false} : (tensor<4x2x3xf32>) -> tensor<4xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 4, 1, 1>} : (tensor<4xf32>) -> tensor<4x1x1xf32>
+  %2 = "ttir.sum"(%x) {dim_arg = array<i64: 0, 1, 2>, keep_dim = false} : (tensor<4x2x3xf32>) -> tensor<f32>
+  %3 = "ttir.reshape"(%2) {shape = array<i64: 1, 1, 1>} : (tensor<f32>) -> tensor<1x1x1xf32>
+  return %1, %3 : tensor<4x1x1xf32>, tensor<1x1x1xf32>
+}
+
+// -----
+
+// It stays if the result has another shape, or if another op reads the reduced tensor.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x3xf32>) -> (tensor<1x4xf32>, tensor<4x1xf32>, tensor<4xf32>) {
+  // CHECK-NOT: keep_dim = true
+  %0 = "ttir.max"(%x) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 1, 4>} : (tensor<4xf32>) -> tensor<1x4xf32>
+  %2 = "ttir.min"(%x) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<4x3xf32>) -> tensor<4xf32>
+  %3 = "ttir.reshape"(%2) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
+  return %1, %3, %2 : tensor<1x4xf32>, tensor<4x1xf32>, tensor<4xf32>
+}

@@ -62,6 +62,22 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> 
 
 // -----
 
+// A product without a bias takes an activation, too, if no other op reads the product.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  // CHECK-DAG: "ttir.linear"(%arg0, %arg1) {activation = "silu", {{.*}}transpose_a = false, transpose_b = true}
+  // CHECK-DAG: [[M:%[0-9]+]] = "ttir.matmul"(%arg0, %arg1)
+  // CHECK-DAG: "ttir.relu"([[M]])
+  %t = "ttir.permute"(%w) {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = "ttir.matmul"(%x, %t) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.silu"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = "ttir.relu"(%2) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1, %2, %3 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
 // A bias of integers is not fused.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xi32>, %w: tensor<4x5xi32>, %b: tensor<5xi32>) -> tensor<2x5xi32> {

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from torch_mlir import ir
 
 from tt_torch.mlir import infer, ods
-from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("canonicalize")
+REDUCTIONS = [f"ttir.{n}" for n in dialect.REDUCTIONS]
 BROADCASTING = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL, "where"]]
 
 
@@ -34,6 +35,18 @@ def reshape(op: Op, b: Builder) -> Value | None:
         return full(b, target, dtype(x), value)
     inner = producer(x, "ttir.reshape")
     return None if inner is None else b("ttir.reshape", inner.operands[0], shape=target)
+
+
+@RULES.rewrites("ttir.reshape")
+def kept_dimensions(op: Op, b: Builder) -> Value | None:
+    """A reduction after which its dimensions return with the size 1 keeps them."""
+    reduction = producer(op.operands[0], *REDUCTIONS)
+    if reduction is None or not single_use(op.operands[0]) or ods.attr(reduction, "keep_dim"):
+        return None
+    (x,), dims = reduction.operands, ods.attr(reduction, "dim_arg")
+    if infer.reduced(shape(x), dims, True) != shape(op.results[0]):
+        return None
+    return b(reduction.name, x, dim_arg=dims, keep_dim=True)
 
 
 @RULES.rewrites("ttir.permute")

@@ -52,11 +52,14 @@ ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "silu", "sigmoi
 def activation(name: str) -> Rule:
     def rule(op: Op, b: Builder) -> Value | None:
         product = op.operands[0]
-        linear = producer(product, "ttir.linear")
-        if linear is None or not single_use(product) or ods.attr(linear, "activation"):
+        before = producer(product, *MATMULS)
+        if before is None or not single_use(product):
             return None
-        operands, attributes = ods.operands_of(linear), ods.attrs_of(linear)
-        return b("ttir.linear", *operands.values(), **(attributes | {"activation": name}))
+        operands, attributes = ods.operands_of(before), ods.attrs_of(before)
+        if attributes.get("activation"):
+            return None
+        a, c, bias = operands["a"], operands["b"], operands.get("bias")
+        return b("ttir.linear", a, c, bias, **(attributes | {"activation": name}))
 
     return rule
 
