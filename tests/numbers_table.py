@@ -50,6 +50,12 @@ SCALARS = [
         [of(f64, -inf, -3e38, 0.0, 3.4e38, inf, nan)],
     ),
     Exact(
+        "arithmetic of float64 and numbers beyond float32",
+        lambda x: (x * -1e300, x / 1e300, x % 1e300, torch.addcmul(x, x, x, value=1e300)),
+        [of(f64, 0.0, -0.0, -inf, inf, nan)],
+        "op on the host",
+    ),
+    Exact(
         "bf16 and numbers that are zero in it",
         lambda x: (x * 1e-45, x / 1e-45, 1e-45 - x, x.add(x, alpha=1e-45), x * 1.5, x < 1e-45),
         [of(bf16, inf, 0.0, 3.0, -0.0)],

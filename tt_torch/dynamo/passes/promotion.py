@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import torch
 from torch.fx import Graph, Node
@@ -47,6 +48,7 @@ for _names, _ops in {
     ELEMENTS(*(getattr(aten, name) for name in _ops.split()))(_names)
 ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
 
+ARITHMETIC = {getattr(aten, name) for name in "add sub rsub mul div floor_divide remainder fmod pow".split()}
 COMPARISONS = {getattr(aten, name) for name in "eq ne lt le gt ge".split()}
 LARGEST = torch.finfo(torch.float32).max
 # Ops that take a Python number in float32 beside a tensor of bfloat16.
@@ -70,6 +72,8 @@ def promote(graph: Graph) -> None:
             if dtype is torch.bfloat16 and called(node) in WIDE_NUMBERS and _leaves_bfloat16(given[n] for n in names):
                 node = _in_float32(node)
                 dtype = torch.float32
+            if dtype is torch.float64 and called(node) in ARITHMETIC and any(map(_is_beyond_float32, given.values())):
+                node.meta["inexact"] = "float32 does not have its number"
             _convert(node, {*names, "alpha"}, dtype)
             _add_the_least(node, dtype)
 
@@ -135,6 +139,10 @@ def _dtype(node: Node, operands: list[Argument]) -> torch.dtype:
     return torch.result_type(*values) if compares else value(node).dtype
 
 
+def _is_beyond_float32(number: object) -> TypeGuard[float]:
+    return isinstance(number, (int, float)) and LARGEST < abs(number) < math.inf
+
+
 def _compared(node: Node, number: Scalar) -> Scalar:
     """A number of float64, or beside a comparison the number that float32 can hold with the same result.
 
@@ -142,7 +150,7 @@ def _compared(node: Node, number: Scalar) -> Scalar:
     is `x <= -inf`, and `x == -1e300` is false for all elements, as `x == nan` is.
     """
     number, op = number_in(number, torch.float64), called(node)
-    if op not in COMPARISONS or isinstance(number, complex) or not LARGEST < abs(number) < math.inf:
+    if op not in COMPARISONS or not _is_beyond_float32(number):
         return number
     if op in (aten.eq, aten.ne):
         return math.nan
