@@ -68,7 +68,7 @@ def wrong(program: Program, way: str) -> str:
         as_traced = [replace(x, strides=own.strides) for x, own in zip(traced, strides, strict=False)]
         if not _departure(program, got, as_traced, others):
             return AS_TRACED
-    return IN_DTYPE if _is_in_dtype(program, got, trains, chosen) else found
+    return IN_DTYPE if _is_in_dtype(program, got, expected, chosen) else found
 
 
 def _with_other_roundings(
@@ -77,22 +77,22 @@ def _with_other_roundings(
     return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in (None, *range(RUNS))]
 
 
-def _is_in_dtype(program: Program, got: list[Seen], trains: bool, way: Way) -> bool:
+def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], way: Way) -> bool:
     """Whether eager, or PyTorch's own tracing, gives these results if it computes in the dtype of the device, and
     converts at the end."""
     converted = program.in_dtype(torch.bfloat16 if way.bf16 else torch.float32)
-    function, inputs = converted.function(), list(converted.inputs.values())
+    function, inputs, trains = converted.function(), list(converted.inputs.values()), program.trains and way.trains
     try:
         candidates = [run(function, inputs, EAGER, trains), _traced(function, inputs, trains)]
-        others = [_as(got, other) for other in _with_other_roundings(function, inputs, trains, way)]
+        others = [_as(expected, other) for other in _with_other_roundings(function, inputs, trains, way)]
     except RuntimeError:  # this dtype does not have a number of the program
         return False
-    return any(each and not _departure(program, got, _as(got, each), others) for each in candidates)
+    return any(each and not _departure(program, got, _as(expected, each), others) for each in candidates)
 
 
 def _as(forms: Sequence[Seen], results: Sequence[Seen]) -> list[Seen]:
-    """The results in the dtypes of `forms`."""
-    return [replace(x, value=x.value.to(form.value.dtype)) for form, x in zip(forms, results, strict=False)]
+    """The results in the dtypes, strides and memory of `forms`."""
+    return [replace(form, value=x.value.to(form.value.dtype)) for form, x in zip(forms, results, strict=False)]
 
 
 def _departure(program: Program, got: list[Seen], expected: list[Seen], others: list[list[Seen]]) -> str:
