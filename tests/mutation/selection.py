@@ -97,8 +97,9 @@ class Map:
     def choose(self, place: Place, seconds: float) -> list[str]:
         """Tests of `place` that take `seconds` together, in the order in which to run them.
 
-        They come from all test files in turn. In each file, the first ones are tests whose names have words of the
-        place, and then tests that run few other lines.
+        Those of test files that import the broken module come first. In both groups, they come from all test files in
+        turn. In each file, the first ones are tests whose names have words of the place, and then tests that run few
+        other lines.
         """
         words = words_of(place)
         by_file: dict[str, list[str]] = defaultdict(list)
@@ -106,9 +107,11 @@ class Map:
             by_file[test.split("::")[0]].append(test)
         for tests in by_file.values():
             tests.sort(key=lambda test: (-near(test, words), self.breadth[test]))
+        direct = {file for file in by_file if names_module((self.root / file).read_text(), place.path)}
         turns = chain.from_iterable(
             sorted(filter(None, turn), key=lambda test: (-near(test, words), self.seconds[test]))
-            for turn in zip_longest(*by_file.values())
+            for files in (direct, by_file.keys() - direct)
+            for turn in zip_longest(*(by_file[file] for file in sorted(files)))
         )
         chosen, left = [], seconds
         for test in turns:
@@ -126,6 +129,15 @@ def words_of(place: Place) -> set[str]:
 
 def imports(text: str, module: str) -> bool:
     return re.search(rf"^(from|import) .*\b{module}\b", text, re.MULTILINE) is not None
+
+
+def names_module(text: str, path: str) -> bool:
+    """Whether a text imports the module of a path, or something from it."""
+    package, _, module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
+    dotted = rf"{re.escape(package)}\.{module}"
+    return (
+        re.search(rf"\b{dotted}\b|^ *from {re.escape(package)} import .*\b{module}\b", text, re.MULTILINE) is not None
+    )
 
 
 def near(test: str, words: set[str]) -> int:
