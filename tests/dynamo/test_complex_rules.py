@@ -118,3 +118,24 @@ def test_an_op_without_a_rule_keeps_its_complex_form() -> None:
     made = to_pairs(make_fx(lambda z: (aten.sin(z) * 2,), tracing_mode="fake")(z), {})
     assert [n.meta["val"].dtype for n in made.graph.nodes if n.target is aten.sin.default] == [c64]
     torch.testing.assert_close(made(torch.view_as_real(z))[0], torch.view_as_real(z.sin() * 2))
+
+
+def test_constants_become_real_with_their_metadata() -> None:
+    z = torch.randn(4, dtype=c64)
+    gm = make_fx(lambda z: (torch.tensor([1j, 2, 3 - 1j, 0]) * z,), tracing_mode="fake")(z)
+    (constant,) = gm.graph.find_nodes(op="get_attr")
+    constant.meta["val"] = next(iter(gm.graph.nodes)).meta["val"]
+    made = to_pairs(gm, {})
+    assert [n.meta["val"].dtype for n in made.graph.find_nodes(op="get_attr")] == [f32, f32]
+
+
+def test_inputs_stay_on_their_device() -> None:
+    gm = make_fx(lambda z: (z * 2,), tracing_mode="fake")(torch.empty(4, dtype=c64, device="meta"))
+    assert {n.meta["val"].device.type for n in to_pairs(gm, {}).graph.find_nodes(op="placeholder")} == {"meta"}
+
+
+def test_a_long_prime_runs_on_the_host() -> None:
+    """4099 is a prime whose matrix would have 64 MB: the op stays complex, forward and back."""
+    z = torch.randn(4099, dtype=c64)
+    gm = make_fx(lambda z: (aten._fft_c2r(z, [0], 0, 4099),), tracing_mode="fake")(z)
+    assert "aten._fft_c2r.default" in {str(n.target) for n in to_pairs(gm, {}).graph.nodes}

@@ -41,6 +41,13 @@ def test_overloads_have_facts_of_their_own() -> None:
     assert Fact.KEEPS not in facts.of(aten.repeat_interleave.Tensor)
 
 
+def test_new_memory_and_numbers_for_the_host() -> None:
+    assert facts.of(aten.empty.memory_format) == Fact.ALLOCATES | Fact.CREATES
+    assert facts.of(aten.empty_like.default) & (Fact.ALLOCATES | Fact.CREATES) == Fact.ALLOCATES
+    assert facts.of(aten.full_like.default) & (Fact.FILLS | Fact.CREATES) == Fact.FILLS
+    assert Fact.READS in facts.of(aten._local_scalar_dense.default)
+
+
 @pytest.mark.parametrize(
     ("op", "names"),
     [

@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -132,12 +132,15 @@ def imports(text: str, module: str) -> bool:
 
 
 def names_module(text: str, path: str) -> bool:
-    """Whether a text imports the module of a path, or something from it."""
-    package, _, module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
-    dotted = rf"{re.escape(package)}\.{module}"
-    return (
-        re.search(rf"\b{dotted}\b|^ *from {re.escape(package)} import .*\b{module}\b", text, re.MULTILINE) is not None
-    )
+    """Whether a text imports the module of a path, its package below `tt_torch.driver` and the like, or from these."""
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    return any(_imports_from(text, parts[:count]) for count in range(min(3, len(parts)), len(parts) + 1))
+
+
+def _imports_from(text: str, parts: Sequence[str]) -> bool:
+    package, module = re.escape(".".join(parts[:-1])), parts[-1]
+    named = rf"\b{package}\.{module}\b|^ *from {package} import .*\b{module}\b"
+    return re.search(named, text, re.MULTILINE) is not None
 
 
 def near(test: str, words: set[str]) -> int:

@@ -29,7 +29,6 @@ from tt_torch.torch_private.ops import OpOverload, schema
 # The symbols of dimensions with several of them, by size. None if two dimensions of the same size differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
 NO_RULE = "it has no rule that keeps padding out"
-SIZES = ("end", "length")  # of arange: numbers by their type, but they determine the size of the result
 
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat)
@@ -82,7 +81,8 @@ class Padding(Interpreter):
     def _argument(self, n: Node, schema: torch.Argument, given: Argument) -> Argument:
         """The value of an argument. Arithmetic on a size gets the real size, which is known only in the call."""
         expr = _expression(given).xreplace(self._fixed)
-        if schema.name in SIZES or facts.kind(schema.type) is torch.IntType or not expr.free_symbols:
+        is_size = schema.name == "end" or facts.kind(schema.type) is torch.IntType  # arange's end is any number
+        if is_size or not expr.free_symbols:
             return self.map_nodes_to_values(given, n)
         takes_tensor = facts.kind(schema.type) is torch.TensorType or n.target is torch.ops.aten.scalar_tensor.default
         takes_tensor |= schema.name == "other" and "Tensor" in n.target.overloadpacket.overloads()

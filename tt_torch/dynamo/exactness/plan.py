@@ -80,7 +80,7 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
             found[node] = None
 
     def has(node: Node) -> bool:
-        return "val" in node.meta and isinstance(value(node), torch.Tensor) and value(node).dtype is dtype
+        return isinstance(value(node), torch.Tensor) and value(node).dtype is dtype
 
     def reads(node: Node) -> bool:
         return any(has(n) and value(n).dim() for n in node.all_input_nodes)

@@ -27,10 +27,7 @@ aten, prims = torch.ops.aten, torch.ops.prims
 # The arguments that are promoted together.
 OPERANDS = ByOp[tuple[str, ...]]()
 for _names, _ops in {
-    ("self", "other"): (
-        "add sub rsub mul div floor_divide remainder fmod maximum minimum fmax fmin where "
-        "bitwise_and bitwise_or bitwise_xor eq ne lt le gt ge"
-    ),
+    ("self", "other"): "add sub rsub mul div remainder where bitwise_and bitwise_or bitwise_xor eq ne lt le gt ge",
     ("self", "min", "max"): "clamp clamp_min clamp_max",
     ("self", "exponent"): "pow",
 }.items():
