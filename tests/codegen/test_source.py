@@ -16,8 +16,8 @@ from safetensors.numpy import load_file
 from torch import nn
 
 import tt_torch
-from tt_torch.codegen import calls, to_python, write_program
-from tt_torch.codegen.program import from_message
+from tt_torch.codegen import calls, source, to_python, write_program
+from tt_torch.codegen.program import Tensor, from_message
 from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect  # noqa: F401  (declares the ops)
@@ -61,6 +61,25 @@ def test_fields_of_another_schema_are_not_left_out(name, field):
     message = decode((PLUGIN / f"{name}.ttnn").read_bytes())
     with pytest.raises(UnsupportedBinaryError, match=f"has no argument .* for {field}$"):
         from_message(message)
+
+
+def test_random_integers_are_zeros_and_ones():
+    """They are indices or booleans, so larger ones could be outside of a table."""
+    made = source._random(np.random.default_rng(0), Tensor("x", [64], "UInt8", "RowMajor", None))
+    assert {*made.tolist()} == {0, 1} and made.dtype == np.uint8
+
+
+def test_padding_is_given_in_pairs():
+    compiled = tt_torch.compile_model(lambda x: nn.functional.pad(x, (1, 2, 3, 4), value=0.5), (torch.rand(2, 3),))
+    assert "[(3, 4), (1, 2)], 0.5, use_multicore=True" in to_python(compiled.binary)
+
+
+def test_variables_have_the_names_of_nodes_and_functions():
+    compiled = tt_torch.compile_model(lambda x: ((x @ x).amax(0), x + 1), (torch.rand(3, 3),))
+    tree = ast.parse(to_python(compiled.binary))
+    (forward,) = (f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "forward")
+    names = [t.id for s in forward.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)]
+    assert names == ["mm_to_layout", "mm_matmul", "amax", "add"]
 
 
 @pytest.mark.parametrize(("reduce", "name"), [("sum", "add"), ("prod", "multiply")])

@@ -50,6 +50,15 @@ def test_calls_are_inlined_as_long_as_they_stay_small():
     assert flattened(calls(8, 2)) == 2**8 + 1
 
 
+def test_a_large_module_may_grow_to_eight_times_its_size(monkeypatch):
+    """Two functions with a call each, and one with 30 calls of a function of one op: 31 ops of the main program."""
+    monkeypatch.setattr("tt_torch.mlir.stablehlo.flatten.MOST_OPS", 1)
+    wide = calls(1, 30)
+    assert flattened(wide) == 31
+    twice = wide.replace("%0 = func.call @f0(%a)", f"%9 = func.call @f0(%a) : ({T}) -> {T} %0 = func.call @f0(%9)")
+    assert flattened(twice) == 61
+
+
 @pytest.mark.parametrize("text", [calls(25, 2), calls(20_000, 2), calls(3, 100)], ids=["25", "20,000", "100 times"])
 def test_calls_that_grow_without_bound(text):
     module, start = parse(text, make_context()), time.process_time()

@@ -97,9 +97,9 @@ class Map:
     def choose(self, place: Place, seconds: float) -> list[str]:
         """Tests of `place` that take `seconds` together, in the order in which to run them.
 
-        Those of test files that import the broken module come first. In both groups, they come from all test files in
-        turn. In each file, the first ones are tests whose names have words of the place, and then tests that run few
-        other lines.
+        Those of test files that import the broken module, or have its name, come first. In both groups, they come from
+        all test files in turn. In each file, the first ones are tests whose names have words of the place, and then
+        tests that run few other lines.
         """
         words = words_of(place)
         by_file: dict[str, list[str]] = defaultdict(list)
@@ -107,7 +107,7 @@ class Map:
             by_file[test.split("::")[0]].append(test)
         for tests in by_file.values():
             tests.sort(key=lambda test: (-near(test, words), self.breadth[test]))
-        direct = {file for file in by_file if names_module((self.root / file).read_text(), place.path)}
+        direct = {file for file in by_file if self._is_about(file, place.path)}
         turns = chain.from_iterable(
             sorted(filter(None, turn), key=lambda test: (-near(test, words), self.seconds[test]))
             for files in (direct, by_file.keys() - direct)
@@ -119,6 +119,9 @@ class Map:
                 chosen.append(test)
                 left -= self.seconds[test]
         return chosen
+
+    def _is_about(self, file: str, path: str) -> bool:
+        return Path(file).stem == f"test_{Path(path).stem}" or names_module((self.root / file).read_text(), path)
 
 
 def words_of(place: Place) -> set[str]:

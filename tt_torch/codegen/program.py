@@ -152,18 +152,14 @@ class _Reader:
         self.taken = set(self.reserved)
         inputs = [self._input(i, tensor) for i, tensor in enumerate(facts.inputs(program))]
         made = Function(self.functions[program["name"]], bool(program.get("private")), inputs, [])
-        ops = list(facts.ops(program))
-        last = {node_name(op.location): i for i, op in enumerate(ops)}
-        for i, op in enumerate(ops):
-            if op.name != "GetDeviceOp":
-                made.statements.append(self._statement(op, last[node_name(op.location)] == i))
+        made.statements = [self._statement(op) for op in facts.ops(program) if op.name != "GetDeviceOp"]
         made.outputs = [self._known(tensor.id) for tensor in facts.outputs(program)]
         return made
 
     def _input(self, index: int, tensor: facts.Tensor) -> Tensor:
         return self._new(tensor, self.weight_names.get(tensor.id) or f"input_{index}")
 
-    def _statement(self, op: facts.Op, final: bool) -> Statement:
+    def _statement(self, op: facts.Op) -> Statement:
         base = node_name(op.location) or "value"
         if op.name == "LoadCachedOp":
             return self._load_cached(op)
@@ -172,7 +168,7 @@ class _Reader:
         row = calls.rows()[op.key]
         value = Call(row.function, tuple(self._arguments(row, op.record)))
         function = row.function.rpartition(".")[2]
-        name = base if final or function in base else f"{base}_{function}"
+        name = base if function in base else f"{base}_{function}"
         # The host fills new tensors, so an op without operands needs it.
         needs_host = not op.operands or not all(t.on_device for t in (*op.operands, *op.results))
         return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)

@@ -92,6 +92,17 @@ func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
 
 // -----
 
+// A maximum that repeats its operand is no ReLU, which would lose the repetition.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x3xf32>) -> tensor<2x3xf32> {
+  %zero = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 0.0 : f64} : () -> tensor<2x3xf32>
+  // CHECK: "ttir.maximum"(%arg0,
+  %0 = "ttir.maximum"(%x, %zero) : (tensor<1x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
 // Splats fold if all values are finite. Roots of negatives, NaN, and results that float32 cannot hold do not fold.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {

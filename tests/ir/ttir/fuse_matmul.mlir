@@ -14,6 +14,23 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> 
 
 // -----
 
+// Transposes of both operands are fused into a product without a bias; a transpose of a batch is none.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x2xf32>, %w: tensor<5x4xf32>, %y: tensor<4x2x3xf32>) -> (tensor<2x5xf32>, tensor<2x4x3xf32>) {
+  // CHECK: "ttir.matmul"(%arg0, %arg1) {transpose_a = true, transpose_b = true}
+  // CHECK: [[Y:%[0-9]+]] = "ttir.permute"(%arg2)
+  // CHECK: "ttir.matmul"([[Y]], %{{[0-9]+}}) {transpose_a = false, transpose_b = false}
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.permute"(%w) {permutation = array<i64: 1, 0>} : (tensor<5x4xf32>) -> tensor<4x5xf32>
+  %2 = "ttir.matmul"(%0, %1) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+  %3 = "ttir.permute"(%y) {permutation = array<i64: 1, 0, 2>} : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+  %4 = "ttir.full"() {shape = array<i64: 3, 3>, fill_value = 2.0 : f64} : () -> tensor<3x3xf32>
+  %5 = "ttir.matmul"(%3, %4) {transpose_a = false, transpose_b = false} : (tensor<2x4x3xf32>, tensor<3x3xf32>) -> tensor<2x4x3xf32>
+  return %2, %5 : tensor<2x5xf32>, tensor<2x4x3xf32>
+}
+
+// -----
+
 // A column or a scalar is not fused as a bias.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x5xf32>, %b: tensor<2x1xf32>, %s: tensor<f32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {

@@ -150,3 +150,32 @@ func.func @main(%x: tensor<2x3x4x4xf32>, %y: tensor<3x2x4x4xf32>, %z: tensor<2x3
   %8 = "ttir.matmul"(%6, %7) {transpose_a = false, transpose_b = false} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
   return %2, %5, %8, %6 : tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>
 }
+
+// -----
+
+// A reshape moves behind a normalization if it keeps the last dimension.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<3x8xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+  // CHECK: [[X:%[0-9]+]] = "ttir.layer_norm"(%arg0)
+  // CHECK: "ttir.reshape"([[X]]) {shape = array<i64: 6, 4>}
+  // CHECK: [[Y:%[0-9]+]] = "ttir.reshape"(%arg1)
+  // CHECK: "ttir.rms_norm"([[Y]])
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4>} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = "ttir.layer_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0, 0>} : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %2 = "ttir.reshape"(%y) {shape = array<i64: 6, 4>} : (tensor<3x8xf32>) -> tensor<6x4xf32>
+  %3 = "ttir.rms_norm"(%2) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %1, %3 : tensor<6x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// A vector along the last dimension keeps its place, in the number of dimensions that the other operand has.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4xf32>, %v: tensor<4xf32>) -> tensor<6x4xf32> {
+  // CHECK: [[V:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 1, 1, 4>}
+  // CHECK: [[S:%[0-9]+]] = "ttir.subtract"(%arg0, [[V]])
+  // CHECK: "ttir.reshape"([[S]]) {shape = array<i64: 6, 4>}
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4>} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = "ttir.subtract"(%0, %v) : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  return %1 : tensor<6x4xf32>
+}

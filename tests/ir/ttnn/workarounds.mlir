@@ -286,6 +286,16 @@ func.func @main(%x: tensor<2x3xui8>, %y: tensor<2x1x8x3xf32>) -> (tensor<2x3xui8
 
 // -----
 
+// Bytes of an input are converted before they become tiles.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xui8>) -> tensor<2x3xf32> {
+  // CHECK: "ttnn.typecast"(%arg0) {{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "RowMajor"
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x3xui8>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
 // The sign of an integer is the integer clamped to -1 .. 1.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xi32>) -> tensor<2x3xi32> {

@@ -92,10 +92,10 @@ def _reduced(op: ir.Operation) -> list[Layout]:
 
 def positions(name: str, x: Value, dim: int) -> str:
     """The data type of positions that `ttnn.sort` and `ttnn.topk` find."""
-    length = shape(x)[dim]
-    rounded = 1 << (length - 1).bit_length() if name == "ttnn.sort" else -(-length // TILE) * TILE - 1
-    short = layout_of(x).dtype in (FLOATS if name == "ttnn.topk" else {"BFloat16"}) - {"Float32"}
-    return "UInt16" if short and rounded < 1 << 16 else "UInt32"
+    sorts = name == "ttnn.sort"  # it rounds the length up to a power of two, and compares the length with 2^16
+    longest = 1 << (15 if sorts else 16)
+    short = layout_of(x).dtype in ({"BFloat16"} if sorts else FLOATS - {"Float32"})
+    return "UInt16" if short and shape(x)[dim] <= longest else "UInt32"
 
 
 def _ordered(op: ir.Operation) -> list[Layout]:

@@ -14,12 +14,12 @@ ALONE = "a collective among the members of groups of one device: replica_groups 
 
 @RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
 def grouped(op: Op, b: Builder) -> list[Value]:
-    """The operand, in the type of the result, which may be wider. Equal shapes show that groups have one member, even
-    if the groups are not listed."""
+    """The operands, in the types of the results, which may be wider. Equal shapes show that groups have one member,
+    even if the groups are not listed. All operands have the same groups."""
     groups = attrs.ints(op, "replica_groups")
-    pairs = list(zip(op.operands, op.results, strict=True))
-    if any(group > 0 for group in groups) or any(shape(x) != shape(r) for x, r in pairs):
+    if any(group > 0 for group in groups) or shape(op.operands[0]) != shape(op.results[0]):
         raise unsupported(op, accepted=ALONE)
+    pairs = zip(op.operands, op.results, strict=True)
     return [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
 
 
