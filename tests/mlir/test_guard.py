@@ -56,6 +56,22 @@ def test_a_crash_names_the_op_and_leaves_a_repro(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*/before.mlirbc"))) == 1
 
 
+def test_an_interruption_is_raised_and_leaves_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = []
+    kill = os.kill
+    monkeypatch.setattr(os, "kill", lambda pid, number: pids.append(pid) or kill(pid, number))
+    with monkeypatch.context() as patched:
+        patched.setattr(child.select, "select", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            in_child(hang, seconds=60)
+    with pytest.raises(ProcessLookupError):
+        kill(pids[0], 0)
+
+
+def interrupt(*_arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
 def hang() -> bytes:
     time.sleep(60)
     return b"done"
