@@ -190,6 +190,12 @@ def test_a_family_of_programs_needs_python(tmp_path: Path) -> None:
         load(tmp_path / "model.ttpkg")
 
 
+def test_training_needs_python(tmp_path: Path) -> None:
+    tt_torch.compile_model(nn.Linear(4, 2), (X,), training=True).save(tmp_path / "model.ttpkg")
+    with pytest.raises(PackageError, match="needs Python: it is for training"):
+        load(tmp_path / "model.ttpkg")
+
+
 # --- files that are not what they should be
 
 
@@ -218,7 +224,7 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(format=3), "has the format 3, but this library reads 1; update it"),
+        (lambda data: data.update(format=4), "has the format 4, but this library reads 1; update it"),
         (lambda data: data["manifest"].pop("places"), "malformed manifest: places is missing"),
         (lambda data: data["manifest"].update(family={"n": 3}), "needs Python: its manifest has family"),
         (lambda data: data["manifest"].update(family=None), None),

@@ -11,7 +11,7 @@ namespace tt::runtime::package {
 
 namespace {
 
-constexpr int64_t kFormat = 1, kFamilyFormat = 2;  // FORMAT and FAMILY_FORMAT in manifest.py
+constexpr int64_t kFormat = 1, kFamilyFormat = 2, kTrainingFormat = 3;  // as in manifest.py
 constexpr int64_t kMostPositions = 1 << 20;
 const std::set<std::string> kKnown = {"format",   "signature", "forms",  "weights", "inputs",  "tokens",
                                       "written",  "interface", "views",  "checks",  "limits",  "checked",
@@ -202,6 +202,7 @@ Manifest read_manifest(const File& file) {
   const Json document = parse(file.manifest, "has a malformed manifest: ");
   const Json& format = part(document, "format");
   if (format == kFamilyFormat) needs_python("it has a family of programs, for several sizes of its inputs");
+  if (format == kTrainingFormat) needs_python("it is for training, which takes PyTorch's autograd");
   if (format != kFormat)
     refuse("has the format " + shown(format) + ", but this library reads " + std::to_string(kFormat) +
            "; update it");
