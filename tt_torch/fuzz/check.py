@@ -47,7 +47,7 @@ def wrong(program: Program, way: str) -> str:
     chosen, function = WAYS[way], program.function()
     # A copy to a device loses gaps in memory, so the CPU also computes without them then.
     inputs = [x if chosen.device == "cpu" else x.clone() for x in program.inputs.values()]
-    trains = program.trains and chosen.trains
+    trains = program.trains
     try:
         expected = run(function, inputs, EAGER, trains)
     except (RuntimeError, IndexError):  # eager refuses the inputs without gaps, or what a step of training made of them
@@ -81,7 +81,7 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], way: W
     """Whether eager, or PyTorch's own tracing, gives these results if it computes in the dtype of the device, and
     converts at the end."""
     converted = program.in_dtype(torch.bfloat16 if way.bf16 else torch.float32)
-    function, inputs, trains = converted.function(), list(converted.inputs.values()), program.trains and way.trains
+    function, inputs, trains = converted.function(), list(converted.inputs.values()), program.trains
     try:
         candidates = [run(function, inputs, EAGER, trains), _traced(function, inputs, trains)]
         others = [_as(expected, other) for other in _with_other_roundings(function, inputs, trains, way)]

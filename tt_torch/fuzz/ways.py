@@ -16,9 +16,10 @@ import torch
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError
-from tt_torch.fuzz.training import Compiler, train
+from tt_torch.fuzz.training import Compiler, Trained, train
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import TorchDispatchMode, storage_of
 from tt_torch.torch_private.trees import tree_leaves, tree_map_only
@@ -42,11 +43,16 @@ def _torch_compile(function: Function, examples: Sequence[Any], **options: str) 
 
 
 def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
-    """The package of the program, saved and loaded. A call that it refuses as inexact runs the compiled model."""
-    model = tt_torch.compile_model(function, copy.deepcopy(list(examples)))
+    """The package of the program, saved and loaded, with the parameters of the program itself. A call that it refuses
+    as inexact runs the compiled model."""
+    parameters = dict(function.named_parameters()) if isinstance(function, Trained) else {}
+    model = tt_torch.compile_model(function, copy.deepcopy(list(examples)), training=isinstance(function, Trained))
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder, "program.ttpkg"))
         loaded = tt_torch.load(Path(folder, "program.ttpkg"))
+    assert isinstance(loaded, LoadedModel)
+    for name, parameter in parameters.items():
+        loaded.weights[name] = parameter
 
     def run(*inputs: Any) -> Any:
         try:
@@ -83,7 +89,6 @@ def _traced(function: Function, examples: Sequence[Any]) -> Function:
 @dataclass(frozen=True)
 class Way:
     compiled: Compiler
-    trains: bool = True
     bf16: bool = False
     device: str = "cpu"
 
@@ -91,7 +96,7 @@ class Way:
 WAYS: Mapping[str, Way] = {
     "compile": Way(_torch_compile),
     "bf16": Way(partial(_torch_compile, dtype="bf16"), bf16=True),
-    "aot": Way(_ahead_of_time, trains=False),
+    "aot": Way(_ahead_of_time),
     "cache": Way(_from_cache),
     "tt": Way(_eager, device="tt"),
 }
