@@ -6,7 +6,17 @@ Two families matter to a reader: "your program or input is not supported" (`Unsu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+
+
+def add_note(error: Exception, note: str) -> None:
+    """Adds a line to what a traceback shows of an error. Python 3.10 has no notes: there, it becomes a line of the
+    message."""
+    if sys.version_info >= (3, 11):
+        error.add_note(note)
+    else:
+        error.args = (f"{error}\n{note}",)
 
 
 class TTTorchError(Exception):

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from tomllib import loads
 
 import pytest
 import torch
+from tomllib import loads
 from torch import nn
 
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend

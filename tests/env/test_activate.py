@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
+import tomllib
 
 REPO = Path(__file__).parents[2]
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]

@@ -6,12 +6,12 @@ import csv
 import os
 import subprocess
 import sys
-import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import tomllib
 
 from tt_torch.reports.reading import read
 from tt_torch.testing import plugin

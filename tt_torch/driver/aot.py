@@ -24,7 +24,7 @@ from tt_torch.driver.observer import Observer
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import CompileError, ConfigError, TTTorchError
+from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
 from tt_torch.torch_private.aot import backward_ahead_of_time
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
@@ -112,7 +112,7 @@ def _members(
         try:
             members.append(_compiled_for(model, signature, resized(call, family, chosen), options, training))
         except Exception as error:
-            error.add_note(f"in the program for {', '.join(f'{name} = {size}' for name, size in chosen.items())}")
+            add_note(error, f"in the program for {', '.join(f'{name} = {size}' for name, size in chosen.items())}")
             raise
     return members
 

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -107,4 +107,4 @@ def _git(*arguments: str) -> bytes:
 
 
 def stamp() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

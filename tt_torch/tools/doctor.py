@@ -37,7 +37,8 @@ class Finding:
 def python() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     wanted = _metadata("Requires-Python")
-    fits = sys.version_info[:2] == (3, 11)
+    first, after = map(int, re.findall(r"3\.(\d+)", wanted))
+    fits = (3, first) <= sys.version_info < (3, after)
     yield Finding("ok" if fits else "broken", "Python", version, "" if fits else f"use a Python {wanted}")
 
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 
-from tt_torch.errors import SchemaError, TTTorchError
+from tt_torch.errors import SchemaError, TTTorchError, add_note
 from tt_torch.wire._encoder import Plan, write
 from tt_torch.wire.messages import Value
 from tt_torch.wire.schema import DEFAULT, FORMATS, Enum, Field, Schema, load
@@ -65,7 +65,7 @@ def _error(schema: Schema, table: str, name: object, got: object, path: Sequence
     else:
         error = EncodeError(f"{table}.{name}", got, f"one of the fields {', '.join(fields)}")
     for step in path:
-        error.add_note(f"in {step}")
+        add_note(error, f"in {step}")
     return error
 
 

@@ -5,7 +5,9 @@ has its own table, whose fields only the schema lists.
 """
 
 # This file does not import `annotations` from `__future__`: TypedDict must see NotRequired when a class is made.
-from typing import Any, NotRequired, TypedDict
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
 
 # The value of a field: a number, a string, bytes, a Record, a list of these, or None. The schema says which.
 Value = Any

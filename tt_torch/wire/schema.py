@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NotRequired, TypedDict
+
+from typing_extensions import NotRequired, TypedDict
 
 from tt_torch.errors import SchemaError
 

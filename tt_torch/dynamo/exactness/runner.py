@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 from tt_torch import user_code
 from tt_torch.dynamo.exactness.interval import Interval, of_values
-from tt_torch.errors import InexactError, KernelError
+from tt_torch.errors import InexactError, KernelError, add_note
 from tt_torch.torch_private.tensors import version
 
 Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -99,7 +99,7 @@ class ExactRunner:
         try:
             self._eager(*inputs)
         except Exception as eager:
-            eager.add_note(str(error))
+            add_note(eager, str(error))
             raise eager from error
 
     def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
