@@ -1,7 +1,7 @@
 """Finds a Python that has the `ttnn` package, and makes an environment with one for mock devices.
 
-The package has wheels for other versions of Python than torch-mlir. So it gets an environment of its own in the user's
-cache folder. On mock devices the package checks everything and computes nothing.
+The package has wheels for some versions of Python only, and fixed versions of its own dependencies. So it gets an
+environment of its own in the user's cache folder. On mock devices the package checks everything and computes nothing.
 """
 
 from __future__ import annotations
@@ -52,17 +52,21 @@ def find_python() -> Path:
 
     Raises EnvironmentMissingError if there is none.
     """
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for version in PYTHONS:
-        candidates = [*sorted(root.glob(f"{version}.*/bin/python{version}"), reverse=True)]
-        on_path = shutil.which(f"python{version}")
-        for python in [*candidates, *([Path(on_path)] if on_path else [])]:
-            if _runs(python, version):
-                return python
+    if found := next(filter(None, map(interpreter, PYTHONS)), None):
+        return found
     wanted = " or ".join(PYTHONS)
     raise EnvironmentMissingError(
         f"ttnn {VERSION} needs Python {wanted}, which is neither on the PATH nor among pyenv's versions; install one"
     )
+
+
+def interpreter(version: str) -> Path | None:
+    """An interpreter of a version of Python, such as "3.12": one of pyenv's, or one on the PATH."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    candidates = sorted(root.glob(f"{version}.*/bin/python{version}"), reverse=True)
+    if on_path := shutil.which(f"python{version}"):
+        candidates.append(Path(on_path))
+    return next((python for python in candidates if _runs(python, version)), None)
 
 
 def _runs(python: Path, version: str) -> bool:

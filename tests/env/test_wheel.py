@@ -1,0 +1,50 @@
+"""The wheel as users install it: into an empty environment of their Python, in which README's example runs.
+
+PyTorch is installed twice for each version, which takes minutes. CI runs it by `pytest -m build -n 0`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tt_torch.codegen.environment import interpreter
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+pytestmark = pytest.mark.build
+
+# Names that a checkout or a compiler would give to the program, if it needed one.
+HIDDEN = ("TT_TORCH_HOME", "PYTHONPATH", "VIRTUAL_ENV", "CXX", "CC")
+
+
+def run(*command: object, cwd: Path, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in HIDDEN} | variables
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("version", [f"3.{sys.version_info[1]}", "3.12"])
+def test_a_wheel_runs_in_an_empty_environment(version: str, tmp_path: Path) -> None:
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    builder, user = (tmp_path / name / "bin" / "python" for name in ("builder", "user"))
+    for made in (builder, user):
+        run(python, "-m", "venv", made.parents[1], cwd=tmp_path)
+    run(builder, "-m", "pip", "install", torch, cwd=tmp_path)
+    run(builder, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={tmp_path / 'build'}", ROOT, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("tt_torch-*.whl")
+    run(user, "-m", "pip", "install", wheel, cwd=tmp_path)
+    (example,) = re.findall(r"<!-- run -->\n```python\n(.*?)```", README, re.DOTALL)
+    where = "print(tt_torch.__file__)"
+    # With an empty PATH there is no compiler.
+    printed = run(user, "-c", f"{example}\n{where}", cwd=tmp_path, PATH="")
+    assert Path(printed.strip()).is_relative_to(user.parents[1])
