@@ -103,8 +103,6 @@ def to_pairs(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
     mode = detect_fake_mode(fakes) or FakeTensorMode()
     with preserve_node_meta(), mode, device_of(fakes):
         traced = make_fx(run, decomposition_table=decompositions)(*inputs)
-    for node in traced.graph.find_nodes(op="get_attr"):  # their metadata still has the complex value
-        node.meta["val"] = mode.from_tensor(getattr(traced, node.target), static_shapes=True)
     return traced
 
 
