@@ -239,6 +239,7 @@ def test_kept_inputs_survive_the_program(stand_in, compiled):
 def test_parts_of_a_mesh_are_devices(stand_in, compiled):
     binary, arguments, expected = compiled
     mesh = stand_in()
+    assert mesh.mesh_shape == (1, 1)
     part = mesh.submesh((1, 1), (0, 0))
     run, first = part.load(binary), pid(mesh)
     torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
