@@ -83,3 +83,4 @@ def test_the_page_compares_what_both_get_right_and_names_the_rest(tmp_path):
     ):
         assert row in rows
     assert not any("| d |" in row for row in rows)
+    assert "The sweep did not come to 1 with tt-mlir: d." in (tmp_path / "compilers.md").read_text()

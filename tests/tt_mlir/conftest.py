@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tt_torch.tt_mlir import finding
+from tt_torch.wire.binary import header, system_desc
+from tt_torch.wire.encode import encode
 
 BINARY = Path(__file__).parents[1] / "data" / "wire" / "linear_relu.ttnn"  # made by tt-mlir
 
@@ -32,3 +34,10 @@ def built(tmp_path_factory):
 def stand_in(built, nothing_installed, monkeypatch):
     monkeypatch.setenv("STAND_IN_BINARY", str(BINARY))
     return built
+
+
+def system_of(chips: int, folder: Path) -> Path:
+    """A `.ttsys` file of a system of several Wormhole chips."""
+    path = folder / f"{chips}.ttsys"
+    path.write_bytes(encode(header("92f6a8a8") | {"system_desc": system_desc("wormhole_b0", chips)}))
+    return path

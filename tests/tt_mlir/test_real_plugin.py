@@ -8,9 +8,11 @@ import pytest
 import torch
 
 import tt_torch
+from tests.tt_mlir.conftest import system_of
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import StageError, UnsupportedOpError
+from tt_torch.errors import StageError, UnsupportedBinaryError, UnsupportedOpError
 from tt_torch.tt_mlir import finding, plugin
+from tt_torch.wire.decode import decode
 
 pytestmark = pytest.mark.skipif(
     finding.plugin(os.environ.get("TT_TORCH_PJRT_PLUGIN", "")) is None,
@@ -42,6 +44,23 @@ def test_a_model_runs_as_in_eager(changes, tmp_path):
     texts = {path.stem.partition("_")[2].partition("_")[2]: path.read_text() for path in tmp_path.iterdir()}
     assert "ttir.matmul" in texts["ttir"] or "ttir.dot_general" in texts["ttir"]
     assert "ttnn.linear" in texts["ttnn_runtime"] or "ttnn.matmul" in texts["ttnn_runtime"]
+
+
+@pytest.mark.parametrize("chips", [2, 8])
+def test_a_program_for_one_chip_of_several(chips, tmp_path):
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval(), torch.randn(2, 8)
+    config = CompilerConfig(compiler="tt-mlir", system_desc=str(system_of(chips, tmp_path)))
+    compiled = tt_torch.compile_model(model, (x,), config)
+    torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    message = decode(compiled.binary)
+    assert len(message["system_desc"]["chip_desc_indices"]) == chips
+    assert {tuple(program["mesh_shape"].values()) for program in message["programs"]} == {(1, 1)}
+
+
+def test_a_recording_in_the_binary_is_refused_by_name():
+    config = CompilerConfig(compiler="tt-mlir", tt_mlir_options={"enable_trace": True})
+    with pytest.raises(UnsupportedBinaryError, match="BeginTraceCaptureOp, CaptureOrExecuteTraceOp, EndTraceCapture"):
+        tt_torch.compile_model(torch.nn.Linear(8, 4).eval(), (torch.randn(2, 8),), config)
 
 
 def test_a_refused_op_is_named():

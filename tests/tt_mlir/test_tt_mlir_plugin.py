@@ -13,12 +13,13 @@ import pytest
 import torch
 
 import tt_torch
-from tests.tt_mlir.conftest import BINARY
+from tests.tt_mlir.conftest import BINARY, system_of
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError, StageError, ToolchainMissingError, UnsupportedOpError
 from tt_torch.mlir.context import make_context, parse
 from tt_torch.tt_mlir import client as clients
 from tt_torch.tt_mlir import compiler, finding, plugin
+from tt_torch.wire.decode import decode
 
 # A process that starts a worker, prints its number and waits.
 PARENT = """
@@ -96,6 +97,15 @@ def test_the_version_of_system_descriptors_is_found_once(stand_in, tmp_path):
         compile_text(stand_in, tmp_path, "fail")
     (log,) = (tmp_path / "repro").glob("*/log.txt")
     assert log.read_text().count("stand-in:") == 1
+
+
+@pytest.mark.parametrize("chips", [2, 8])
+def test_the_plugin_gets_all_chips_of_a_system(chips, stand_in, tmp_path):
+    with pytest.raises(StageError, match="out of luck"):
+        compile_text(stand_in, tmp_path, "fail", system_desc=str(system_of(chips, tmp_path)))
+    written = [decode(path.read_bytes()) for path in (tmp_path / "repro").glob("*/*.ttsys")]
+    assert len({message["schema_hash"] for message in written}) == len(written) == 2
+    assert [message["system_desc"]["chip_desc_indices"] for message in written] == [[*range(chips)]] * 2
 
 
 def test_a_worker_that_crashes_is_replaced(stand_in, tmp_path):

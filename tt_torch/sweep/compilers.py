@@ -36,31 +36,40 @@ class Pair:
         return alone(self.ours) and alone(self.theirs)
 
 
-def pairs(records: Sequence[Record], kind: str) -> list[Pair]:
-    """The pairs of a kind of records, in the order of our records. A record without its counterpart is left out."""
+def pairs(records: Sequence[Record], kind: str) -> tuple[list[Pair], list[str]]:
+    """The pairs of a kind of records, in the order of our records, and our keys without a record of tt-mlir."""
     by_key = {record["key"]: record for record in records if record["kind"] == kind}
-    return [
-        Pair(key, record, by_key[f"{key} {THEIRS}"])
-        for key, record in by_key.items()
-        if record.get("compiler") == OURS and f"{key} {THEIRS}" in by_key
-    ]
+    ours = {key: record for key, record in by_key.items() if record.get("compiler") == OURS}
+    found = [Pair(key, ours[key], by_key[f"{key} {THEIRS}"]) for key in ours if f"{key} {THEIRS}" in by_key]
+    return found, [key for key in ours if f"{key} {THEIRS}" not in by_key]
 
 
 def page(records: Sequence[Record]) -> str:
     """The page of both compilers: the cost of each model, and the models and ops that one of them gets wrong."""
-    models, ops = pairs(records, "model"), pairs(records, "op")
-    schemas = sorted({hash[:8] for pair in models for hash in pair.theirs.get("schemas", ())})
-    compared = [pair for pair in models if pair.comparable]
     lines = [
         "# Both compilers",
         "",
-        "Written by `tt-torch sweep docs` from `tt-torch sweep models --compiler tt-torch --compiler tt-mlir` and the",
+        "Written by `tt-torch sweep docs` from `tt-torch sweep models --compiler tt-torch --compiler tt-mlir`, or the",
         "same for `sweep ops`. Programs are compiled by our stages and by [tt-mlir](tt_mlir.md) at its optimization",
         "level 0, run on the emulated device and are compared with eager PyTorch.",
         *origin(records),
-        f"Schema of tt-mlir's binaries: {', '.join(schemas)}.",
+        *_models(*pairs(records, "model")),
+        *_ops(*pairs(records, "op")),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _models(models: Sequence[Pair], alone: Sequence[str]) -> list[str]:
+    """The section of models; empty without models."""
+    if not models:
+        return []
+    schemas = sorted({hash[:8] for pair in models for hash in pair.theirs.get("schemas", ())})
+    compared = [pair for pair in models if pair.comparable]
+    return [
         "",
         "## Models",
+        "",
+        f"Schema of tt-mlir's binaries: {', '.join(schemas)}.",
         "",
         *table(("compiler", "right", "without the host"), _verdicts(models)),
         "",
@@ -77,11 +86,20 @@ def page(records: Sequence[Record]) -> str:
         "The other models:",
         "",
         *table(("model", "tt-torch", "tt-mlir"), _others(models)),
+        *_missing(alone),
+    ]
+
+
+def _ops(ops: Sequence[Pair], alone: Sequence[str]) -> list[str]:
+    """The section of single ops; empty without ops."""
+    if not ops:
+        return []
+    head = ("right, tt-torch", "right, tt-mlir", "without the host, tt-torch", "without the host, tt-mlir")
+    return [
         "",
         "## Ops",
         "",
-        *table(("data type", "samples", "right, tt-torch", "right, tt-mlir", "without the host, tt-torch",
-                "without the host, tt-mlir"), _by_dtype(ops)),
+        *table(("data type", "samples", *head), _by_dtype(ops)),
         "",
         "Samples that only one of the compilers gets right:",
         "",
@@ -90,8 +108,12 @@ def page(records: Sequence[Record]) -> str:
         "Ops that tt-mlir refuses, so that they run on the host:",
         "",
         *table(("op", "reason", "samples"), _refused(ops)),
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+        *_missing(alone),
+    ]
+
+
+def _missing(alone: Sequence[str]) -> list[str]:
+    return ["", f"The sweep did not come to {len(alone)} with tt-mlir: {', '.join(alone)}."] if alone else []
 
 
 def _verdicts(found: Sequence[Pair]) -> Iterator[Sequence[object]]:
