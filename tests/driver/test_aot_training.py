@@ -214,6 +214,10 @@ def test_what_cannot_be_trained(tmp_path: Path) -> None:
     compiled = tt_torch.compile_model(
         lambda x: (x * 2).unfold(0, 2, 1).T, (torch.ones(3, requires_grad=True),), training=True
     )
+    z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    conjugate = tt_torch.compile_model(lambda z: (z.conj(), z * 2), (z,), training=True)
+    with pytest.raises(PackagingError, match="a result is a view of an input"):
+        conjugate.save(tmp_path / "model.ttpkg")
     with pytest.raises(PackagingError, match="only a package holds the programs of training"):
         compiled.save(tmp_path / "model.ttnn")
     inference = copy.deepcopy(tt_torch.compile_model(nn.Linear(4, 2).eval(), (X,)))

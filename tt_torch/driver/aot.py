@@ -128,7 +128,9 @@ def _compiled_for(
         inputs = inputs_of(model, capture, call)
         run, executor, programs, metadata = _compiled(capture, inputs, options)
     if training and len(programs) == 1:
-        raise CompileError("nothing to train: no result depends on a parameter or an argument that requires gradients")
+        raise CompileError(
+            "nothing to train: no result is computed from a parameter or an argument that requires gradients"
+        )
     for i in _shared(capture.graph):
         if inputs[i].is_argument and isinstance(form := compiled[inputs[i].name], TensorForm):
             compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)

@@ -69,6 +69,7 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
         backward = _programs(made.backward)
         parameters = _parameters(kept, {inputs[i].name for i in made.trained})
         training = _training(made, Graph(**graph_fields(made.backward, backward)), parameters)
+        _check_gradients(training, manifest)
         manifest = replace(manifest, training=training)
         tensors |= tensors_of(backward, prefix + BACKWARD)
     if not weights:
@@ -187,6 +188,15 @@ def _training(made: Compilation, backward: Graph, parameters: dict[str, bool]) -
     leaves = (i for i in metadata.mutated_inp_runtime_indices if metadata.input_info[i].is_leaf)
     hidden = [i for i in leaves if i in made.trained]
     return Training(backward, results, gradients, bases, differentiable, hidden, made.trained, parameters)
+
+
+def _check_gradients(training: Training, manifest: Manifest) -> None:
+    """Raises PackagingError for a result whose gradient would be lost: it is a view of an input, but its place does not
+    say so, as for conjugates and for tensors without elements."""
+    known = {i - len(manifest.written) for i in training.gradients} | training.bases.keys()
+    known |= {i for i, place in enumerate(manifest.places) if place.argument is not None}
+    if not known.issuperset(i for i in training.differentiable if i < len(manifest.places)):
+        raise PackagingError("a result is a view of an input, of a kind that a package cannot make")
 
 
 def _memory(interface: Interface, output: int) -> int:
