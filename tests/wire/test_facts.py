@@ -86,6 +86,9 @@ def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
         ("BFP_BFloat8", 32, 3 * 2 * 2 * 1088),
         ("BFP_BFloat4", 32, 3 * 2 * 2 * 576),
         ("BFP_BFloat2", 32, 3 * 2 * 2 * 320),
+        ("BFP_Float8", 32, 3 * 2 * 2 * 1088),
+        ("BFP_Float4", 32, 3 * 2 * 2 * 576),
+        ("BFP_Float2", 32, 3 * 2 * 2 * 320),
         ("UInt8", 32, 3 * 2 * 2 * 1024),
     ],
 )
