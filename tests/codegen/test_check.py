@@ -24,7 +24,7 @@ needs_ttnn = pytest.mark.needs_ttnn
 @pytest.fixture(scope="module")
 def message():
     inputs = (torch.randn(8, 64), torch.randn(64, 16))
-    return decode(tt_torch.compile_model(lambda x, y: torch.relu(x @ y), inputs).binary)
+    return decode(tt_torch.compile_model(lambda x, y: torch.relu(x) @ y, inputs).binary)
 
 
 def operations(message):
@@ -58,7 +58,7 @@ def test_a_refusal_has_the_words_of_the_library(checkers, message):
 @needs_ttnn
 def test_a_result_that_the_binary_describes_otherwise_is_a_difference(checkers, message):
     changed = copy.deepcopy(message)
-    operations(changed)["EltwiseUnaryOp"]["out"]["desc"]["shape"] = [8, 17]
+    operations(changed)["MatmulOp"]["out"]["desc"]["shape"] = [8, 17]
     (verdict,) = checkers().check(encode(changed)).failures
     assert not verdict.refused
     assert verdict.differences == ("shape is [8, 16], not [8, 17]",)

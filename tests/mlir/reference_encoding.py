@@ -62,6 +62,7 @@ FUNCTIONS: list[tuple[Any, tuple[torch.Tensor, ...]]] = [
     (lambda x: F.avg_pool2d(x, 2), (torch.randn(1, 16, 20, 20, dtype=torch.bfloat16),)),
     (F.embedding, (torch.zeros(2, 9, dtype=torch.int64), torch.randn(100, 32, dtype=torch.bfloat16))),
     (torch.nn.Conv2d(8, 16, 3).eval(), (torch.randn(1, 8, 16, 16),)),
+    (torch.rsqrt, (torch.rand(4, 64, dtype=torch.bfloat16),)),
     (lambda x: torch.topk(x, 5).values, (torch.randn(4, 64, dtype=torch.bfloat16),)),
 ]
 CONSTANT = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {

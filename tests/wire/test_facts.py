@@ -5,6 +5,7 @@ import re
 import typing
 
 import pytest
+import typing_extensions
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire import messages, schema
@@ -158,7 +159,7 @@ def test_the_peak_of_a_program_without_ops():
 
 
 # Types of messages. Each has the name of a table or struct, and all of its fields must be in the schema.
-DECLARED = {name: kind for name, kind in vars(messages).items() if typing.is_typeddict(kind)}
+DECLARED = {name: kind for name, kind in vars(messages).items() if typing_extensions.is_typeddict(kind)}
 NAMES = {"File": "TTNNBinary"}
 
 
@@ -177,9 +178,9 @@ def test_types_of_messages_have_fields_of_the_schema(name, declared):
 
 def conforms(value, kind):
     """Asserts that a part of a message has the declared type and, if it is a table, all required fields."""
-    if typing.is_typeddict(kind):
+    if typing_extensions.is_typeddict(kind):
         assert kind.__required_keys__ <= set(value)
-        for field, of in typing.get_type_hints(kind).items():
+        for field, of in typing_extensions.get_type_hints(kind).items():
             if field in value:
                 conforms(value[field], of)
     elif typing.get_origin(kind) is list:

@@ -37,7 +37,7 @@ class Finding:
 def python() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     wanted = _metadata("Requires-Python")
-    first, after = map(int, re.findall(r"3\.(\d+)", wanted))
+    first, after = sorted(map(int, re.findall(r"3\.(\d+)", wanted)))  # tools write the limits in any order
     fits = (3, first) <= sys.version_info < (3, after)
     yield Finding("ok" if fits else "broken", "Python", version, "" if fits else f"use a Python {wanted}")
 

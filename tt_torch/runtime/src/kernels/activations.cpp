@@ -34,7 +34,6 @@ const std::map<std::string, Activation>& activations() {
       {"sign", {[](const Tensor& t) { return at::sign(t); }, "", ""}},
       {"floor", {[](const Tensor& t) { return at::floor(t); }, "", ""}},
       {"ceil", {[](const Tensor& t) { return at::ceil(t); }, "", ""}},
-      {"tan", {[](const Tensor& t) { return at::tan(t); }, "", ""}},
       {"logical_not", {[](const Tensor& t) { return at::logical_not(t); }, "", ""}},
       {"softplus", {[](const Tensor& t) { return at::softplus(t); }, "", ""}},
   };
@@ -54,8 +53,7 @@ constexpr wire::Named<const char*> names_by_type[] = {
     {"Expm1", "expm1"},     {"Rsqrt", "rsqrt"},
     {"Sin", "sin"},         {"Cos", "cos"},
     {"Sign", "sign"},       {"Floor", "floor"},
-    {"Ceil", "ceil"},       {"LogicalNotUnary", "logical_not"},
-    {"Tan", "tan"}};
+    {"Ceil", "ceil"},       {"LogicalNotUnary", "logical_not"}};
 
 }  // namespace
 
