@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ pytestmark = pytest.mark.build
 # Names that a checkout or a compiler would give to the program, if it needed one.
 HIDDEN = ("TT_TORCH_HOME", "PYTHONPATH", "VIRTUAL_ENV", "CXX", "CC")
 
+HEADER = "import os, sysconfig; print(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
+
 
 def run(*command: object, cwd: Path, **variables: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in HIDDEN} | variables
@@ -30,21 +34,30 @@ def run(*command: object, cwd: Path, **variables: str) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is removed, because pytest would keep gigabytes of packages."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
 @pytest.mark.parametrize("version", [f"3.{sys.version_info[1]}", "3.12"])
-def test_a_wheel_runs_in_an_empty_environment(version: str, tmp_path: Path) -> None:
+def test_a_wheel_runs_in_an_empty_environment(version: str, folder: Path) -> None:
     python = interpreter(version)
     if python is None:
         pytest.skip(f"this machine has no Python {version}")
+    if not Path(run(python, "-c", HEADER, cwd=folder).strip()).exists():
+        pytest.skip(f"the headers of Python {version} are not installed")
     (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    builder, user = (tmp_path / name / "bin" / "python" for name in ("builder", "user"))
+    builder, user = (folder / name / "bin" / "python" for name in ("builder", "user"))
     for made in (builder, user):
-        run(python, "-m", "venv", made.parents[1], cwd=tmp_path)
-    run(builder, "-m", "pip", "install", torch, cwd=tmp_path)
-    run(builder, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={tmp_path / 'build'}", ROOT, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("tt_torch-*.whl")
-    run(user, "-m", "pip", "install", wheel, cwd=tmp_path)
+        run(python, "-m", "venv", made.parents[1], cwd=folder)
+    run(builder, "-m", "pip", "install", torch, cwd=folder)
+    run(builder, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={folder / 'build'}", ROOT, cwd=folder)
+    (wheel,) = folder.glob("tt_torch-*.whl")
+    run(user, "-m", "pip", "install", wheel, cwd=folder)
     (example,) = re.findall(r"<!-- run -->\n```python\n(.*?)```", README, re.DOTALL)
     where = "print(tt_torch.__file__)"
     # With an empty PATH there is no compiler.
-    printed = run(user, "-c", f"{example}\n{where}", cwd=tmp_path, PATH="")
+    printed = run(user, "-c", f"{example}\n{where}", cwd=folder, PATH="")
     assert Path(printed.strip()).is_relative_to(user.parents[1])
