@@ -218,13 +218,14 @@ def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Funct
     """The graph with checks of its inputs. Calls without gradients keep nothing for a backward pass."""
     names = [given.name for given in inputs]
     written = [i for i in made.metadata.mutated_inp_runtime_indices if inputs[i].is_argument]
+    known = frozenset(made.trained)
 
     def call(*given: Argument) -> Result:
         unshared(given, names, written)
         if made.backward is None:
             return run(*given)
         if torch.is_grad_enabled():
-            trained(given, names, made.trained)
+            trained(given, names, known)
             return run(*given)
         with torch.inference_mode(False), torch.no_grad():  # AOTAutograd saves tensors, which inference mode forbids
             return [x.detach() if x.grad_fn else x for x in run(*given)]

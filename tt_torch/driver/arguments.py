@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -129,7 +129,7 @@ def unshared(inputs: Sequence[object], names: Sequence[str], written: Sequence[i
             raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
 
 
-def trained(inputs: Sequence[object], names: Sequence[str], known: Collection[int]) -> None:
+def trained(inputs: Sequence[object], names: Sequence[str], known: Set[int]) -> None:
     """Raises ArgumentError if an input requires a gradient, and is not at one of the `known` positions."""
     for i, x in enumerate(inputs):
         if isinstance(x, torch.Tensor) and x.requires_grad and i not in known:

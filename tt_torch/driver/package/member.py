@@ -35,7 +35,7 @@ class Member:
         if training is None:
             with torch.no_grad():
                 return self._outputs(self.results(inputs), inputs)
-        trained(inputs, names, training.trained)
+        trained(inputs, names, self._trained)
         return self._outputs(self._differentiable(inputs), inputs)
 
     def results(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
@@ -70,6 +70,12 @@ class Member:
             else:
                 made[i] = values[base].as_strided(values[i].shape, values[i].stride(), values[i].storage_offset())
         return [x if i in training.differentiable else x.detach() for i, x in enumerate(made)]
+
+    @cached_property
+    def _trained(self) -> frozenset[int]:
+        """Positions of the inputs that may require gradients."""
+        training = self.manifest.training
+        return frozenset(training.trained if training else ())
 
     @cached_property
     def _places(self) -> list[Place]:
