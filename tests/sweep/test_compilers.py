@@ -52,7 +52,7 @@ def test_each_item_runs_once_per_compiler():
 @pytest.mark.parametrize(
     ("arguments", "variable", "said"),
     [
-        (["ops", "--compiler", "gcc"], "", "gcc is none of tt-torch, tt-mlir"),
+        (["ops", "--compiler", "gcc"], "", "got gcc, expected tt-torch or tt-mlir"),
         (["ops"], "tt-mlir", "TT_TORCH_COMPILER"),
         (["models", "--op-by-op", "--compiler", "tt-mlir"], "", "compiled by tt-torch only"),
     ],

@@ -78,8 +78,10 @@ class PlannedOp:
 
 @dataclass(frozen=True)
 class CallCost:
-    """What one call of a binary costs: device ops, those of them that only move data, bytes moved, and the seconds of
-    the roofline model."""
+    """The cost of one call of a binary.
+
+    `moves` are those of the device ops that only move data, and `seconds` is the time that the roofline model gives.
+    """
 
     device_ops: int
     moves: int

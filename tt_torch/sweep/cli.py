@@ -143,7 +143,8 @@ def docs(
     records = _records(files)
     if any(record.get("compiler") == "tt-mlir" for record in records):
         write(folder / "compilers.md", compilers.page(records).encode())
-        return print(f"{folder / 'compilers.md'}: {len(records)} records")
+        print(f"{folder / 'compilers.md'}: {len(records)} records")
+        return
     for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
         chosen = [record for record in records if record["kind"] == kind]
         if chosen:
@@ -191,7 +192,7 @@ def by_compiler(items: Sequence[Item], compilers: Sequence[str]) -> list[Item]:
 
     refuse_compiler_variable()
     if unknown := set(compilers) - {"tt-torch", "tt-mlir"}:
-        raise typer.BadParameter(f"{unknown.pop()} is none of tt-torch, tt-mlir", param_hint="--compiler")
+        raise typer.BadParameter(f"got {unknown.pop()}, expected tt-torch or tt-mlir", param_hint="--compiler")
     return [
         Item(item.key if name == "tt-torch" else f"{item.key} {name}", item.call, {**item.arguments, "compiler": name})
         for item in items

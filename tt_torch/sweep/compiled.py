@@ -1,4 +1,4 @@
-"""What a program became: its graphs and binaries, collected while it is compiled."""
+"""Collects the graphs and binaries of a program while it is compiled."""
 
 from __future__ import annotations
 

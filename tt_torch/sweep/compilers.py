@@ -1,8 +1,8 @@
-"""Writes docs/compilers.md: what our stages and tt-mlir make of the same models and ops, from the records of sweeps."""
+"""Writes docs/compilers.md, which compares our stages with tt-mlir, from the records of sweeps with both."""
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def page(records: Sequence[Record]) -> str:
         "",
         "Written by `tt-torch sweep docs` from `tt-torch sweep models --compiler tt-torch --compiler tt-mlir`, or the",
         "same for `sweep ops`. Programs are compiled by our stages and by [tt-mlir](tt_mlir.md) at its optimization",
-        "level 0, run on the emulated device and are compared with eager PyTorch.",
+        "level 0. They run on the emulated device, and their results are compared with those of eager PyTorch.",
         *origin(records),
         *_models(*pairs(records, "model")),
         *_ops(*pairs(records, "op")),
@@ -124,8 +124,8 @@ def _verdicts(found: Sequence[Pair]) -> Iterator[Sequence[object]]:
 def _wins(compared: Sequence[Pair]) -> Iterator[Sequence[object]]:
     for name, figure in FIGURES.items():
         both = [(figure(pair.ours), figure(pair.theirs)) for pair in compared]
-        logs = [math.log(theirs / ours) for ours, theirs in both if ours and theirs]
-        ratio = f"{math.exp(sum(logs) / len(logs)):.2f}" if logs else ""
+        ratios = [theirs / ours for ours, theirs in both if ours and theirs]
+        ratio = f"{statistics.geometric_mean(ratios):.2f}" if ratios else ""
         yield name, sum(a < b for a, b in both), sum(a > b for a, b in both), sum(a == b for a, b in both), ratio
 
 
