@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.pooling import adaptive_windows, each, overhang, windows_of
+from tt_torch.dynamo.decompositions.pooling import adaptive_windows, each
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.window_sums import Windows, overhang
 from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
@@ -62,9 +63,9 @@ def _max_of_sliding(
 ) -> tuple[Tensor, Tensor]:
     places, pads = [], []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
-        begin, _ = windows_of(size, k, s, p, ceil_mode, d)
-        places.append(begin.unsqueeze(1) + torch.arange(k) * d)
-        pads.append((p, max(0, (begin.shape[0] - 1) * s - p + d * (k - 1) + 1 - size)))
+        windows = Windows.over(size, k, s, p, ceil_mode, d)
+        places.append(windows.begin.unsqueeze(1) + torch.arange(k) * d)
+        pads.append((p, max(0, windows.reach - p - size)))
     return _max_of(x, places, pads)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from types import NotImplementedType
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.per_dimension import apply_sums
 from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.window_sums import Windows, overhang, scattered, sums, sums_of_chosen
 
 aten = torch.ops.aten
 
@@ -19,15 +21,6 @@ aten = torch.ops.aten
 def _pair(value: Sequence[int], default: Sequence[int] = (0, 0)) -> tuple[int, int]:
     value = tuple(value) or tuple(default)
     return (value[0], value[-1])
-
-
-def overhang(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
-    """How far the last window of ceil mode reaches beyond the padded input. The window must start inside of it."""
-    span = size + 2 * padding - dilation * (kernel - 1) - 1
-    steps = math.ceil(span / stride)
-    if steps * stride >= size + padding:
-        steps -= 1
-    return max(0, steps * stride - span)
 
 
 @decomposes(aten.avg_pool2d.default)
@@ -49,8 +42,7 @@ def avg_pool2d(
     if not (any(over) or divisor_override or ceil_mode):
         return NotImplemented
     if any(missing >= size for missing, size in zip(over, x.shape[-2:], strict=True)):  # mostly padding
-        window = (kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return apply_sums(x, _averages(x.shape[-2:], *window), kernel)
+        return _average(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
     (top, left), (bottom, right) = padding, over
     ring, rest = (left, left, top, top), (0, right, 0, bottom)
 
@@ -65,49 +57,59 @@ def avg_pool2d(
     return means / window_means(counted).reshape(means.shape[-2:])
 
 
-# --- averages as sums of the elements that a matrix weighs
-
-
-def windows_of(
-    size: int, kernel: int, stride: int, padding: int, ceil_mode: bool, dilation: int = 1
-) -> tuple[Tensor, Tensor]:
-    """The begin and the end of each window. Positions in the padding before the first element are negative."""
-    over = overhang(size, kernel, stride, padding, dilation) if ceil_mode else 0
-    count = (size + 2 * padding + over - dilation * (kernel - 1) - 1) // stride + 1
-    begin = torch.arange(count) * stride - padding
-    return begin, begin + dilation * (kernel - 1) + 1
+# --- averages as sums of windows, divided by the number of elements that count
 
 
 def adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
+    """The begin and the end of each window."""
     place = torch.arange(count)
     return place * size // count, ((place + 1) * size + count - 1) // count
 
 
-def _mean_of(windows: tuple[Tensor, Tensor], size: int, counted: Tensor | int) -> Tensor:
-    """A matrix (windows, size): at each element of a window, 1 divided by the number of elements that count."""
-    begin, end = (v.unsqueeze(1) for v in windows)
-    place = torch.arange(size)
-    held = torch.where((place >= begin) & (place < end), 1.0, 0.0)
-    return held / counted.unsqueeze(1) if isinstance(counted, Tensor) else held / counted
+def _in_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _averages(
-    sizes: Sequence[int],
+def _outer(counts: Sequence[Tensor | int]) -> Tensor | int:
+    """The products of one count per dimension. It has a dimension for each of the counts, or is a number for all."""
+    if all(isinstance(count, int) for count in counts):
+        return math.prod(cast(Sequence[int], counts))
+    return reduce(
+        lambda product, count: product.unsqueeze(-1) * count, (torch.as_tensor(c).reshape(-1) for c in counts)
+    )
+
+
+def _divisor(
+    sizes: Sequence[int], windows: Sequence[Windows], count_include_pad: bool, divisor_override: int | None
+) -> Tensor | int:
+    """By what the sums are divided: a number, or one number for each window."""
+    if divisor_override:
+        return divisor_override
+
+    def counted(size: int, window: Windows) -> Tensor | int:
+        low, high = (-window.padding, size + window.padding) if count_include_pad else (0, size)
+        if low == -window.padding and window.reach - window.padding <= high:
+            return window.kernel
+        return (window.begin + window.kernel).clamp(max=high) - window.begin.clamp(min=low)
+
+    return _outer([counted(size, window) for size, window in zip(sizes, windows, strict=True)])
+
+
+def _average(
+    x: Tensor,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
-) -> list[Tensor]:
-    """The matrices of an average pooling. A given divisor is a factor of the first one."""
-    matrices = []
-    for size, k, s, p in zip(sizes, kernel, stride, padding, strict=True):
-        windows = windows_of(size, k, s, p, ceil_mode)
-        low, high = (-p, size + p) if count_include_pad else (0, size)
-        counted = 1 if divisor_override else windows[1].clamp(max=high) - windows[0].clamp(min=low)
-        matrices.append(_mean_of(windows, size, counted))
-    return [matrices[0] / divisor_override, *matrices[1:]] if divisor_override else matrices
+) -> Tensor:
+    """The averages of the windows of the last dimensions, as many as the kernel has."""
+    sizes, result = x.shape[-len(kernel) :], _in_float32(x)
+    windows = [Windows.over(*w, ceil_mode) for w in zip(sizes, kernel, stride, padding, strict=True)]
+    for dim, window in enumerate(windows, x.dim() - len(kernel)):
+        result = sums(result, dim, window)
+    return (result / _divisor(sizes, windows, count_include_pad, divisor_override)).to(x.dtype)
 
 
 def each(value: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
@@ -129,8 +131,8 @@ def avg_pool3d(
     if not x.is_floating_point():
         return NotImplemented
     kernel = each(kernel, 3)
-    window = (kernel, each(stride, 3, kernel), each(padding, 3), ceil_mode, count_include_pad, divisor_override)
-    return apply_sums(x, _averages(x.shape[-3:], *window), kernel)
+    window = (kernel, each(stride, 3, kernel), each(padding, 3))
+    return _average(x, *window, ceil_mode, count_include_pad, divisor_override)
 
 
 @decomposes(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
@@ -145,23 +147,46 @@ def avg_pool_backward(
     divisor_override: int | None,
 ) -> Tensor:
     dims = len(kernel)
-    stride = each(stride, dims, kernel)
-    matrices = _averages(x.shape[-dims:], kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    overlaps = [math.ceil(k / s) for k, s in zip(kernel, stride, strict=True)]
-    return apply_sums(grad, [m.t() for m in matrices], overlaps)
+    sizes = x.shape[-dims:]
+    each_window = zip(sizes, kernel, each(stride, dims, kernel), each(padding, dims), strict=True)
+    windows = [Windows.over(*w, ceil_mode) for w in each_window]
+    result = _in_float32(grad) / _divisor(sizes, windows, count_include_pad, divisor_override)
+    for dim, (size, window) in enumerate(zip(sizes, windows, strict=True), grad.dim() - dims):
+        result = scattered([result] * window.kernel, dim, size, window)
+    return result.to(grad.dtype)
 
 
-def _adaptive_averages(sizes: Sequence[int], counts: Sequence[int]) -> list[Tensor]:
-    windows = [adaptive_windows(size, count) for size, count in zip(sizes, counts, strict=True)]
-    return [_mean_of((a, b), size, b - a) for (a, b), size in zip(windows, sizes, strict=True)]
+def _equal_windows(size: int, count: int) -> Windows | None:
+    """The windows of an adaptive pooling if they do not overlap."""
+    return Windows(count, size // count, size // count) if size % count == 0 else None
+
+
+def _adaptive_counts(sizes: Sequence[int], counts: Sequence[int]) -> Tensor | int:
+    """How many elements are in each window."""
+
+    def counted(size: int, count: int) -> Tensor | int:
+        begin, end = adaptive_windows(size, count)
+        return end - begin if size % count else size // count
+
+    return _outer([counted(size, count) for size, count in zip(sizes, counts, strict=True)])
+
+
+def _in_window(size: int, count: int) -> Tensor:
+    """A matrix (count, size): which elements are in which adaptive window."""
+    begin, end = (v.unsqueeze(1) for v in adaptive_windows(size, count))
+    return (torch.arange(size) >= begin) & (torch.arange(size) < end)
 
 
 @decomposes(aten._adaptive_avg_pool3d.default)
 def adaptive_avg_pool3d(x: Tensor, counts: Sequence[int]) -> Tensor | NotImplementedType:
     if not x.is_floating_point():
         return NotImplemented
-    longest = [math.ceil(size / count) + 1 for size, count in zip(x.shape[-3:], counts, strict=True)]
-    return apply_sums(x, _adaptive_averages(x.shape[-3:], counts), longest)
+    result, sizes = _in_float32(x), x.shape[-3:]
+    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True), x.dim() - 3):
+        windows = _equal_windows(size, count)
+        most = min(size, math.ceil(size / count) + 1)
+        result = sums(result, dim, windows) if windows else sums_of_chosen(result, dim, _in_window(size, count), most)
+    return (result / _adaptive_counts(sizes, counts)).to(x.dtype)
 
 
 @decomposes(aten._adaptive_avg_pool2d_backward.default)
@@ -175,8 +200,13 @@ def adaptive_avg_pool3d_backward(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def _adaptive_backward(grad: Tensor, sizes: Sequence[int], counts: Sequence[int]) -> Tensor:
-    matrices = [m.t() for m in _adaptive_averages(sizes, counts)]
-    return apply_sums(grad, matrices, [_overlaps(n, count) for n, count in zip(sizes, counts, strict=True)])
+    result = _in_float32(grad) / _adaptive_counts(sizes, counts)
+    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True), grad.dim() - len(sizes)):
+        if windows := _equal_windows(size, count):
+            result = scattered([result] * windows.kernel, dim, size, windows)
+        else:
+            result = sums_of_chosen(result, dim, _in_window(size, count).t(), _overlaps(size, count))
+    return result.to(grad.dtype)
 
 
 def _overlaps(size: int, count: int) -> int:
@@ -197,10 +227,10 @@ def col2im(
     """Adds every element of every window at its position, along the height and then along the width."""
     if not x.is_floating_point():
         return NotImplemented
-    matrices, counts = [], []
-    for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True):
-        counts.append((n + 2 * p - d * (k - 1) - 1) // s + 1)
-        place = torch.arange(k).unsqueeze(1) * d + torch.arange(counts[-1]) * s - p
-        matrices.append((place.reshape(1, -1) == torch.arange(n).unsqueeze(1)).to(torch.float32))
-    columns = x.reshape([*x.shape[:-2], -1, *kernel, *counts]).transpose(-3, -2)
-    return apply_sums(columns.flatten(-2).flatten(-3, -2), matrices, kernel)
+    windows = [Windows.over(*w[:4], False, w[4]) for w in zip(size, kernel, stride, padding, dilation, strict=True)]
+    result = _in_float32(x).reshape([*x.shape[:-2], -1, *kernel, *(w.number for w in windows)])
+    channels = result.dim() - 2 * len(size)
+    for i, (n, window) in enumerate(zip(size, windows, strict=True)):
+        # The elements of a window are in dimension `channels` at every step, because the last step removed its own.
+        result = scattered(result.unbind(channels), result.dim() - 1 - len(size) + i, n, window)
+    return result.to(x.dtype)
