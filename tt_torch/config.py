@@ -48,6 +48,7 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
 
     @property
     def is_frozen(self) -> bool:
+        """Whether this is a copy that `frozen` made, which cannot be assigned to."""
         return "_frozen" in vars(self)
 
     def frozen(self, **changes: Setting) -> CompilerConfig:
@@ -88,12 +89,15 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
             setattr(self, name, value)
 
     def set_compile_depth(self, compile_depth: CompileDepth) -> None:
+        """Assigns to `compile_depth`; a name of tt-torch."""
         self.compile_depth = compile_depth
 
     def set_profile_ops(self, profile_ops: bool) -> None:
+        """Assigns to `profile_ops`; a name of tt-torch."""
         self.profile_ops = profile_ops
 
     def reset_unique_ops(self) -> None:
+        """Forgets the ops that were recorded; a name of tt-torch."""
         self.unique_ops = {}
 
     def to_dict(self) -> dict[str, Setting]:

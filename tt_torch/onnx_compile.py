@@ -129,4 +129,5 @@ def _array(value: torch.Tensor) -> np.ndarray:
 
 
 def onnx_output_to_torch(output: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    """The results of ONNX Runtime as tensors with memory of their own."""
     return [torch.from_numpy(np.asarray(value).copy()) for value in output]

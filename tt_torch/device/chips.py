@@ -19,6 +19,7 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
+    """Whether there is a device, which is always so for the emulated one."""
     return device_count() > 0
 
 
@@ -32,6 +33,7 @@ def init() -> None:
 
 
 def current_device() -> int:
+    """The number of the current chip."""
     return torch.accelerator.current_device_index()
 
 

@@ -11,4 +11,5 @@ def fallback_counts() -> dict[str, int]:
 
 
 def clear_fallback_counts() -> None:
+    """Sets all counts of `fallback_counts` to zero."""
     native.clear_fallback_counts()

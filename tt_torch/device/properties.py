@@ -20,6 +20,7 @@ class DeviceProperties:
 
 
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
+    """Name, architecture and memory of a chip; None means the current one."""
     from tt_torch.config import CompilerConfig
     from tt_torch.runtime import Device
 
@@ -31,4 +32,5 @@ def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
 
 
 def get_device_name(device: DeviceLike = None) -> str:
+    """The name of a chip; None means the current one."""
     return get_device_properties(device).name

@@ -29,10 +29,12 @@ def seed() -> int:
 
 
 def seed_all() -> None:
+    """Gives the generators of all chips one new random seed."""
     manual_seed_all(torch.Generator().seed())
 
 
 def initial_seed() -> int:
+    """The seed of the current chip's generator."""
     return native.initial_seed(-1)
 
 
@@ -42,13 +44,16 @@ def get_rng_state(device: DeviceLike = "tt") -> torch.Tensor:
 
 
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = "tt") -> None:
+    """Sets the state of a chip's generator to one that `get_rng_state` has returned."""
     native.set_rng_state(index_of(device), new_state.cpu().contiguous().numpy().tobytes())
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of the generators of all chips."""
     return [get_rng_state(index) for index in range(device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Sets the states of the generators of all chips, in the order of the chips."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)

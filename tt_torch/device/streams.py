@@ -21,6 +21,7 @@ def current_stream(device: DeviceLike = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
+    """Makes a stream the current one of its chip."""
     torch.accelerator.set_stream(stream)
 
 

@@ -55,6 +55,7 @@ __all__ = [
 
 
 def is_bf16_supported() -> bool:
+    """True: bfloat16 is the fast type of the device."""
     return True
 
 

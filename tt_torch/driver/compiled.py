@@ -62,6 +62,7 @@ class CompiledModel(_Packable):
 
     @property
     def binary(self) -> bytes:
+        """The content of the `.ttnn` file."""
         return self.executor.binary
 
     def save(self, path: str | Path, weights: bool = True) -> None:

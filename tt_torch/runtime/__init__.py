@@ -55,14 +55,17 @@ class Binary:
 
     @classmethod
     def load(cls, path: str | Path) -> Binary:
+        """Reads the binary from a file."""
         return cls(Path(path).read_bytes())
 
     @property
     def schema_hash(self) -> str:
+        """The hash of the schema that the binary was written for."""
         return self._impl.schema_hash
 
     @property
     def version(self) -> str:
+        """The version of the compiler that wrote the binary."""
         return self._impl.version
 
 
@@ -114,18 +117,22 @@ class Device:
 
     @property
     def arch(self) -> str:
+        """The architecture of the chips."""
         return self._impl.options.arch.name
 
     @property
     def mesh_shape(self) -> tuple[int, ...]:
+        """The rows and columns of the mesh of chips."""
         return tuple(self._impl.options.mesh_shape)
 
     @property
     def device_ids(self) -> tuple[int, ...]:
+        """The numbers of the chips."""
         return tuple(self._impl.options.device_ids)
 
     @property
     def is_open(self) -> bool:
+        """Whether the device has not been closed."""
         return self._impl.is_open
 
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> Device:

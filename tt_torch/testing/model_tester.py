@@ -123,6 +123,7 @@ class ModelTester:
 
     @property
     def depth(self) -> CompileDepth:
+        """The depth of the compilation, after environment variables."""
         return self.compiler_config.with_env().compile_depth
 
     def compile_model(self, model: Model, compiler_config: CompilerConfig) -> Function:
@@ -134,6 +135,7 @@ class ModelTester:
         return torch.compile(model, backend=tt_backend, dynamic=False, options=options)  # type: ignore[call-overload]
 
     def run_model(self, model: Function, inputs: Inputs) -> Outputs:
+        """Calls the model: a mapping gives keyword arguments, a sequence positional ones, and a tensor the only one."""
         if isinstance(inputs, Mapping):
             return model(**inputs)
         return model(*inputs) if isinstance(inputs, Sequence) else model(inputs)

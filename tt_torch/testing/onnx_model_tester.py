@@ -34,6 +34,7 @@ class OnnxModelTester(ModelTester):
         return compile_onnx(model, compiler_config, self.devices[0])
 
     def run_model(self, model: Model, inputs: Inputs) -> Outputs:
+        """Calls the compiled program, or runs the model by ONNX Runtime."""
         if isinstance(model, OnnxProgram):
             return super().run_model(model, inputs)
         return onnx_output_to_torch(run_model_proto(model, inputs))
