@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import nn
 
@@ -15,8 +16,9 @@ def run(code: str, **variables: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_torch_loads_the_device_by_itself():
-    done = run("import torch; print(torch.ones(2, device='tt').sum().item(), torch.tt.is_available())")
+@pytest.mark.parametrize("first", ["torch", "tt_torch.device.tt, torch"])
+def test_torch_loads_the_device_by_itself(first: str):
+    done = run(f"import {first}; print(torch.ones(2, device='tt').sum().item(), torch.tt.is_available())")
     assert done.stdout.split() == ["2.0", "True"], done.stderr
 
 

@@ -6,12 +6,21 @@ Importing this module registers the device with PyTorch. PyTorch imports it by i
 
 from __future__ import annotations
 
-import torch
 
-import tt_torch.device.ops  # noqa: F401 - registers
-from tt_torch.device import tt
-from tt_torch.device.compiled_regions import set_rules
-from tt_torch.torch_private.ops import register_device_module
+def autoload() -> None:
+    """The entry point of the group `torch.backends`. It does nothing, because importing this module has registered the
+    device.
+
+    It stands before the imports because PyTorch calls it while it is imported, which may be by this module.
+    """
+
+
+import torch  # noqa: E402
+
+import tt_torch.device.ops  # noqa: E402, F401 - registers
+from tt_torch.device import tt  # noqa: E402
+from tt_torch.device.compiled_regions import set_rules  # noqa: E402
+from tt_torch.torch_private.ops import register_device_module  # noqa: E402
 
 
 def _register() -> None:
@@ -20,11 +29,6 @@ def _register() -> None:
     torch.set_autocast_dtype("tt", torch.bfloat16)
     torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)  # type: ignore[attr-defined]
     set_rules(tt)
-
-
-def autoload() -> None:
-    """The entry point of the group `torch.backends`. It does nothing, because importing this module has registered the
-    device."""
 
 
 _register()
