@@ -20,7 +20,7 @@ from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.errors import ConfigError
 from tt_torch.files import write
 from tt_torch.mlir import pipeline
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
@@ -57,7 +57,7 @@ def compile_graph(
     dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:
         return compiled
-    context = timings.measure("context", make_context)
+    context = timings.measure("context", context_to_compile)
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds))
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import types
 from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
@@ -23,8 +24,7 @@ from tt_torch.wire import locations
 _stablehlo.register_stablehlo_passes()
 
 # For each op object that it makes, the binding imports the Python module of the op's dialect. The wheel has no module
-# for
-# these dialects. Each failing import searches the file system, which makes compiling ten times slower.
+# for these dialects. Each failing import searches the file system, which makes compiling ten times slower.
 for _dialect in ("chlo", "stablehlo", "ttir", "ttnn"):
     sys.modules.setdefault(f"torch_mlir.dialects.{_dialect}", types.ModuleType(_dialect))
 
@@ -43,6 +43,27 @@ def make_context() -> ir.Context:
         # nothing.
         run_native(ir.Module.parse("module {}"), "func.func(convert-torch-to-stablehlo)")
     return context
+
+
+_MOST_COMPILES = 16  # in one context
+
+
+class _Kept(threading.local):
+    context: ir.Context | None = None
+    compiles = 0
+
+
+_KEPT = _Kept()
+
+
+def context_to_compile() -> ir.Context:
+    """A context as `make_context` makes it, for one compile. To make one takes 20 ms, a tenth of a small compile, so a
+    thread compiles several programs in one context. Types, attributes and locations stay in memory until their context
+    is freed, so after some programs a new one is made."""
+    if _KEPT.context is None or _KEPT.compiles == _MOST_COMPILES:
+        _KEPT.context, _KEPT.compiles = make_context(), 0
+    _KEPT.compiles += 1
+    return _KEPT.context
 
 
 MOST_NESTED = 256  # brackets of a text and regions of a module: MLIR and we recurse into each
