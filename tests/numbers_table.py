@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -234,6 +235,13 @@ def each_dimension(x: torch.Tensor) -> list[torch.Tensor]:
     return [x.all(), x.any(), x.sum(), x.prod(), *over]
 
 
+def scatters(x: torch.Tensor, source: torch.Tensor, index: torch.Tensor) -> list[torch.Tensor]:
+    """Scatters in which one, two or all of the three tensors have no dimensions."""
+    given = itertools.product(*((v, v[0]) for v in (x, index, source)))
+    found = [(v.scatter(0, i, s), v.scatter_reduce(-1, i, s, "amax", include_self=False)) for v, i, s in given]
+    return [result for pair in found for result in pair]
+
+
 OTHERS = [
     Exact("searchsorted of NaN", places, [EDGE, VALUES]),
     Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
@@ -242,6 +250,8 @@ OTHERS = [
     Exact("searchsorted of integers", places, [of(i64, 3, 1, 2, 2, 7), of(i64, 2, 0, 9, 3)]),
     Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
     *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
+    Exact("hardtanh with a bound of -0.0", lambda x: F.hardtanh(x, -0.0, 3), [of(f32, -1, 5, -0.0, 0.0)]),
+    Exact("scatter of one and of 0-d tensors", scatters, [of(f32, 1), of(f32, 2), torch.zeros(1, dtype=i64)]),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),
     *(
         Exact(

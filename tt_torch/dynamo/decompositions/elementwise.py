@@ -201,3 +201,9 @@ def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -
     wide = x.to(torch.float32) if x.dtype in NARROW else x
     result = torch.where(wide < 0, torch.expm1(wide * input_scale) * (alpha * scale), wide * scale)
     return result.to(x.dtype)
+
+
+@decomposes(aten.hardtanh.default)
+def hardtanh(x: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor | NotImplementedType:
+    """torch-mlir's own form loses the sign of a bound of -0.0."""
+    return x.clamp(min_val, max_val) if x.is_floating_point() else NotImplemented

@@ -103,14 +103,21 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, source.reshape(-1)[place].reshape(x.shape), x)
 
 
+def _with_dimensions(*tensors: Tensor) -> list[Tensor] | None:
+    """The tensors of a scatter with one dimension each, if one of them has none. Eager PyTorch takes any mixture."""
+    if all(x.dim() for x in tensors):
+        return None
+    return [x if x.dim() else x.reshape(1) for x in tensors]
+
+
 def _composed(op: OpOverload) -> None:
     """Registers the form of `op` for scalars, for booleans, which are summed as integers, and for no places."""
 
     def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor | NotImplementedType:
         if not index.numel():  # of any number of dimensions
             return x.clone()
-        if not x.dim():
-            return op(x.reshape(1), 0, index.reshape(1), source.reshape(1)).reshape(())
+        if given := _with_dimensions(x, index, source):
+            return op(given[0], 0, *given[1:]).reshape(x.shape)
         if x.dtype is torch.bool:
             return op(x.to(torch.int32), dim, index, source.to(torch.int32)) != 0
         return NotImplemented  # a composite
@@ -146,9 +153,8 @@ def scatter_reduce(
         own, others = x.to(torch.int32), source.to(torch.int32)
         reduce = "amin" if reduce == "prod" else reduce
         return aten.scatter_reduce(own, dim, index, others, reduce, include_self=include_self) != 0
-    if not x.dim():
-        given = (v.reshape(1) for v in (index, source))
-        return aten.scatter_reduce(x.reshape(1), 0, *given, reduce, include_self=include_self).reshape(())
+    if given := _with_dimensions(x, index, source):
+        return aten.scatter_reduce(given[0], 0, *given[1:], reduce, include_self=include_self).reshape(x.shape)
     if include_self and reduce != "mean":
         return NotImplemented
     start = x if include_self else x.scatter(dim, index, _neutral(reduce, x.dtype))

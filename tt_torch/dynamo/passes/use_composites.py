@@ -109,7 +109,7 @@ def _scatter(node: Node, a: Arguments, reduce: str) -> Node | None:
 
 @RULES(aten.native_layer_norm.default)
 def layer_norm(node: Node, a: Arguments) -> Node | None:
-    # Training also reads the mean and the reciprocal deviation; TTNN's op has them not.
+    # Training also reads the mean and the reciprocal deviation; TTNN's op does not give them.
     if len(a["normalized_shape"]) != 1 or not only_first(node):
         return None
     if a["weight"] is None and a["bias"] is not None:
