@@ -120,6 +120,28 @@ def test_the_conversion_to_the_dtype_of_the_device_is_a_rounding() -> None:
         assert (torch.tensor([-1.003, 3.1]) * 3).tolist() == (torch.tensor([-1.003, 3.1]) * 3).tolist()
 
 
+def test_integers_are_converted_to_the_dtype_of_the_device() -> None:
+    x = torch.tensor([32767, 3], dtype=torch.int16)
+    with OtherRoundings(None, bf16=True):
+        assert x.tan()[0] == torch.tensor(32768.0).tan().bfloat16()
+        assert (x + 1).tolist() == [-32768, 4]
+        assert x.float()[x.argmax()] == 32768
+
+
+def test_numbers_are_equal_that_other_roundings_make_equal() -> None:
+    x = torch.tensor([1.0, 1.25])
+    with OtherRoundings(None, bf16=True):
+        assert (x == 1.01).tolist() == [True, False]
+        assert (x != 1.01).tolist() == [False, True]
+        assert torch.isin(x, torch.tensor([1.01, 7])).tolist() == [True, False]
+        assert (torch.tensor([256, 257]) == 256).tolist() == [True, False]
+
+
+def test_gradients_may_have_memories_of_their_own() -> None:
+    made = replace(program("torch.cat([x, y])", x=torch.ones(2), y=torch.ones(3)), trains=True)
+    assert wrong(made, "compile") == check.MATCH
+
+
 def test_strides_of_shape_functions() -> None:
     """For isin they are not those of the kernel, which gives dense results."""
     x = torch.ones(5, 3).t()

@@ -18,6 +18,7 @@ from tt_torch.fuzz.quirks import EITHER_ZERO
 from tt_torch.fuzz.tolerance import RUNS, OtherRoundings, difference, memory
 from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, StridesOfShapeFunctions, Way, run
 from tt_torch.records.lines import Record
+from tt_torch.torch_private.dynamo import TorchRuntimeError
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
@@ -56,8 +57,8 @@ def wrong(program: Program, way: str) -> str:
     try:
         got = run(function, inputs, chosen, trains)
     except Exception as error:
-        if isinstance(error, CompileError) or _traced(function, inputs, trains) is None:
-            return REFUSED
+        if isinstance(error, (CompileError, TorchRuntimeError)) or _traced(function, inputs, trains) is None:
+            return REFUSED  # TorchRuntimeError is that of a shape function of PyTorch
         return f"{type(error).__name__}: {str(getattr(error, 'inner_exception', error))[:300]}"
     if not (found := _departure(program, got, expected, others)):
         return MATCH
@@ -68,7 +69,7 @@ def wrong(program: Program, way: str) -> str:
         as_traced = [replace(x, strides=own.strides) for x, own in zip(traced, strides, strict=False)]
         if not _departure(program, got, as_traced, others):
             return AS_TRACED
-    return IN_DTYPE if _is_in_dtype(program, got, expected, chosen) else found
+    return IN_DTYPE if _is_in_dtype(program, got, expected, traced, chosen) else found
 
 
 def _with_other_roundings(
@@ -77,9 +78,9 @@ def _with_other_roundings(
     return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in (None, *range(RUNS))]
 
 
-def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], way: Way) -> bool:
+def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced: list[Seen], way: Way) -> bool:
     """Whether eager, or PyTorch's own tracing, gives these results if it computes in the dtype of the device, and
-    converts at the end."""
+    converts at the end. The strides and the memory are those of `expected` or of `traced`, in the program's dtypes."""
     converted = program.in_dtype(torch.bfloat16 if way.bf16 else torch.float32)
     function, inputs, trains = converted.function(), list(converted.inputs.values()), program.trains
     try:
@@ -88,12 +89,13 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], way: W
     except RuntimeError:  # this dtype does not have a number of the program
         return False
     for each in filter(None, candidates):
-        own = _as(expected, each)
-        for i, x in enumerate(inputs, len(program.outputs)):
-            if not difference(each[i].value, x, []):  # not written, so the conversion does not matter
-                own[i] = expected[i]
-        if not _departure(program, got, own, others):
-            return True
+        for forms in (expected, traced):
+            own = _as(forms, each)
+            for i, x in enumerate(inputs, len(program.outputs)):
+                if not difference(each[i].value, x, []):  # not written, so the conversion does not matter
+                    own[i] = forms[i]
+            if not _departure(program, got, own, others):
+                return True
     return False
 
 
@@ -109,12 +111,14 @@ def _departure(program: Program, got: list[Seen], expected: list[Seen], others: 
         return f"{len(got)} tensors, expected {len(expected)}"
     others = [other for other in others if len(other) == len(expected)]
     signs = not any(EITHER_ZERO.search(s.text) for s in program.statements)
-    for name, a, b, *moved in zip(names, got, expected, *others, strict=True):
+    for i, (name, a, b, *moved) in enumerate(zip(names, got, expected, *others, strict=True)):
         if found := difference(a.value, b.value, [other.value for other in moved], signs):
             return f"{name}: {found}"
         if a.strides != b.strides:
             return f"{name}: strides {a.strides}, expected {b.strides}"
-        if a.first != b.first:
+        # In eager, the gradients of the parts of one tensor are apart in one memory. They may also have memories of
+        # their own.
+        if a.first != b.first and not (name.startswith("gradient") and a.first == i):
             return f"{name}: shares memory with {names[a.first]}, expected {names[b.first]}"
     return ""
 

@@ -9,7 +9,7 @@ that changes in them says nothing, and is not compared.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import TorchDispatchMode
-from tt_torch.torch_private.trees import tree_map_only
+from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 RUNS = 4
 _ROUNDINGS = 4  # units in the last place of one result; our kernels and eager's may be of different algorithms
@@ -32,7 +32,8 @@ class OtherRoundings(TorchDispatchMode):
     the device has another dtype for them: float32 for float16 and float64, and bfloat16 if `bf16`.
 
     Without a seed, there are no errors but those of the conversion to the dtype of the device, so that its side of a
-    jump is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number.
+    jump is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number. There, numbers are equal
+    if roundings could make them equal, which random errors seldom show.
     """
 
     def __init__(self, seed: int | None, bf16: bool) -> None:
@@ -52,7 +53,10 @@ class OtherRoundings(TorchDispatchMode):
     def __torch_dispatch__(
         self, op: OpOverload, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        result = op(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if self._generator is None and op.overloadpacket in _NEARLY:
+            return _NEARLY[op.overloadpacket](*args, **kwargs, ulp=self._least)
+        result = op(*self._as_floats(op, args, kwargs), **kwargs)
         known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
         if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
             return result
@@ -61,6 +65,16 @@ class OtherRoundings(TorchDispatchMode):
         known |= facts.of(getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op))  # `add_` is as `add`
         tree_map_only(torch.Tensor, lambda x: self._rewrite(x, bool(known & _EXACT)), result)
         return result
+
+    def _as_floats(self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        """The operands. If an op makes float32 of integers only, these are as the device converts them: bfloat16 has
+        no 32767."""
+        tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
+        if self._device is not torch.bfloat16 or any(x.dtype.is_floating_point for x in tensors):
+            return args
+        if schema(op).is_mutable or _dtypes(op(*args, **kwargs)) != {torch.float32}:
+            return args
+        return tree_map_only(torch.Tensor, lambda x: x.to(self._device).to(torch.float32), args)
 
     def _rewrite(self, x: torch.Tensor, exact: bool) -> None:
         """Moves a tensor in place. Elements that share memory stay as they are: PyTorch refuses to write them."""
@@ -75,6 +89,30 @@ class OtherRoundings(TorchDispatchMode):
         precision = max(self._least, torch.finfo(value.dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
         return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)
+
+
+def _dtypes(result: Any) -> set[torch.dtype]:
+    return {x.dtype for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
+
+
+def _near(x: Any, y: Any, ulp: float) -> torch.Tensor:
+    """Which numbers could be equal if both were rounded otherwise; `ulp` is the relative size of a last place."""
+    x, y = torch.as_tensor(x), torch.as_tensor(y)
+    if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
+        return x == y
+    apart, size = (x.double() - y.double()).abs(), torch.maximum(x.double().abs(), y.double().abs())
+    return (x == y) | (apart <= 2 * _ROUNDINGS * ulp * size)
+
+
+def _near_any(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False, ulp: float) -> torch.Tensor:
+    return _near(torch.as_tensor(x).unsqueeze(-1), torch.as_tensor(y).reshape(-1), ulp).any(-1) != invert
+
+
+_NEARLY: Mapping[Any, Callable[..., torch.Tensor]] = {
+    torch.ops.aten.eq: _near,
+    torch.ops.aten.ne: lambda x, y, ulp: ~_near(x, y, ulp),
+    torch.ops.aten.isin: _near_any,
+}
 
 
 def memory(x: torch.Tensor) -> torch.Tensor:

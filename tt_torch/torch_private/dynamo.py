@@ -25,6 +25,7 @@ from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for compiled_w
 from torch._dynamo.exc import (
     BackendCompilerFailed,  # 2.13.0: without it Dynamo's wrapper of compiler errors would reach the caller
     RestartAnalysis,  # 2.13.0: without it a request of AOTAutograd to trace again would count as a failure
+    TorchRuntimeError,  # 2.13.0: without it `tt-torch fuzz` would report refusals of PyTorch's shape functions
     Unsupported,  # 2.13.0: without it compile_model would not say that a model has more than one graph
     UserError,  # 2.13.0: the same, for a model whose shapes depend on values
 )
@@ -33,7 +34,7 @@ from torch._dynamo.utils import counters  # 2.13.0: without it a sweep cannot se
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
 
-__all__ = ["BackendCompilerFailed", "RestartAnalysis", "Unsupported", "UserError", "counters"]
+__all__ = ["BackendCompilerFailed", "RestartAnalysis", "TorchRuntimeError", "Unsupported", "UserError", "counters"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
