@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
     "third_party/README.md": "third_party.md",
 }
 SOURCES = {page: source for source, page in PAGES.items()}
