@@ -22,6 +22,14 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def needs(extra: str) -> None:
+    """Ends the command with one line that says what to install, if a package of the extra is not installed."""
+    from tt_torch.extras import require
+
+    with one_line_errors():
+        require(extra)
+
+
 def refuse_compiler_variable() -> None:
     """Raises BadParameter if TT_TORCH_COMPILER is set: for each program, a command says itself what compiles it."""
     if os.environ.get("TT_TORCH_COMPILER"):

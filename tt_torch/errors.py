@@ -7,7 +7,7 @@ Two families matter to a reader: "your program or input is not supported" (`Unsu
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 def add_note(error: Exception, note: str) -> None:
@@ -122,6 +122,15 @@ class OpByOpError(CompileError):
 
 class EnvironmentMissingError(TTTorchError):
     """Something outside of this package is not installed; the message says what to do."""
+
+
+class ExtraMissingError(EnvironmentMissingError):
+    """An optional part of this package was asked for, and packages that it needs are not installed."""
+
+    def __init__(self, extra: str, missing: Sequence[str]) -> None:
+        are = "are" if len(missing) > 1 else "is"
+        super().__init__(f"{', '.join(missing)} {are} not installed; run: pip install 'tt-torch[{extra}]'")
+        self.extra, self.missing = extra, list(missing)
 
 
 class NoCounterpartError(TTTorchError, NotImplementedError):

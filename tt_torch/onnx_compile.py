@@ -17,7 +17,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.driver.devices import Device
 from tt_torch.driver.stablehlo import Run, TensorType, input_types, load_stablehlo
-from tt_torch.errors import EnvironmentMissingError
+from tt_torch.extras import require
 from tt_torch.mlir.onnx import onnx_to_stablehlo
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def compile_onnx(
 
     Environment variables override `compiler_config`. Below the depth EXECUTE, ONNX Runtime computes the results. At the
     op-by-op depths, the first call also compiles each op of the model's StableHLO by itself and fills the results file.
-    Raises CompileError, UnsupportedOpError for an op that the device does not support, and EnvironmentMissingError if
-    the ONNX packages are not installed.
+    Raises CompileError, UnsupportedOpError for an op that the device does not support, and ExtraMissingError if the
+    ONNX packages are not installed.
     """
     config = (compiler_config or CompilerConfig()).with_env()
     module, weights = onnx_to_stablehlo(model_proto, config)
@@ -83,11 +83,13 @@ def _runner(
 def prepare_inference_session(
     model_proto: onnx.ModelProto, intra_op_num_threads: int = 1, inter_op_num_threads: int = 1
 ) -> onnxruntime.InferenceSession:
-    """ONNX Runtime's session of a model, with these numbers of threads within and between ops."""
-    try:
-        import onnxruntime
-    except ModuleNotFoundError:
-        raise EnvironmentMissingError("ONNX Runtime is missing: pip install 'tt-torch[onnx]'") from None
+    """ONNX Runtime's session of a model, with these numbers of threads within and between ops.
+
+    Raises ExtraMissingError if a package of the extra `onnx` is not installed.
+    """
+    require("onnx")
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = intra_op_num_threads, inter_op_num_threads
     return onnxruntime.InferenceSession(model_proto.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tt_torch.cli_errors import one_line_errors
+from tt_torch.cli_errors import needs, one_line_errors
 
 if TYPE_CHECKING:
     from model_explorer.node_data_builder import ModelNodeData
 
     from tt_torch.explore.graphs import Graph
-
-PACKAGE = "ai-edge-model-explorer==0.1.34"
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
 TT_ADAPTER = "tt_torch"  # the id of the adapter in tt_torch/explore/main.py
@@ -33,9 +29,7 @@ def explore(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="start the server without a browser")] = False,
 ) -> None:
     """Opens a program in Google's Model Explorer. Nodes show layouts, memory and costs, and times and PCCs if given."""
-    if importlib.util.find_spec("model_explorer") is None:
-        print(f"error: Model Explorer is not installed; run: pip install {PACKAGE}", file=sys.stderr)
-        raise typer.Exit(1)
+    needs("explore")
     import model_explorer
 
     from tt_torch.explore.graphs import add_comparison, add_profile, read_graphs

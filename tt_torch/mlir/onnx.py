@@ -14,7 +14,8 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import CompileError, EnvironmentMissingError
+from tt_torch.errors import CompileError
+from tt_torch.extras import require
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.functions import main, mark_arguments
@@ -32,7 +33,7 @@ def onnx_to_stablehlo(model: onnx.ModelProto, config: CompilerConfig) -> tuple[i
     """The StableHLO of a model, and its weights, which are the last arguments of `main`. `model` is not changed.
 
     Raises CompileError for a model with open dimensions, UnsupportedOpError for an op that torch-mlir does not know,
-    and EnvironmentMissingError if the package `onnx` is not installed.
+    and ExtraMissingError if the package `onnx` is not installed.
     """
     named, weights = _prepared(model)
     module = _imported(named)
@@ -102,9 +103,8 @@ def _imported(model: onnx.ModelProto) -> ir.Module:
 
 
 def onnx_package() -> ModuleType:
-    """The package `onnx`. Raises EnvironmentMissingError if it is not installed."""
-    try:
-        import onnx
-    except ModuleNotFoundError:
-        raise EnvironmentMissingError("ONNX models need further packages: pip install 'tt-torch[onnx]'") from None
+    """The package `onnx`. Raises ExtraMissingError if a package of the extra `onnx` is not installed."""
+    require("onnx")
+    import onnx
+
     return onnx

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tt_torch.cli_errors import one_line_errors
+from tt_torch.cli_errors import needs, one_line_errors
 
 if TYPE_CHECKING:
     from tt_torch.records.lines import Record
@@ -28,6 +28,7 @@ def import_(
     db: Db = DEFAULT,
 ) -> None:
     """Adds results to the database. Records that it has already are not added again."""
+    needs("reports")
     from tt_torch.reports.database import Database
     from tt_torch.reports.reading import read
 
@@ -41,6 +42,7 @@ def import_(
 @app.command()
 def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     """Writes a workbook with sheets of models, ops and failures, and a sheet per model."""
+    needs("reports")
     from tt_torch.reports.database import Database
     from tt_torch.reports.spreadsheet import write_workbook
 
@@ -51,6 +53,7 @@ def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 @app.command()
 def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     """Writes a web page as a single file, which works offline."""
+    needs("reports")
     from tt_torch.files import write
     from tt_torch.reports.database import Database
     from tt_torch.reports.page import render
@@ -63,6 +66,7 @@ def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 @app.command()
 def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     """Writes a Markdown page per op into a folder, with the results of its forms in models and of its samples."""
+    needs("reports")
     from tt_torch.files import write
     from tt_torch.reports.database import Database
     from tt_torch.reports.op_pages import op_pages
@@ -81,6 +85,7 @@ def compare(
     db: Db = DEFAULT,
 ) -> None:
     """Prints what got better and worse between two commits. The exit status is 1 if something got worse."""
+    needs("reports")
     from rich.text import Text
 
     from tt_torch.records.console import plain_console

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from tt_torch.cli_errors import one_line_errors, refuse_compiler_variable
+from tt_torch.cli_errors import needs, one_line_errors, refuse_compiler_variable
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -86,6 +86,7 @@ def ops(
     junit_xml: JUnit = None,
 ) -> None:
     """Sweeps over PyTorch's OpInfo database."""
+    needs("sweeps")
     from tt_torch.sweep import ops
 
     unknown = set(dtype or ()) - set(ops.DTYPES)
@@ -118,6 +119,8 @@ def models(
     junit_xml: JUnit = None,
 ) -> None:
     """Sweeps over small models of many families."""
+    if file is None:
+        needs("sweeps")
     from tt_torch.sweep import models
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml)
@@ -238,6 +241,7 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
 def _sinks(kind: str, plan: Plan, stack: ExitStack) -> Iterator[Callable[[Record], object]]:
     """Functions that write a record to further places besides the output."""
     if plan.db:
+        needs("reports")
         from tt_torch.reports.database import Database
 
         database = Database(plan.db)
@@ -265,6 +269,7 @@ def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, Record]]
     limits = engine.Limits(plan.timeout, int(plan.memory * 2**30))
     if not plan.ray:
         return engine.run(todo, plan.jobs, limits)
+    needs("ray")
     from tt_torch.workers import cluster
 
     return cluster.run(todo, plan.ray, limits)

@@ -15,7 +15,7 @@ from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.records.lines import Record
 from tt_torch.sweep.compare import Arguments, check_sample
-from tt_torch.torch_private.testing import op_db, seeded_by_the_caller
+from tt_torch.torch_private.op_samples import op_db, seeded_by_the_caller
 from tt_torch.workers.engine import Item
 
 DTYPES = ("float32", "bfloat16", "int64", "bool")
