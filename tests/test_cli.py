@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 import torch
 from typer.testing import CliRunner
 
@@ -78,7 +79,8 @@ def test_inspect_shows_a_package(tmp_path):
     for line in ("x: float32 [2, 3] on cpu", "scale: float 2.0", "result['y']: [2, 3]", "result['x']: argument x"):
         assert f"  {line}\n" in shown
     assert shown.count("changes at calls") == 3 and "program main: " in shown and "device ops per call" in shown
-    assert json.loads(invoke("inspect", str(file), "--json").stdout)["result"]["keys"] == ["y", "x"]
+    manifest = json.loads(invoke("inspect", str(file), "--json").stdout)
+    assert manifest["result"]["keys"] == ["y", "x"] and manifest["versions"]["tt-torch"] == tt_torch.__version__
 
 
 def test_inspect_reads_system_descriptors(tmp_path):
@@ -119,6 +121,7 @@ def test_a_command_itself_imports_little(command, modules):
     assert subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True) == "set()\n"
 
 
-def test_version(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.version", lambda name: {"tt-torch": "1.2.3"}[name])
-    assert invoke("--version").stdout == "tt-torch 1.2.3\n"
+def test_version():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert tt_torch.__version__ == project["version"]
+    assert invoke("--version").stdout == f"tt-torch {tt_torch.__version__}\n"

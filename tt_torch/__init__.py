@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.loading import load
     from tt_torch.driver.pending import to_host
     from tt_torch.runtime import refresh
+    from tt_torch.version import __version__ as __version__
 
 __all__ = [
     "BackendOptions",
@@ -46,5 +47,7 @@ _HOMES = {
     "load": "driver.loading",
     "refresh": "runtime",
     "to_host": "driver.pending",
+    "__version__": "version",
 }
-__getattr__ = lazy(__name__, _HOMES)
+if not TYPE_CHECKING:  # otherwise a type checker would take every unknown name for an Any
+    __getattr__ = lazy(__name__, _HOMES)

@@ -21,4 +21,5 @@ _HOMES = {
     "OnnxModelTester": "testing.onnx_model_tester",
     "skip_full_eval_test": "testing.tags",
 }
-__getattr__ = lazy(__name__, _HOMES)
+if not TYPE_CHECKING:  # otherwise a type checker would take every unknown name for an Any
+    __getattr__ = lazy(__name__, _HOMES)

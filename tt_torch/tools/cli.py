@@ -39,9 +39,9 @@ Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .tt
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from tt_torch.version import __version__
 
-        print(f"tt-torch {version('tt-torch')}")
+        print(f"tt-torch {__version__}")
         raise typer.Exit
 
 

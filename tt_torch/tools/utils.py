@@ -51,4 +51,5 @@ _HOMES = {
     "run_model_proto": "onnx_compile",
     "torch_input_to_onnx": "onnx_compile",
 }
-__getattr__ = lazy(__name__, _HOMES)
+if not TYPE_CHECKING:  # otherwise a type checker would take every unknown name for an Any
+    __getattr__ = lazy(__name__, _HOMES)
