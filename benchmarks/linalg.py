@@ -23,8 +23,8 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.decompositions import linalg
+from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import device_ops
 
 SIZES = (4, 8, 10, 16, 32)
 aten = torch.ops.aten

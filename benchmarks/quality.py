@@ -10,7 +10,7 @@ import torch
 
 import tt_torch
 from benchmarks.common import model, table
-from tt_torch.wire import facts
+from tt_torch.wire import calls
 from tt_torch.wire.decode import decode
 
 # model -> the reference compiler's device ops, data-movement ops and MB moved; then the limit for our device ops
@@ -23,7 +23,7 @@ def run(threads: int) -> None:
     for name, (ops, moves, megabytes, bar) in REFERENCE.items():
         for dtype in (None, "bf16"):
             compiled = tt_torch.compile_model(*model(name, 1), tt_torch.CompilerConfig(dtype=dtype))
-            cost = facts.cost(decode(compiled.binary))
+            cost = calls.cost(decode(compiled.binary))
             ours = f"{cost.bytes_moved / 1e6:.0f}"
             size = f"{len(compiled.binary) / 1e6:.2f}"
             rows.append(

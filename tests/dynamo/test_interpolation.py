@@ -19,8 +19,8 @@ import tt_torch
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS, interpolation
+from tt_torch.wire.calls import op_histogram
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import op_histogram
 
 aten = torch.ops.aten
 SIZES = [1, 2, 3, 5, 8, 10, 20, 33]

@@ -11,8 +11,8 @@ import tt_torch
 from benchmarks.linalg import CASES, matrix
 from tt_torch.dynamo.decompositions.linalg import LARGEST, UNROLLED
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import device_ops
 
 aten = torch.ops.aten
 MOST_OPS = 600

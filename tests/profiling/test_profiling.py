@@ -19,8 +19,8 @@ import tt_torch
 from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
+from tt_torch.wire.calls import device_ops, public
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import device_ops, public
 
 DATA = Path(__file__).parents[1] / "data" / "wire"
 PROGRAM = """

@@ -10,7 +10,7 @@ import torch
 import tt_torch
 from tests.tt_mlir.conftest import system_of
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import StageError, UnsupportedBinaryError, UnsupportedOpError
+from tt_torch.errors import StageError, UnsupportedOpError
 from tt_torch.tt_mlir import finding, plugin
 from tt_torch.wire.decode import decode
 
@@ -57,10 +57,17 @@ def test_a_program_for_one_chip_of_several(chips, tmp_path):
     assert {tuple(program["mesh_shape"].values()) for program in message["programs"]} == {(1, 1)}
 
 
-def test_a_recording_in_the_binary_is_refused_by_name():
-    config = CompilerConfig(compiler="tt-mlir", tt_mlir_options={"enable_trace": True})
-    with pytest.raises(UnsupportedBinaryError, match="BeginTraceCaptureOp, CaptureOrExecuteTraceOp, EndTraceCapture"):
-        tt_torch.compile_model(torch.nn.Linear(8, 4).eval(), (torch.randn(2, 8),), config)
+@pytest.mark.parametrize("consteval", [True, False], ids=["const-eval", "without const-eval"])
+def test_a_recording_runs_as_in_eager(consteval):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)).eval()
+    config = CompilerConfig(compiler="tt-mlir", enable_consteval=consteval, tt_mlir_options={"enable_trace": True})
+    compiled = tt_torch.compile_model(model, (torch.randn(2, 16),), config)
+    ops = [op["type"] for program in decode(compiled.binary)["programs"] for op in program["operations"]]
+    assert any("CaptureOrExecuteTraceOp" in op for op in ops)
+    for _ in range(2):
+        x = torch.randn(2, 16)
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
 
 
 def test_a_refused_op_is_named():

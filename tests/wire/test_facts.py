@@ -9,17 +9,14 @@ import typing_extensions
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire import messages, schema
+from tt_torch.wire.calls import Cost, cost, device_ops, op_histogram
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.facts import (
     BLOCK_BITS,
     ELEMENT_BYTES,
-    Cost,
     allocations,
-    cost,
-    device_ops,
     named_tensors,
-    op_histogram,
     ops,
     peak_bytes,
     physical_bytes,

@@ -20,14 +20,17 @@ INFERRED = "912b70aa"
 FOREIGN = {
     "ttnn.get_device": "GetDeviceOp", "ttcore.load_cached": "LoadCachedOp", "ttnn.zeros": "NamedFullOp.Zeros",
     "ttnn.ones": "NamedFullOp.Ones", "ttnn.all_reduce": "AllReduceOp", "ttnn.rows_gather": "RowsGatherOp",
-    "ttnn.rows_scatter": "RowsScatterOp",
+    "ttnn.rows_scatter": "RowsScatterOp", "ttnn.begin_trace_capture": "BeginTraceCaptureOp",
+    "ttnn.capture_or_execute_trace": "CaptureOrExecuteTraceOp", "ttnn.copy": "CopyOp", "ttnn.empty": "EmptyOp",
+    "ttnn.end_trace_capture": "EndTraceCaptureOp", "ttnn.execute_trace": "ExecuteTraceOp",
+    "ttnn.write_tensor": "WriteTensorOp", "func.call": "FuncCallOp",
 }  # fmt: skip
 TYPES = {"f32": "Float32", "bf16": "BFloat16", "si32": "Int32", "ui32": "UInt32"}
 
 
 def key_in(text):
     """The key of an op, as `facts.key_of` gives it, from the name in its text."""
-    (name,) = re.match(r'(?:%[\w, %]+ = )?"?(ttnn\.\w+|ttcore\.\w+)', text).groups()
+    (name,) = re.match(r'(?:%[\w, %:]+ = )?"?((?:ttnn|ttcore|func)\.\w+)', text).groups()
     if name in FOREIGN:
         return FOREIGN[name]
     declared = OPS[name].facts
@@ -50,7 +53,8 @@ def test_the_fields_say_what_the_text_says(path):
         ((name, record),) = op["type"].items()
         text = op["debug_info"]
         assert key_of(name, record) == key_in(text)
-        made = tensors(record.get("out") or record.get("outputs") or [])
+        out = "trace_id" if name == "BeginTraceCaptureOp" else "out"
+        made = tensors(record.get(out) or record.get("outputs") or [])
         assert [(tensor.shape, tensor.dtype) for tensor in made] == results_in(text)
         fused = [unary["op_type"].lower() for field in record if "activations" in field for unary in record[field]]
         assert sorted(fused) == sorted(re.findall(r"unary_with_param<op_type = (\w+)", text))

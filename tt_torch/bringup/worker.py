@@ -28,7 +28,7 @@ from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
 from tt_torch.files import write
 from tt_torch.mlir.context import make_context
 from tt_torch.records.lines import Record
-from tt_torch.wire import facts
+from tt_torch.wire import calls, facts
 from tt_torch.wire.decode import decode
 from tt_torch.workers.engine import Outcome
 
@@ -98,7 +98,7 @@ class _Record:
 
     def _describe(self, binary: bytes) -> None:
         message = decode(binary)
-        (program,) = facts.public(message)
+        (program,) = calls.public(message)
         self.values["compiled_json"] = _plain({key: message[key] for key in ("schema_hash", "programs")})
         self.values["input_tensors"] = list(map(describe, facts.inputs(program)))
         self.values["output_tensors"] = list(map(describe, facts.outputs(program)))

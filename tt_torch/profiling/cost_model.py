@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.binary import first_chip
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place, cost, public
+from tt_torch.wire.calls import cost, public
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place
 from tt_torch.wire.messages import File, Program
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16

@@ -19,6 +19,7 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.profiling.cost_model import planned
 from tt_torch.profiling.session import OpRun, Session
+from tt_torch.wire.calls import cached
 from tt_torch.wire.decode import decode
 
 _session: Session | None = None
@@ -63,7 +64,7 @@ class ProfiledExecutor(Executor):
         session.graphs += 1
         message = decode(compiled.binary)
         self.plans = {p["name"]: list(planned(p, session.arch)) for p in message["programs"]}
-        self.private = {p["name"] for p in message["programs"] if p.get("private")}
+        self.cached = cached(message)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         watcher = _Watcher(self)
@@ -88,6 +89,6 @@ class _Watcher:
         now = time.perf_counter_ns()
         e = self.executor
         op = next(op for op in self.remaining[program] if op.name == name and op.location == location)
-        run = OpRun(program, program in e.private, op, e.graph, e.calls, self.since, now)
+        run = OpRun(program, program in e.cached, op, e.graph, e.calls, self.since, now)
         e.session.runs.append(run)
         self.since = time.perf_counter_ns()

@@ -12,8 +12,8 @@ from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import computing
 from tt_torch.profiling.cost_model import of_call
 from tt_torch.records.lines import Record
+from tt_torch.wire.calls import op_histogram
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import op_histogram
 from tt_torch.workers import engine
 
 # How far a failing program came, by the last form of its graph; FAILED_FE if there was no graph.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tt_torch.errors import BinaryFormatError, ConfigError
-from tt_torch.wire import facts
+from tt_torch.wire import calls, facts
 from tt_torch.wire.as_json import Json, as_json
 from tt_torch.wire.binary import chips
 from tt_torch.wire.decode import decode
@@ -32,10 +32,10 @@ def text(name: str, data: bytes) -> Iterator[str]:
 
 def _programs(message: File) -> Iterator[str]:
     for i, program in enumerate(message["programs"]):
-        yield from _program(i, program)
-    spent = facts.cost(message)
+        yield from _program(i, program, calls.expanded(message, program))
+    spent = calls.cost(message)
     yield f"\n{spent.device_ops} device ops per call, {spent.bytes_moved:,} bytes moved"
-    for op, count in facts.op_histogram(message).most_common():
+    for op, count in calls.op_histogram(message).most_common():
         yield f"  {count:5} {op}"
 
 
@@ -70,7 +70,8 @@ def _chip(desc: ChipDesc) -> tuple[str, str, int, int, int]:
     return desc["arch"], grid, desc["l1_size"], desc["num_dram_channels"], desc["dram_channel_size"]
 
 
-def _program(index: int, program: Program) -> Iterator[str]:
+def _program(index: int, program: Program, expanded: Program) -> Iterator[str]:
+    """The lines of a program. Its peak of memory is that of its expanded form, which has the ops of called programs."""
     private = ", private" if program.get("private") else ""
     yield f"\nprogram {program['name']} (number {index}, {len(program['operations'])} operations{private})"
     ways = {"input": facts.inputs(program), "output": facts.outputs(program)}
@@ -78,7 +79,7 @@ def _program(index: int, program: Program) -> Iterator[str]:
         for i, tensor in enumerate(tensors):
             yield f"  {way} {i}: {_tensor(tensor)}"
     held: dict[str, Mapping[str, int]] = {f"{way}s": facts.bytes_by_place(tensors) for way, tensors in ways.items()}
-    held["peak on the device"] = facts.peak_bytes(program)
+    held["peak on the device"] = facts.peak_bytes(expanded)
     yield "  memory: " + "; ".join(f"{what} {_places(places)}" for what, places in held.items())
 
 

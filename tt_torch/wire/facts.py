@@ -1,4 +1,4 @@
-"""Facts about the tensors and ops of a message: sizes, operands and results, costs, memory.
+"""Facts about the tensors and ops of a message: sizes, operands and results, memory.
 
 No other module reads the tables of tensors and ops for such facts.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from tt_torch.errors import BinaryFormatError
-from tt_torch.wire.messages import File, MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
+from tt_torch.wire.messages import MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
 
 TILE = 32  # a tile has 32 rows and 32 columns
 # Bytes per element of each data type.
@@ -30,13 +30,16 @@ BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # option valu
 
 Attribute = str | int | float | list[str] | list[int] | list[float]  # bool is an int
 
-# Ops that only do bookkeeping: they neither compute nor move anything on the device.
-NOT_DEVICE_OPS = frozenset({"DeallocateOp", "GetDeviceOp", "LoadCachedOp"})
+# Ops that only do bookkeeping or call programs: they themselves neither compute nor move anything on the device.
+NOT_DEVICE_OPS = frozenset({
+    "BeginTraceCaptureOp", "CaptureOrExecuteTraceOp", "DeallocateOp", "EndTraceCaptureOp", "ExecuteTraceOp",
+    "FuncCallOp", "GetDeviceOp", "LoadCachedOp",
+})  # fmt: skip
 # Ops that only place, reorder, copy or convert elements.
 DATA_MOVEMENT = frozenset({
     "AssignOp", "BitcastConvertOp", "ConcatOp", "CopyOp", "FromDeviceOp", "PadOp", "PermuteOp",
     "RepeatInterleaveOp", "RepeatOp", "ReshapeOp", "SliceOp", "ToDeviceOp", "ToLayoutOp",
-    "ToMemoryConfigOp", "TransposeOp", "TypecastOp",
+    "ToMemoryConfigOp", "TransposeOp", "TypecastOp", "WriteTensorOp",
 })  # fmt: skip
 
 
@@ -208,52 +211,12 @@ def ops(program: Program) -> Iterator[Op]:
             known.update(t.id for t in results)
 
 
-def public(message: File) -> list[Program]:
-    """The programs that a call runs. Private ones, whose results are cached, are none of them."""
-    return [program for program in message.get("programs", ()) if not program.get("private")]
-
-
 def inputs(program: Program) -> list[Tensor]:
     return [tensor(ref) for ref in program.get("inputs") or ()]
 
 
 def outputs(program: Program) -> list[Tensor]:
     return [tensor(ref) for ref in program.get("outputs") or ()]
-
-
-def device_ops(message: File) -> Iterator[Op]:
-    """Each op that a call of a binary runs on the device.
-
-    Private programs (const-eval, whose results are cached) are not part of a call. The ops deallocate, get_device and
-    load_cached only do bookkeeping and are left out.
-    """
-    for program in public(message):
-        yield from (op for op in ops(program) if op.on_device)
-
-
-def op_histogram(message: File) -> Counter[str]:
-    """How often each op runs on the device per call, by `Op.key`."""
-    return Counter(op.key for op in device_ops(message))
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The device work of one call of a binary's public programs."""
-
-    device_ops: int
-    data_movement: int
-    bytes_moved: int
-
-
-def cost(message: File) -> Cost:
-    """The number of device ops, of data-movement ops, and of bytes moved per call.
-
-    An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
-    twice is moved twice.
-    """
-    found = list(device_ops(message))
-    moved = sum(t.bytes for op in found for t in (*op.operands, *op.results))
-    return Cost(len(found), sum(op.name in DATA_MOVEMENT for op in found), moved)
 
 
 def bytes_by_place(held: Iterable[Tensor]) -> Counter[str]:

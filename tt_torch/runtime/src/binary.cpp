@@ -132,6 +132,12 @@ Operand decode_operand(const wire::Record& ref) {
   return operand;
 }
 
+const Program& program_at(const Binary::Impl& binary, size_t index) {
+  if (index >= binary.programs.size())
+    throw Error(ErrorKind::BinaryFormat, "the binary has no program " + std::to_string(index));
+  return binary.programs[index];
+}
+
 Binary Binary::load(std::span<const std::byte> bytes) {
   auto impl = std::make_shared<Impl>();
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());

@@ -38,6 +38,8 @@ struct Binary::Impl {
   std::vector<ProgramInfo> infos;
 };
 
+// Throws a BinaryFormat error if the binary has no program with this number.
+const Program& program_at(const Binary::Impl& binary, size_t index);
 Operand decode_operand(const wire::Record& tensor_ref);
 DataType decode_dtype(const wire::Record& record, std::string_view field);
 

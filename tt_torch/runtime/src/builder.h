@@ -90,7 +90,7 @@ class Planner {
   Planner(const Binary::Impl& binary, const PlanOptions& options)
       : plan(std::make_shared<Plan>()), options(options), binary(binary) {}
 
-  void program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results);
+  void program(const Program& program, const std::vector<Slot>* arguments, std::vector<Slot>* results);
   Slot new_slot(const TensorSpec& spec);
   Slot lookup(uint32_t id, const std::string& who) const;
   void touch(Slot slot);           // notes that the current op reads the slot
@@ -102,6 +102,7 @@ class Planner {
   bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);
+  void replay(OpBuilder& op);                          // a recording that the device captured
   std::span<const uint8_t> library(int64_t id) const;  // a shared library that the binary contains
 
   std::shared_ptr<Plan> plan;
@@ -112,6 +113,8 @@ class Planner {
   friend class OpBuilder;
   void count_readers(const Program& program);
   void operations(const Program& program);
+  std::vector<Slot> expand(OpBuilder& op, const Program& callee, const std::vector<Slot>& arguments);
+  void give(OpBuilder& op, std::span<const Slot> results);
   std::optional<OpBuilder::Tail> tail(const Operation& next, uint32_t id, bool allow_binary) const;
 
   std::unordered_map<uint32_t, Slot> ids_;

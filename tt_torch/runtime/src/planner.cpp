@@ -5,6 +5,7 @@
 
 #include "builder.h"
 #include "failure.h"
+#include "recording.h"
 #include "values.h"
 
 namespace tt::runtime {
@@ -39,10 +40,16 @@ void require_kernels(const Binary::Impl& binary) {
               "the runtime has no kernel for: " + names + (mesh.empty() ? "" : ". ") + mesh);
 }
 
-const Program& program_at(const Binary::Impl& binary, size_t index) {
-  if (index >= binary.programs.size())
-    throw Error(ErrorKind::BinaryFormat, "the binary has no program " + std::to_string(index));
-  return binary.programs[index];
+// The numbers of the programs that an op calls.
+std::vector<size_t> callees(const Operation& op) {
+  std::vector<const char*> fields;
+  if (op.name == "LoadCachedOp") fields = {"program_idx"};
+  if (op.name == "FuncCallOp") fields = {"program_id"};
+  if (op.name == "CaptureOrExecuteTraceOp")
+    fields = {"allocate_slots_program_id", "capture_program_id", "execute_program_id"};
+  std::vector<size_t> found;
+  for (const char* field : fields) found.push_back(static_cast<size_t>(op.record.integer(field)));
+  return found;
 }
 
 // A program with its calls expanded.
@@ -68,12 +75,11 @@ Expanded expanded(const Binary::Impl& binary, size_t index, int depth, std::map<
   size_t size = 1;
   for (const Operation& op : program.operations) {
     size += 1 + op.tensors.size();
-    const bool cached = op.name == "LoadCachedOp";
-    if (!cached && op.name != "FuncCallOp") continue;
-    const auto next = static_cast<size_t>(op.record.integer(cached ? "program_idx" : "program_id"));
-    const Expanded callee = expanded(binary, next, depth + 1, known);
-    result.depth = std::max(result.depth, callee.depth + 1);
-    size += callee.size;
+    for (const size_t next : callees(op)) {
+      const Expanded callee = expanded(binary, next, depth + 1, known);
+      result.depth = std::max(result.depth, callee.depth + 1);
+      size += callee.size;
+    }
     if (size > most)
       throw Error(ErrorKind::BinaryFormat, "program " + std::string(program.name) + " has more than " +
                                                std::to_string(most) +
@@ -131,8 +137,8 @@ void Planner::count_readers(const Program& program) {
   for (const Operand& output : program.outputs) readers_[output.id].push_back(SIZE_MAX);
 }
 
-void Planner::program(size_t index, const std::vector<Slot>* arguments, std::vector<Slot>* results) {
-  const Program& program = program_at(binary, index);
+void Planner::program(const Program& program, const std::vector<Slot>* arguments,
+                      std::vector<Slot>* results) {
   if (const std::string mesh = about_mesh(program); !mesh.empty())
     throw Error(ErrorKind::UnsupportedBinary, mesh);
   for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -188,10 +194,8 @@ std::span<const uint8_t> Planner::library(int64_t id) const {
           ", because the binary was written without machine code; `tt-torch link` compiles and adds it");
 }
 
-// Expands a call in place. The callee's tensors get their own slots.
-void Planner::call(OpBuilder& op, size_t index) {
-  const Program& callee = program_at(binary, index);
-  const std::vector<Slot> arguments = op.all_passed("inputs");
+// Expands a call of a program in place, and returns its results. The callee's tensors get their own slots.
+std::vector<Slot> Planner::expand(OpBuilder& op, const Program& callee, const std::vector<Slot>& arguments) {
   op.require(arguments.size() == callee.inputs.size(),
              "the number of inputs is not that of the called program");
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -204,10 +208,15 @@ void Planner::call(OpBuilder& op, size_t index) {
   inner.wants_ = std::move(wants_);
   inner.touches_ = std::move(touches_);
   std::vector<Slot> results;
-  inner.program(index, &arguments, &results);
+  inner.program(callee, &arguments, &results);
   names_ = std::move(inner.names_);
   wants_ = std::move(inner.wants_);
   touches_ = std::move(inner.touches_);
+  return results;
+}
+
+// Defines the outputs of an op whose calls were expanded.
+void Planner::give(OpBuilder& op, std::span<const Slot> results) {
   plan->ops.push_back({op.operation().name, op.operation().location, op.operation().debug_info, "", {}});
   const auto refs = op.attributes().records("outputs");
   op.require(refs.size() == results.size(), "the number of results is not that of the called program");
@@ -217,6 +226,27 @@ void Planner::call(OpBuilder& op, size_t index) {
     touch(results[i]);
     define(static_cast<uint32_t>(refs[i].integer("global_id")), results[i]);
   }
+}
+
+void Planner::call(OpBuilder& op, size_t index) {
+  give(op, expand(op, program_at(binary, index), op.all_passed("inputs")));
+}
+
+// Every call does what the later calls do on a device: it writes the operands that come from the host into
+// the recording's tensors, and runs the recorded ops once. The results are the last of these tensors.
+void Planner::replay(OpBuilder& op) {
+  const Recording recording = recording_of(binary, op.operation());
+  const std::vector<Slot> inputs = op.all_passed("inputs");
+  const size_t outputs = op.attributes().records("outputs").size();
+  op.require(recording.resident <= inputs.size(), "more inputs are on the device than there are inputs");
+  const auto first_of_host = inputs.begin() + static_cast<std::ptrdiff_t>(recording.resident);
+  const std::vector<Slot> tensors = expand(op, recording.allocate, {inputs.begin(), first_of_host});
+  op.require(tensors.size() == inputs.size() + outputs,
+             "the recording does not have one tensor for each input and result");
+  std::vector<Slot> arguments(first_of_host, inputs.end());
+  arguments.insert(arguments.end(), tensors.begin(), tensors.end());
+  expand(op, recording.steps, arguments);
+  give(op, std::span(tensors).last(outputs));
 }
 
 static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program,
@@ -277,7 +307,7 @@ static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t pro
                                           const PlanOptions& options) {
   Planner planner(binary, options);
   planner.plan->program = program_at(binary, program).name;
-  planner.program(program, nullptr, &planner.plan->outputs);
+  planner.program(program_at(binary, program), nullptr, &planner.plan->outputs);
   for (Slot slot : planner.plan->outputs)
     for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)

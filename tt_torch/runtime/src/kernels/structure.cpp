@@ -1,5 +1,6 @@
 // Ops that only structure a program: devices, deallocation, calls, markers.
 #include "kernels/kernels.h"
+#include "recording.h"
 
 namespace tt::runtime::kernels {
 
@@ -23,6 +24,9 @@ static void func_call(OpBuilder& op) {
   op.planner().call(op, static_cast<size_t>(op.attributes().integer("program_id")));
 }
 
+static void capture_or_execute_trace(OpBuilder& op) { op.planner().replay(op); }
+static void part_of_a_recording(OpBuilder& op) { refuse_outside_of_recording(op.operation()); }
+
 static void identity_marker(OpBuilder& op) {
   const Slot source = op.passed("operand");
   op.same(op.out("result"), source);
@@ -31,9 +35,19 @@ static void identity_marker(OpBuilder& op) {
 static void no_effect(OpBuilder& op) { op.maybe("operand"); }
 
 static constexpr Row ops[] = {
-    {"AnnotateOp", identity_marker}, {"DeallocateOp", deallocate},     {"FuncCallOp", func_call},
-    {"GetDeviceOp", get_device},     {"LoadCachedOp", load_cached},    {"MemorySnapshotOp", no_effect},
-    {"PrintOp", no_effect},          {"RegionEndOp", identity_marker}, {"RegionStartOp", identity_marker},
+    {"AnnotateOp", identity_marker},
+    {"BeginTraceCaptureOp", part_of_a_recording},
+    {"CaptureOrExecuteTraceOp", capture_or_execute_trace},
+    {"DeallocateOp", deallocate},
+    {"EndTraceCaptureOp", part_of_a_recording},
+    {"ExecuteTraceOp", part_of_a_recording},
+    {"FuncCallOp", func_call},
+    {"GetDeviceOp", get_device},
+    {"LoadCachedOp", load_cached},
+    {"MemorySnapshotOp", no_effect},
+    {"PrintOp", no_effect},
+    {"RegionEndOp", identity_marker},
+    {"RegionStartOp", identity_marker},
 };
 constinit const Table structure_ops = ops;
 
