@@ -18,7 +18,8 @@ import tomllib
 REPO = Path(__file__).parents[2]
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
-# Makes real venvs, without pip, and logs each call of pip. FAIL makes these calls fail, SLOW makes them wait.
+# Makes real venvs, without pip, and logs each call of pip. A call fails if its arguments have FAIL in them; SLOW makes
+# all calls wait. With MEET, the call for all packages waits until that for the build has come.
 PYTHON = f"""#!/bin/sh
 case "$*" in
 "-m venv "*)
@@ -27,7 +28,9 @@ case "$*" in
 *" pip "*)
   echo "${{@##*/}}" | tail -c 40 >> "$CALLS"
   sleep "${{SLOW:-0}}"
-  [ -z "$FAIL" ] || {{ echo "no such package"; exit 1; }} ;;
+  case "$*" in *" --editable "*) sleep "${{SLOW_BUILD:-0}}" ;; esac
+  case "$MEET $*" in 1*" -r "*) until grep -q 'repo$' "$CALLS"; do sleep 0.1; done ;; esac
+  case "$*" in *"${{FAIL:-no failure}}"*) echo "no such package"; exit 1 ;; esac ;;
 --version) echo Python 3.11 ;;
 esac
 """
@@ -98,7 +101,7 @@ def test_sets_up_once_then_only_activates(repo, shell):
     expected = f"code=0 home={repo} python={repo}/env/venv/bin/python"
     out, err = source(repo, shell)
     assert out == expected and "ready" in err
-    assert pip_calls(repo) == 3  # torch, the other packages, and the C++ build
+    assert pip_calls(repo) == 4  # torch, the tools of the build, the other packages, and the C++ build
     begin = time.perf_counter()
     assert source(repo, shell) == (expected, "")
     assert time.perf_counter() - begin < 1  # 0.05 s on an idle machine
@@ -118,7 +121,7 @@ def test_sourced_twice_in_one_shell_and_deactivated(repo, shell):
         ("tt_torch/config.py", 0),
         ("tt_torch/runtime.cpp", 1),
         ("CMakeLists.txt", 1),
-        ("env/requirements.txt", 3),
+        ("env/requirements.txt", 4),
     ],
 )
 def test_a_change_redoes_only_its_part(repo, changed, calls):
@@ -149,7 +152,7 @@ def test_a_moved_repository_gets_a_new_venv(repo):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_failure_is_reported_and_leaves_no_venv(repo, shell):
-    out, err = source(repo, shell, FAIL="1")
+    out, err = source(repo, shell, FAIL="torch==")
     assert out.startswith("code=1 home= ")
     assert "no such package" in err
     assert err.splitlines()[-1].startswith("tt-torch: failed: installing PyTorch")
@@ -160,10 +163,23 @@ def test_a_failure_is_reported_and_leaves_no_venv(repo, shell):
 def test_failed_build_keeps_the_dependencies(repo):
     source(repo)
     (repo / "tt_torch/runtime.cpp").write_text("second")
-    assert source(repo, FAIL="1")[0].startswith("code=1")
+    assert source(repo, FAIL="--editable")[0].startswith("code=1")
     pip_calls(repo)
     assert source(repo)[0].startswith("code=0")
     assert pip_calls(repo) == 1
+
+
+def test_packages_are_installed_while_the_compiler_runs(repo):
+    out, err = source(repo, MEET="1")
+    assert out.startswith("code=0"), err
+
+
+def test_a_failure_ends_what_runs_beside_it(repo):
+    begin = time.perf_counter()
+    out, err = source(repo, FAIL=" -r ", SLOW_BUILD="60")
+    assert out.startswith("code=1") and time.perf_counter() - begin < 30
+    assert "failed: installing the other" in err and "stopped: building the C++ libraries" in err
+    assert not (repo / "env/venv").exists()
 
 
 def wait_for_pip(repo):
