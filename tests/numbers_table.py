@@ -242,6 +242,10 @@ def scatters(x: torch.Tensor, source: torch.Tensor, index: torch.Tensor) -> list
     return [result for pair in found for result in pair]
 
 
+def beside_numbers(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x == 0.1, x >= 0.1, x < 0.1, x <= 65536, x == 65536, x > -1e6, x != 65519
+
+
 OTHERS = [
     Exact("searchsorted of NaN", places, [EDGE, VALUES]),
     Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
@@ -250,6 +254,10 @@ OTHERS = [
     Exact("searchsorted of integers", places, [of(i64, 3, 1, 2, 2, 7), of(i64, 2, 0, 9, 3)]),
     Exact("histc of NaN", lambda x: torch.histc(x, bins=3, min=0, max=2), [of(f32, nan, 1, 0.5, 3, inf)]),
     *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
+    Exact("uint8 by 255", lambda x, y: (x // y, x // -1), [of(u8, 1, 5, 255, 254), of(u8, 255, 255, 255, 2)]),
+    Exact("float16 beside numbers", beside_numbers, [of(f16, 0.1, inf, 65504, -0.1, -inf, nan)]),
+    Exact("clamp with NaN", lambda x: x.clamp(nan, 1e39), [of(i64, 4, -3)]),
+    Exact("cummax of nothing", lambda x: (x + 1).cummax(2), [torch.empty(0)]),
     Exact("hardtanh with a bound of -0.0", lambda x: F.hardtanh(x, -0.0, 3), [of(f32, -1, 5, -0.0, 0.0)]),
     Exact("scatter of one and of 0-d tensors", scatters, [of(f32, 1), of(f32, 2), torch.zeros(1, dtype=i64)]),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),

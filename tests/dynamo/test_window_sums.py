@@ -23,14 +23,15 @@ def pools(draw: st.DrawFn) -> tuple[int, int, int, int, int]:
 
 
 def _numbers(shape: list[int], odd: float) -> Tensor:
-    """Random numbers, of which the middle one is `odd`."""
-    values = torch.randn(math.prod(shape))
+    """Random numbers and zeros of both signs, of which the middle one is `odd`."""
+    values = torch.randn(math.prod(shape)) * torch.tensor([1.0, 0.0, -0.0])[torch.arange(math.prod(shape)) % 3]
     values[len(values) // 2] = odd
     return values.reshape(shape)
 
 
 def _check(got: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(got, expected, equal_nan=True)
+    assert torch.equal(got.signbit() & (got == 0), expected.signbit() & (expected == 0))
 
 
 two_pools = st.lists(pools(), min_size=2, max_size=2)

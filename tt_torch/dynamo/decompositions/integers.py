@@ -38,7 +38,7 @@ def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor"
     if rounding_mode != "floor":
         return NotImplemented
     if not x.is_floating_point():
-        if by_another_number:
+        if by_another_number or not x.dtype.is_signed:  # an unsigned -1 is the largest number
             return _floor(x, y)
         negates = y == -1  # on a CPU, "trunc" of the smallest integer by -1 ends the process
         return torch.where(negates, -x, _floor(x, torch.where(negates, 1, y)))

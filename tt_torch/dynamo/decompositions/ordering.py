@@ -134,7 +134,9 @@ def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> 
 
 def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor, ...]:
     """A scan along a dimension, by combining the last 1, 2, 4, ... elements. `combine` takes the earlier parts first,
-    then the later ones."""
+    then the later ones. Eager PyTorch does not look at the dimension of nothing."""
+    if not parts[0].numel():
+        return parts
     size, reach = parts[0].shape[dim], 1
     while reach < size:
         earlier = (p.narrow(dim, 0, size - reach) for p in parts)

@@ -67,7 +67,8 @@ def adaptive_windows(size: int, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _in_float32(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    """The terms of sums: in float32 at least, and without -0.0, because eager PyTorch adds to 0.0."""
+    return x.to(torch.promote_types(x.dtype, torch.float32)) + 0.0
 
 
 def _outer(counts: Sequence[Tensor | int]) -> Tensor | int:

@@ -108,7 +108,10 @@ def _add_the_least(node: Node, dtype: torch.dtype) -> None:
 
 def _check(node: Node, names: tuple[str, ...], dtype: torch.dtype) -> None:
     given = arguments(node)
-    for number in (given.get(name) for name in names):
+    numbers = [given.get(name) for name in names]
+    if any(isinstance(number, float) and math.isnan(number) for number in numbers):
+        return  # a clamp with a bound of NaN does not look at the other bound
+    for number in numbers:
         if isinstance(number, (int, float)) and not _takes(node, number, dtype):
             raise NumberError(str(node.target), user_line(node), number, dtype)
 
@@ -140,6 +143,14 @@ def _is_beyond_float32(number: object) -> TypeGuard[float]:
     return isinstance(number, (int, float)) and LARGEST < abs(number) < math.inf
 
 
+def _compared_in_float16(node: Node, number: Scalar) -> Scalar:
+    """The number beside a comparison as float16 has it: eager PyTorch finds `x == 0.1` true for its own 0.1."""
+    if called(node) not in COMPARISONS:
+        return number_in(number, torch.float16)
+    with unset_fake_temporarily():
+        return torch.tensor(number).half().item()
+
+
 def _compared(node: Node, number: Scalar) -> Scalar:
     """A number of float64, or beside a comparison the number that float32 can hold with the same result.
 
@@ -155,12 +166,15 @@ def _compared(node: Node, number: Scalar) -> Scalar:
     return math.copysign(limit, number)
 
 
+CONVERTED = {torch.float64: _compared, torch.float16: _compared_in_float16}
+
+
 def _convert(node: Node, names: set[str], dtype: torch.dtype) -> None:
     def converted(name: str, given: Argument) -> Argument:
         if name not in names or given is None:
             return given
         if not isinstance(given, Node):
-            return _compared(node, given) if dtype is torch.float64 else number_in(given, dtype)
+            return CONVERTED.get(dtype, lambda _, number: number_in(number, dtype))(node, given)
         if value(given).dtype is dtype or value(given).is_floating_point() or value(given).is_complex():
             return given
         with node.graph.inserting_before(node):
