@@ -129,8 +129,8 @@ def from_message(message: File) -> Program:
 
 
 def node_name(location: str) -> str:
-    """The name of an op's FX node as a Python identifier; empty if the op does not come from exactly one node."""
-    return quoting.identifier(locations.only_node(location)[0]).removesuffix("_default")
+    """The name of an op's last FX node, whose value it computes, as a Python identifier; empty if it has no node."""
+    return quoting.identifier((locations.nodes(location) or [""])[-1]).removesuffix("_default")
 
 
 class _Reader:

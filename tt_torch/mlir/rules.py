@@ -35,6 +35,11 @@ class Builder:
     def __init__(self, ip: ir.InsertionPoint | None = None, location: ir.Location | None = None) -> None:
         self.ip, self.location = ip, location
 
+    def also_from(self, op: Op) -> Builder:
+        """A builder at the same place, for an op that does the work of `op`, too. Its location names the nodes of both,
+        those of `op` first, because `op` computes an operand."""
+        return Builder(self.ip, ir.Location.fused([op.operation.location, self.location]))
+
     def __call__(
         self, name: str, *operands: Operand, type: ir.Type | Sequence[ir.Type] | None = None, **attrs: Attr
     ) -> Built:

@@ -43,7 +43,7 @@ def _rebuilt(b: Builder, conv: Op, **changes: Attr) -> Value:
     operands = ods.operands_of(conv)
     operands |= {k: v for k, v in changes.items() if k in operands}
     attributes = ods.attrs_of(conv) | {k: v for k, v in changes.items() if k not in operands}
-    return b("ttir.conv2d", *operands.values(), **attributes)
+    return b.also_from(conv)("ttir.conv2d", *operands.values(), **attributes)
 
 
 @RULES.rewrites("ttir.multiply")

@@ -41,7 +41,7 @@ def bias(op: Op, b: Builder) -> Value | None:
         sizes = shape(vector)
         if sizes and math.prod(sizes) == sizes[-1] == shape(product)[-1]:
             vector = b("ttir.reshape", vector, shape=sizes[-1:])
-            return b("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
+            return b.also_from(matmul)("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
     return None
 
 
@@ -59,7 +59,7 @@ def activation(name: str) -> Rule:
         if attributes.get("activation"):
             return None
         a, c, bias = operands["a"], operands["b"], operands.get("bias")
-        return b("ttir.linear", a, c, bias, **(attributes | {"activation": name}))
+        return b.also_from(before)("ttir.linear", a, c, bias, **(attributes | {"activation": name}))
 
     return rule
 
