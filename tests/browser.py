@@ -89,6 +89,10 @@ class Browser:
         """Shows the page as on a telephone whose screen has this size in CSS pixels."""
         self._page("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
 
+    def prefer(self, colors: str) -> None:
+        """Shows the page to a reader who prefers "light" or "dark" colors."""
+        self._page("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colors}])
+
     def screenshot(self) -> bytes:
         """A PNG of the visible part of the page."""
         return base64.b64decode(self._page("Page.captureScreenshot")["data"])

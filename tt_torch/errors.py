@@ -185,6 +185,13 @@ class ModuleFormatError(TTTorchError, ValueError):
         super().__init__(f"the file is not an MLIR module of the known dialects: {cause}")
 
 
+class ProfileFormatError(TTTorchError, ValueError):
+    """A file is not a profile that this version of `tt-torch profile` wrote."""
+
+    def __init__(self, path: object, cause: str) -> None:
+        super().__init__(f"{path} is not a profile of this version of tt-torch: {cause}; record it again")
+
+
 class InputShapeError(TTTorchError, ValueError):
     """An input has another shape than the program expects."""
 

@@ -114,11 +114,6 @@ def test_trace(folder: Path) -> None:
     assert max(e["args"]["L1"] for e in events if e["ph"] == "C") > 0
 
 
-def test_page_needs_no_network(folder: Path) -> None:
-    page = (folder / "profile.html").read_text()
-    assert page.count("<svg") == 2 and "http" not in page and "src=" not in page
-
-
 def test_a_command_without_a_graph(tmp_path: Path) -> None:
     profile = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(tmp_path / "out")]
     done = subprocess.run([*profile, "true"], capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ from tt_torch.wire.messages import File, Program
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
-_PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
+PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def cost_of(op: Op, chip: Chip) -> OpCost:
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
     if flops:
-        compute = flops * _PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
+        compute = flops * PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
     else:
         compute = _vector_cycles(op) / (_VECTOR_LANES * chip.cores * chip.clock)
     dram_bytes, l1_bytes = (read[place] + written[place] for place in ("DRAM", "L1"))
@@ -148,7 +148,7 @@ def _fidelity(op: Op) -> str:
     """The math fidelity that the binary asks for. Otherwise the one that uses all bits of the operands: HiFi2 for block
     floats (8 bits), HiFi4 for wider types."""
     asked = str((op.record.get("compute_config") or {}).get("math_fidelity"))
-    if asked in _PASSES:
+    if asked in PASSES:
         return asked
     return "HiFi2" if any(t.dtype in BLOCK_BITS for t in op.operands) else "HiFi4"
 

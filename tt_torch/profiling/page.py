@@ -1,154 +1,183 @@
-"""Writes one HTML page with the totals, the memory over time, the roofline and the slowest ops.
-
-The page needs no network.
-"""
+"""What the page of a profile says."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from html import escape
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from tt_torch.files import write
-from tt_torch.profiling.cost_model import CHIPS, MATRIX_FLOPS
-from tt_torch.profiling.session import OpRun, Session
+from tt_torch.profiling import groups
+from tt_torch.profiling.groups import Group, Spread, spread
+from tt_torch.profiling.html import Cell, Page, Section, Table
+from tt_torch.profiling.model import PLACES, Profile, ProfiledOp
+from tt_torch.profiling.what_if import AS_COMPILED, SCENARIOS
+from tt_torch.profiling.words import duration, factor, quartiles, size
 
 PAGE_NAME = "profile.html"
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 260, 70, 40
-_SLOWEST = 25
-
-_HEAD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tt_torch profile</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body { font: 14px/1.5 system-ui, sans-serif; margin: 1em auto; max-width: 60em; padding: 0 1em; color: #222 }
-svg { width: 100%; height: auto; background: #fafafa; border: 1px solid #ddd }
-svg text { font: 11px sans-serif; fill: #444 } .axis { stroke: #bbb; fill: none }
-table { border-collapse: collapse; display: block; overflow-x: auto } td, th { padding: 2px 8px; text-align: left }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums } tr:nth-child(even) { background: #f4f4f4 }
-</style>
-"""
+_MEASURED = "Host times are measured on the emulated device. They are no times of a chip."
+_MODEL = (
+    "All of this is modelled, not measured: an op takes as long as the slowest of its arithmetic, its DRAM traffic and "
+    "its L1 traffic. The model is a lower bound."
+)
 
 
-def write_page(session: Session) -> Path:
-    last = {(run.graph, run.program): run.call for run in session.runs}
-    runs = [run for run in session.runs if last[run.graph, run.program] == run.call]
-    parts = [_HEAD, "<h1>tt_torch profile</h1>", _totals(session, runs)]
-    for graph in sorted({run.graph for run in runs}):
-        parts += [f"<h2>Graph {graph}: memory after each op</h2>", memory_plot([r for r in runs if r.graph == graph])]
-    parts += ["<h2>Roofline</h2>", roofline(session, runs), "<h2>Ops by host time</h2>", _table(runs)]
-    write(session.folder / PAGE_NAME, "\n".join(parts).encode())
-    return session.folder / PAGE_NAME
+def page(profile: Profile) -> Page:
+    """The page of a profile. Needs plotly."""
+    sections = [_calls(profile), _where(profile), _chip(profile), _memory(profile), _what_if(profile), _ops(profile)]
+    return Page("tt-torch profile", f"{_MEASURED} {meaning(profile)}", tiles(profile), sections)
 
 
-def _totals(session: Session, runs: Sequence[OpRun]) -> str:
-    host = sum(run.end - run.begin for run in runs) / 1e6
-    device = sum(run.op.cost.seconds for run in runs) * 1e3
-    moved = sum(run.op.cost.bytes for run in runs)
-    return (
-        f"<p>The last call of each program ran {len(runs)} ops on {escape(session.arch)}. They took {host:.3f} ms, "
-        f"measured on the host, and would take {device:.4f} ms by the roofline model. They moved {moved:,} bytes. "
-        "While ops are recorded, each runs on its own, not fused with others.</p>"
-    )
+def meaning(profile: Profile) -> str:
+    """What a sum of times means in this profile."""
+    if len(profile.graphs) > 1:
+        return "Sums count each op's median as often as its graph was called."
+    calls = len(profile.graphs[0].calls)
+    if calls == 1:
+        return "The graph was called once: call it several times to see medians and quartiles."
+    return f"Times are medians of {calls} calls, with the quartiles of these calls."
 
 
-def memory_plot(runs: Sequence[OpRun]) -> str:
-    """A plot of the DRAM and the L1 that are allocated after each op, each relative to its own largest value."""
-    marks = []
-    for name, color, values in (
-        ("DRAM", "#1f77b4", [run.op.dram for run in runs]),
-        ("L1", "#d62728", [run.op.l1 for run in runs]),
-    ):
-        top = max(values) or 1
-        points = []
-        for i, value in enumerate(values):
-            y = _y(value / top)
-            points += [f"{_x(i / len(values)):.1f},{y:.1f}", f"{_x((i + 1) / len(values)):.1f},{y:.1f}"]
-            title = escape(f"{i} {runs[i].op.name}: {value:,} bytes {name}")
-            marks.append(f'<circle cx="{_x((i + 0.5) / len(values)):.1f}" cy="{y:.1f}" r="3" fill="{color}">'
-                         f"<title>{title}</title></circle>")  # fmt: skip
-        marks.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}" stroke-width="1.5"/>')
-        label = f"{name}, at most {max(values):,} bytes"
-        marks.append(f'<text x="{_LEFT + (10 if name == "DRAM" else 260)}" y="14" style="fill:{color}">{label}</text>')
-    axis = f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}">op, in the order of the call ({len(runs)})</text>'
-    return _svg([*_grid([(0, "0"), (0.5, "50 %"), (1, "100 %")]), *marks, axis])
-
-
-def roofline(session: Session, runs: Sequence[OpRun]) -> str:
-    """A plot of flops per second over flops per byte moved, both logarithmic.
-
-    It shows the chip's roofs and, for each op, its rate by the model and its rate as measured on the host.
-    """
-    chip = CHIPS[session.arch]
-    peak = MATRIX_FLOPS * chip.cores * chip.clock
-    ops = [run for run in runs if run.op.cost.flops and run.op.cost.bytes]
-    low_x, high_x, low_y, high_y = -2.0, 4.0, 6.0, 15.0
-
-    def at(intensity: float, rate: float) -> tuple[float, float]:
-        x = (math.log10(intensity) - low_x) / (high_x - low_x)
-        y = (math.log10(rate) - low_y) / (high_y - low_y)
-        return _x(min(1.0, max(0.0, x))), _y(min(1.0, max(0.0, y)))
-
-    marks = []
-    roofs = {name: peak / passes for passes, name in ((1, "LoFi"), (2, "HiFi2"), (4, "HiFi4"))}
-    for roof in roofs.values():
-        corners = [at(10**low_x, 10**low_x * chip.dram), at(roof / chip.dram, roof), at(10**high_x, roof)]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-        marks.append(f'<polyline points="{points}" fill="none" stroke="#888"/>')
-    label = "roofs: " + ", ".join(f"{name} {roof / 1e12:.0f}" for name, roof in roofs.items()) + " TFLOPS"
-    marks.append(f'<text x="{_LEFT + 330}" y="14">{label}</text>')
-    for run in ops:
-        cost = run.op.cost
-        seconds = max(1, run.end - run.begin) / 1e9
-        for color, rate, what in (
-            ("#2ca02c", cost.flops / cost.seconds, "model"),
-            ("#ff7f0e", cost.flops / seconds, "host"),
-        ):
-            x, y = at(cost.flops / cost.bytes, rate)
-            title = escape(f"{run.op.name} {run.op.location}: {what} {rate / 1e9:.2f} GFLOPS")
-            marks.append(
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}" fill-opacity="0.6">'
-                f"<title>{title}</title></circle>"
-            )
-    marks.append(f'<text x="{_LEFT + 10}" y="14" style="fill:#2ca02c">by the model</text>')
-    marks.append(f'<text x="{_LEFT + 110}" y="14" style="fill:#ff7f0e">emulated, as measured on the host</text>')
-    ticks = [((e - low_y) / (high_y - low_y), f"1e{e} FLOPS") for e in range(6, 16, 3)]
-    bottom = "".join(
-        f'<text x="{_x((e - low_x) / (high_x - low_x)) - 8:.1f}" y="{_HEIGHT - 22}">1e{e}</text>' for e in range(-2, 5)
-    )
-    return _svg(
-        [*_grid(ticks), bottom, *marks, f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 6}">flops per byte moved</text>']
-    )
-
-
-def _table(runs: Sequence[OpRun]) -> str:
-    rows = ["<table><tr><th>op<th>location<th class=n>host µs<th class=n>model µs<th>bound by<th class=n>bytes</tr>"]
-    for run in sorted(runs, key=lambda run: run.begin - run.end)[:_SLOWEST]:
-        cost = run.op.cost
-        bounds = {"arithmetic": cost.compute, "DRAM": cost.dram, "L1": cost.l1}
-        bound = max(bounds, key=bounds.__getitem__) if cost.seconds else "nothing"
-        rows.append(
-            f"<tr><td>{run.op.name}<td>{escape(run.op.location[:90])}<td class=n>{(run.end - run.begin) / 1e3:.1f}"
-            f"<td class=n>{cost.seconds * 1e6:.3f}<td>{bound}<td class=n>{cost.bytes:,}</tr>"
-        )
-    return "\n".join([*rows, "</table>"])
-
-
-def _x(share: float) -> float:
-    return _LEFT + share * (_WIDTH - _LEFT - 10)
-
-
-def _y(share: float) -> float:
-    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - 24)
-
-
-def _grid(ticks: Iterable[tuple[float, str]]) -> list[str]:
+def tiles(profile: Profile) -> list[tuple[str, str]]:
+    """What a reader wants to know first."""
+    everything = groups.group(profile, "", profile.repeated)
+    largest = max(everything.bounds, key=everything.bounds.__getitem__)
+    share = everything.bounds[largest] / (everything.modelled or 1)
     return [
-        f'<path class="axis" d="M{_LEFT},{_y(share):.1f}H{_WIDTH - 10}"/>'
-        f'<text x="2" y="{_y(share) + 4:.1f}">{label}</text>'
-        for share, label in ticks
+        ("device ops", f"{len(profile.repeated):,}"),
+        ("host time of the ops", duration(everything.host.median)),
+        (f"modelled for {profile.arch}", duration(everything.modelled)),
+        ("bound by", f"{largest}, {share:.0%} of it"),
+        ("most DRAM without weights", size(max(op.after["DRAM"] for op in profile.repeated))),
+        ("weights", size(sum(sum(graph.weights.values()) for graph in profile.graphs))),
     ]
 
 
-def _svg(parts: Iterable[str]) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
+def _calls(profile: Profile) -> Section:
+    rows = []
+    for number, graph in enumerate(profile.graphs):
+        ops = [op for op in profile.repeated if op.graph == number]
+        calls, inside = spread(graph.calls), sum((spread(op.host) for op in ops), groups.NONE)
+        rows.append([
+            Cell(f"graph {number}"), Cell(f"{len(graph.calls)}", len(graph.calls)), *_spread(calls),
+            _time(inside.median), Cell(f"{len(ops)}", len(ops)), _time(sum(profile.time(op) for op in ops)),
+            *(_size(max((op.after[place] for op in ops), default=0)) for place in PLACES),
+            _size(sum(graph.weights.values())),
+        ])  # fmt: skip
+    columns = [
+        "graph", "calls", "a call", "quartiles", "in its ops", "ops", "modelled", "most DRAM", "most L1", "weights"
+    ]  # fmt: skip
+    about = (
+        "A call takes longer than its ops, because it also copies inputs and results. Each op runs by itself while it "
+        "is recorded; without recording, the runtime may run two ops as one. Memory is without weights."
+    )
+    once = [op for op in profile.ops if op.once]
+    prepared = f"Preparing the weights took {duration(sum(sum(op.host) for op in once))} in {len(once)} ops, once."
+    return Section("Calls", [about, prepared] if once else [about], tables=[Table(columns, rows)])
+
+
+def _where(profile: Profile) -> Section:
+    from tt_torch.profiling import plots
+
+    about = (
+        "A click on a module shows its parts, a click on the top row goes back. The color of an op is its kind. An op "
+        "that does the work of several ATen ops counts for the module and the line of the first of them."
+    )
+    code = {groups.line_of(op): op.code for op in profile.repeated}
+    classes = {op.module: op.module_class for op in profile.repeated}
+    tables = [
+        group_table("module, with its parts", groups.with_parts(profile), ("class", lambda g: classes.get(g.name, ""))),
+        *(group_table(name, groups.grouped(profile, key)) for name, key in groups.KEYS.items() if name not in _SHOWN),
+        group_table("line", groups.grouped(profile, groups.line_of), ("code", lambda g: code[g.name])),
+    ]
+    return Section("Where the time goes", [about], plots.modules(profile), tables)
+
+
+_SHOWN = ("module", "line")  # groups whose tables have a column of their own
+
+
+def group_table(name: str, found: Sequence[Group], extra: tuple[str, Callable[[Group], str]] | None = None) -> Table:
+    """Groups as a table for the page and for the terminal. `extra` is the name of a second column, and its texts."""
+    rows = []
+    for group in found:
+        bound = max(group.bounds, key=group.bounds.__getitem__)
+        rows.append([
+            Cell(group.name), *([Cell(extra[1](group))] if extra else []), Cell(f"{group.ops}", group.ops),
+            *_spread(group.host), _time(group.modelled), Cell(bound), _size(group.moved),
+        ])  # fmt: skip
+    names = [name, *([extra[0]] if extra else [])]
+    return Table([*names, "ops", "host time", "quartiles", "modelled", "mostly bound by", "bytes moved"], rows)
+
+
+def _chip(profile: Profile) -> Section:
+    from tt_torch.profiling import plots
+
+    pictures = [plots.bounds(profile), plots.roofline(profile)]
+    return Section(f"What bounds the ops on {profile.arch}", [_MODEL], pictures)
+
+
+def _memory(profile: Profile) -> Section:
+    from tt_torch.profiling import plots
+
+    about = (
+        "The bytes that are allocated before and after each op, without weights. After an op, its operands and its "
+        "results are both allocated. The table has the tensors that are allocated when the most DRAM is."
+    )
+    no_l1 = "No op of this program keeps its result in L1. The option enable_optimizer=True places tensors there."
+    rows = []
+    for number, graph in enumerate(profile.graphs):
+        for held in graph.largest:
+            maker = profile.ops[held.made_by] if held.made_by is not None else None
+            names = (
+                (groups.op_of(maker), groups.module_of(maker), groups.line_of(maker)) if maker else ("an input", "", "")
+            )
+            rows.append([Cell(held.tensor), _size(held.bytes), Cell(f"graph {number}"), *map(Cell, names)])
+    table = Table(["tensor", "bytes", "graph", "made by", "module", "line"], rows)
+    used = [place for place in PLACES if any(op.after[place] for op in profile.repeated)]
+    pictures = [plots.memory(profile, place) for place in used]
+    return Section("Memory without weights", [about] if "L1" in used else [about, no_l1], pictures, [table])
+
+
+def _what_if(profile: Profile) -> Section:
+    from tt_torch.profiling import plots
+
+    about = (
+        "The same ops with other data types or on another chip. The places of tensors and the math fidelity stay as "
+        "they were compiled."
+    )
+    now = sum(plots.bounds_in(profile, profile.arch, AS_COMPILED).values())
+    rows = []
+    for scenario in SCENARIOS:
+        parts = plots.bounds_in(profile, scenario.chip, scenario.numbers)
+        total = sum(parts.values())
+        by = ", ".join(f"{name} {parts[name] / (total or 1):.0%}" for name in sorted(parts, key=lambda n: -parts[n]))
+        rows.append([Cell(scenario.chip), Cell(scenario.numbers), _time(total), Cell(factor(now, total)), Cell(by)])
+    table = Table(["chip", "numbers", "modelled", "compared with now", "bound by"], rows)
+    return Section("What would change", [about, _MODEL], [plots.scenarios(profile)], [table])
+
+
+def _ops(profile: Profile) -> Section:
+    columns = [
+        "op", "graph", "module", "line", "host time", "quartiles", "modelled", "bound by", "flops", "bytes moved",
+        "operands", "results",
+    ]  # fmt: skip
+    ops = sorted(profile.repeated, key=lambda op: -spread(op.host).median)
+    about = "Times of one call. The name of an op has the FX node that it came from."
+    return Section("All ops", [about], tables=[Table(columns, [_op(profile, op) for op in ops])])
+
+
+def _op(profile: Profile, op: ProfiledOp) -> list[Cell]:
+    return [
+        Cell(groups.op_of(op)), Cell(f"{op.graph}", op.graph), Cell(groups.module_of(op)), Cell(groups.line_of(op)),
+        *_spread(spread(op.host)), _time(profile.time(op)), Cell(profile.bound(op)), Cell(f"{op.flops:,}", op.flops),
+        _size(sum(op.moved.values())), Cell(", ".join(op.operands)), Cell(", ".join(op.results)),
+    ]  # fmt: skip
+
+
+def _spread(found: Spread) -> tuple[Cell, Cell]:
+    return _time(found.median), Cell(quartiles(found), found.high - found.low)
+
+
+def _time(ns: float) -> Cell:
+    return Cell(duration(ns), ns)
+
+
+def _size(count: int) -> Cell:
+    return Cell(size(count), count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -13,12 +13,13 @@ from torch.autograd.profiler import record_function
 from torch.fx import GraphModule
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import CompiledGraph, compile_graph
+from tt_torch.driver.compile import CompiledGraph, Form, compile_graph
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.profiling.cost_model import planned
-from tt_torch.profiling.session import OpRun, Session
+from tt_torch.profiling.session import OpRun, RecordedGraph, Session
+from tt_torch.profiling.sources import Source, sources
 from tt_torch.wire.calls import cached
 from tt_torch.wire.decode import decode
 
@@ -36,13 +37,17 @@ def session(folder: str, arch: str) -> Session:
 
 def _write(session: Session) -> None:
     """Writes the files. This runs when the process ends."""
-    from tt_torch.profiling.page import write_page
+    from tt_torch.profiling.html import write_page
+    from tt_torch.profiling.model import of_session, write_json
+    from tt_torch.profiling.page import PAGE_NAME, page
     from tt_torch.profiling.tables import write_csv, write_trace
 
     if session.runs:
         write_csv(session)
         write_trace(session)
-        write_page(session)
+        profile = of_session(session)
+        write_json(profile, session.folder)
+        write_page(session.folder / PAGE_NAME, lambda: page(profile))
 
 
 def observe(observer: Observer, config: CompilerConfig) -> Observer:
@@ -50,7 +55,15 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
     recording = session(config.profile, config.arch)
 
     def make(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
-        return ProfiledExecutor(compile_graph(piece, roles, config, observer.reached), device, recording)
+        found: dict[str, Source] = {}
+
+        def reached(name: str, form: Form) -> None:
+            if name == "FX":
+                found.update(sources(form))
+            if observer.reached:
+                observer.reached(name, form)
+
+        return ProfiledExecutor(compile_graph(piece, roles, config, reached), device, recording, found)
 
     return dataclasses.replace(observer, make_executor=make)
 
@@ -58,15 +71,20 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 class ProfiledExecutor(Executor):
     """An executor that records each of its calls, and shows each call to torch.profiler as well."""
 
-    def __init__(self, compiled: CompiledGraph, device: Device, session: Session) -> None:
+    def __init__(
+        self, compiled: CompiledGraph, device: Device, session: Session, sources: Mapping[str, Source]
+    ) -> None:
         super().__init__(compiled, device)
-        self.session, self.graph, self.calls = session, session.graphs, 0
-        session.graphs += 1
         message = decode(compiled.binary)
-        self.plans = {p["name"]: list(planned(p, session.arch)) for p in message["programs"]}
-        self.cached = cached(message)
+        programs = message["programs"]
+        self.session, self.recorded = session, RecordedGraph(programs, cached(message), sources, compiled.kinds)
+        self.plans = {p["name"]: list(planned(p, session.arch)) for p in programs}
+        self.graph = -1  # the number of the graph, from the first call on
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        if self.graph < 0:
+            self.graph = len(self.session.graphs)
+            self.session.graphs.append(self.recorded)
         watcher = _Watcher(self)
         self.watched._impl.set_callback(watcher)  # Executable.set_callback would copy the outputs
         try:
@@ -74,7 +92,7 @@ class ProfiledExecutor(Executor):
                 return super().__call__(inputs)
         finally:
             self.watched.set_callback(None)
-            self.calls += 1
+            self.recorded.calls.append((watcher.begin, time.perf_counter_ns()))
 
 
 class _Watcher:
@@ -82,13 +100,14 @@ class _Watcher:
 
     def __init__(self, executor: ProfiledExecutor) -> None:
         self.executor = executor
-        self.remaining = {name: iter(plan) for name, plan in executor.plans.items()}
-        self.since = time.perf_counter_ns()
+        self.remaining = {name: iter(enumerate(plan)) for name, plan in executor.plans.items()}
+        self.begin = self.since = time.perf_counter_ns()
 
     def __call__(self, name: str, location: str, text: str, program: str, outputs: list[object]) -> None:
         now = time.perf_counter_ns()
         e = self.executor
-        op = next(op for op in self.remaining[program] if op.name == name and op.location == location)
-        run = OpRun(program, program in e.cached, op, e.graph, e.calls, self.since, now)
+        number, op = next((i, op) for i, op in self.remaining[program] if op.name == name and op.location == location)
+        graph = e.recorded
+        run = OpRun(program, program in graph.cached, number, op, e.graph, len(graph.calls), self.since, now)
         e.session.runs.append(run)
         self.since = time.perf_counter_ns()

@@ -12,7 +12,7 @@ from tt_torch.bringup.cli import verify
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.explore.cli import explore
 from tt_torch.fuzz.cli import fuzz
-from tt_torch.profiling.cli import profile
+from tt_torch.profiling.cli import compare_profiles, profile
 from tt_torch.reports.cli import app as report
 from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
@@ -30,6 +30,7 @@ app.command()(doctor)
 app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command()(explain)
 app.command()(compare_compilers)
+app.command()(compare_profiles)
 app.command()(explore)
 app.command()(fuzz)
 ttnn_cli.add_to(app)

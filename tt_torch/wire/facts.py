@@ -5,9 +5,10 @@ No other module reads the tables of tensors and ops for such facts.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -227,22 +228,40 @@ def bytes_by_place(held: Iterable[Tensor]) -> Counter[str]:
     return sizes
 
 
-def allocations(program: Program) -> Iterator[tuple[Op, Counter[str]]]:
+def allocations(program: Program, without: Container[int] = ()) -> Iterator[tuple[Op, Counter[str]]]:
     """Yields each op and the bytes that are allocated after it in each place.
 
-    Inputs and results count until they are deallocated. Memory that an op needs besides its operands and results is not
-    in the file. The counter is the same object each time: copy it to keep it.
+    Inputs and results count until they are deallocated, except the tensors whose ids are in `without`. Memory that an
+    op needs besides its operands and results is not in the file. The counter is the same object each time: copy it to
+    keep it.
     """
-    live = {t.id: t for t in inputs(program)}
+    live = {t.id: t for t in inputs(program) if t.id not in without}
     held = bytes_by_place(live.values())
     for op in ops(program):
         for operand in op.operands if op.name == "DeallocateOp" else ():
             if freed := live.pop(operand.id, None):
                 held[freed.place] -= freed.bytes
-        made = {t.id: t for t in op.results}
+        made = {t.id: t for t in op.results if t.id not in without}
         live |= made
         held.update(bytes_by_place(made.values()))
         yield op, held
+
+
+def live_after(program: Program, position: int, without: Container[int] = ()) -> list[Tensor]:
+    """The tensors that are allocated after the op at this position of `ops(program)`, without those in `without`."""
+    live = {t.id: t for t in inputs(program)}
+    for op in itertools.islice(ops(program), position + 1):
+        for operand in op.operands if op.name == "DeallocateOp" else ():
+            live.pop(operand.id, None)
+        live |= {t.id: t for t in op.results}
+    return [t for t in live.values() if t.id not in without]
+
+
+def weights(program: Program, roles: Sequence[str]) -> set[int]:
+    """The ids of the tensors that stay on the device between calls: inputs whose role is not "input", and the results
+    of private programs. `roles` are those of the program's inputs."""
+    kept = {t.id for t, role in zip(inputs(program), roles, strict=True) if role != "input"}
+    return kept.union(*({t.id for t in op.results} for op in ops(program) if op.name == "LoadCachedOp"))
 
 
 def peak_bytes(program: Program) -> dict[str, int]:

@@ -21,6 +21,9 @@ from tt_torch.torch_private.ops import OpOverload, schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
 Rule: TypeAlias = Callable[[Node, Arguments], Node | None]
+# The metadata that says where a node comes from in the user's program. AOTAutograd gives the last one to nodes of a
+# backward graph.
+ORIGIN = ("stack_trace", "nn_module_stack", "fwd_nn_module_stack")
 
 
 class Rules(ByOp[Rule]):
@@ -46,11 +49,11 @@ class Rules(ByOp[Rule]):
 
 
 def call(node: Node, target: Function, *args: Argument, **kwargs: Argument) -> Node:
-    """A new node for the rule that replaces `node`, with its value and the user's source line."""
+    """A new node for the rule that replaces `node`, with its value, and the user's source line and module."""
     new = node.graph.call_function(target, args, kwargs)
     values, named = map_arg((args, kwargs), lambda n: n.meta["val"])
     with value(node).fake_mode:
-        new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": target(*values, **named)}
+        new.meta = _origin(node) | {"val": target(*values, **named)}
     return new
 
 
@@ -64,8 +67,13 @@ def composite(node: Node, op: OpOverload, *args: Argument, **kwargs: Argument) -
     """A composite that replaces `node`, with all its results or with the first one."""
     new = node.graph.call_function(op, args, kwargs)
     whole = len(schema(op).returns) > 1
-    new.meta = {"stack_trace": node.meta.get("stack_trace"), "val": node.meta["val"] if whole else value(node)}
+    new.meta = _origin(node) | {"val": node.meta["val"] if whole else value(node)}
     return new
+
+
+def _origin(node: Node) -> dict[str, Any]:
+    """The metadata that says where a node comes from in the user's program."""
+    return {name: node.meta[name] for name in ORIGIN if name in node.meta}
 
 
 def copied(gm: GraphModule) -> GraphModule:
