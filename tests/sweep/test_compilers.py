@@ -26,13 +26,14 @@ def sample(op, compiler, **fields):
 
 CRASH = {"verdict": "crash", "error": "SIGSEGV", "message": "in libtt.so"}
 HOST = {"host_ops": [{"op": "aten.erf.default", "reason": "tt-mlir refuses it", "count": 1}]}
+DEATHS = {"host_ops": [HOST["host_ops"][0] | {"reason": f"it died of SIGSEGV: 00:0{i} INFO|"} for i in (1, 2)]}
 RECORDS = [
     model("a", "tt-torch", {"AddOp": 3}, 4e-6),
     model("a", "tt-mlir", {"AddOp": 1, "ReshapeOp": 5}, 1e-6, schemas=["912b70aa54f8"]),
     model("b", "tt-torch", {"AddOp": 9}, 1e-6),
     model("b", "tt-mlir", {}, 0.0, **CRASH),
     model("c", "tt-torch", {"AddOp": 2}, 1e-6),
-    model("c", "tt-mlir", {"AddOp": 1}, 1e-6, **HOST),
+    model("c", "tt-mlir", {"AddOp": 1}, 1e-6, **DEATHS),
     model("d", "tt-torch", {"AddOp": 2}, 1e-6),  # tt-mlir's record is still missing
     sample("any", "tt-torch"),
     sample("any", "tt-mlir", verdict="wrong", error="Mismatch", message="1 of 3"),
@@ -76,7 +77,7 @@ def test_the_page_compares_what_both_get_right_and_names_the_rest(tmp_path):
         "| modelled time | 0 | 1 | 0 | 0.25 |",
         "| a | 3 (1) | 6 (1) | 2.00 | 2.00 | 4.0 | 1.0 | 1.0e-06 | 1.0e-06 |",
         "| b | right | crash: SIGSEGV: in libtt.so |",
-        "| c | right | aten.erf.default: tt-mlir refuses it |",
+        "| c | right | 2 × aten.erf.default: it died of SIGSEGV |",
         "| float32 | 2 | 2 | 1 | 2 | 0 |",
         "| any/float32/0 | right | wrong: Mismatch: 1 of 3 |",
         "| aten.erf.default | tt-mlir refuses it | 1 |",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,8 @@ from tt_torch.sweep.pages import origin
 
 Figure = Callable[[Record], float]
 OURS, THEIRS = "tt-torch", "tt-mlir"
+# What follows the cause in a reason of tt-mlir: the last line of a log, or types. It is different each time.
+_DETAILS = re.compile(r"(died of SIG\w+|operand type mismatch): .*", re.DOTALL)
 FIGURES: dict[str, Figure] = {
     "device ops": lambda record: sum(record["device_ops"].values()),
     "of them moves": lambda record: record["moves"],
@@ -38,10 +41,16 @@ class Pair:
 
 def pairs(records: Sequence[Record], kind: str) -> tuple[list[Pair], list[str]]:
     """The pairs of a kind of records, in the order of our records, and our keys without a record of tt-mlir."""
-    by_key = {record["key"]: record for record in records if record["kind"] == kind}
+    by_key = {record["key"]: _with_causes(record) for record in records if record["kind"] == kind}
     ours = {key: record for key, record in by_key.items() if record.get("compiler") == OURS}
     found = [Pair(key, ours[key], by_key[f"{key} {THEIRS}"]) for key in ours if f"{key} {THEIRS}" in by_key]
     return found, [key for key in ours if f"{key} {THEIRS}" not in by_key]
+
+
+def _with_causes(record: Record) -> Record:
+    """The record with only the causes in its reasons, so that equal ones are counted together."""
+    ops = [op | {"reason": _DETAILS.sub(r"\1", op["reason"])} for op in record.get("host_ops", ())]
+    return record | {"host_ops": ops}
 
 
 def page(records: Sequence[Record]) -> str:
