@@ -1,6 +1,7 @@
-"""The wheel as users install it: into an empty environment of their Python, in which README's example runs.
+"""The wheel as users install it: into an environment without extras and without a compiler, in which README's example
+runs, commands name the extra that they need, and a type checker knows the public names.
 
-PyTorch is installed twice for each version, which takes minutes. CI runs it by `pytest -m build -n 0`.
+This takes minutes. CI runs it by `pytest -m build -n 0`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,21 @@ pytestmark = pytest.mark.build
 
 # Names that a checkout or a compiler would give to the program, if it needed one.
 HIDDEN = ("TT_TORCH_HOME", "PYTHONPATH", "VIRTUAL_ENV", "CXX", "CC")
+
+# A user's program for mypy. Each comment is the type that mypy must find.
+TYPED = """
+import torch
+import tt_torch
+
+model, x = torch.nn.Linear(4, 2).eval(), torch.randn(1, 4)
+config = tt_torch.CompilerConfig(dtype="bf16")
+fast = torch.compile(model, backend=tt_torch.backend)
+reveal_type(tt_torch.compile_model(model, (x,), config))  # tt_torch.driver.compiled.CompiledModel
+reveal_type(tt_torch.explain(model, x))  # tt_torch.driver.explain.Explanation
+reveal_type(tt_torch.CompileDepth.TTNN_IR)  # Literal[tt_torch.compiler_options.CompileDepth.TTNN_IR]?
+reveal_type(tt_torch.__version__)  # str
+tt_torch.no_such_name  # type: ignore[attr-defined]
+"""
 
 OTHER = "3.12"
 HEADER = "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))"
@@ -59,16 +75,33 @@ def test_a_wheel_of_another_python(folder: Path) -> None:
 
 
 def runs_in_an_empty_environment(python: Path, folder: Path) -> None:
-    (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    builder, user = (folder / name / "bin" / "python" for name in ("builder", "user"))
-    for made in (builder, user):
-        run(python, "-m", "venv", made.parents[1], cwd=folder)
-    run(builder, "-m", "pip", "install", torch, cwd=folder)
-    run(builder, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={folder / 'build'}", ROOT, cwd=folder)
-    (wheel,) = folder.glob("tt_torch-*.whl")
+    user = folder / "user" / "bin" / "python"
+    run(python, "-m", "venv", user.parents[1], cwd=folder)
+    wheel = built(user, folder)
     run(user, "-m", "pip", "install", wheel, cwd=folder)
     (example,) = re.findall(r"<!-- run -->\n```python\n(.*?)```", README, re.DOTALL)
-    where = "print(tt_torch.__file__)"
+    where = "print(tt_torch.__file__, tt_torch.__version__)"
     # With an empty PATH there is no compiler.
-    printed = run(user, "-c", f"{example}\n{where}", cwd=folder, PATH="")
-    assert Path(printed.strip()).is_relative_to(user.parents[1])
+    file, version = run(user, "-c", f"{example}\n{where}", cwd=folder, PATH="").split()
+    assert Path(file).is_relative_to(user.parents[1]) and wheel.name.startswith(f"tt_torch-{version}-")
+    command = [user, "-m", "tt_torch.tools.cli", "sweep", "ops"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "pip install 'tt-torch[sweeps]'" in done.stderr
+    assert types(user, folder) == re.findall(r"reveal_type\(.*  # (.*)", TYPED)
+
+
+def built(python: Path, folder: Path) -> Path:
+    """The wheel of the project for an interpreter. It needs the torch of this interpreter; pip gets all other tools."""
+    (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    run(python, "-m", "pip", "install", torch, cwd=folder)
+    run(python, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={folder / 'build'}", ROOT, cwd=folder)
+    (wheel,) = folder.glob("tt_torch-*.whl")
+    return wheel
+
+
+def types(python: Path, folder: Path) -> list[str]:
+    """The types that mypy finds in TYPED with the packages of an interpreter."""
+    (folder / "program.py").write_text(TYPED)
+    options = ["--strict", "--python-executable", python, "--cache-dir", folder / "cache", "program.py"]
+    printed = run(sys.executable, "-m", "mypy", *options, cwd=folder)
+    return re.findall(r'Revealed type is "(.*)"', printed)
