@@ -18,8 +18,9 @@ def autoload() -> None:
 import torch  # noqa: E402
 
 import tt_torch.device.ops  # noqa: E402, F401 - registers
-from tt_torch.device import tt  # noqa: E402
+from tt_torch.device import collectives, tt  # noqa: E402
 from tt_torch.device.compiled_regions import set_rules  # noqa: E402
+from tt_torch.torch_private.dlpack import announce_to_dlpack  # noqa: E402
 from tt_torch.torch_private.ops import register_device_module  # noqa: E402
 
 
@@ -28,6 +29,8 @@ def _register() -> None:
     register_device_module("tt", tt)
     torch.set_autocast_dtype("tt", torch.bfloat16)
     torch.utils.generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)  # type: ignore[attr-defined]
+    announce_to_dlpack("tt")
+    collectives.register()
     set_rules(tt)
 
 
