@@ -9,6 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
+from tt_torch.lazy import lazy
+
+__getattr__ = lazy(__name__, {"DeviceMemoryError": "memory_error"})  # its file says why it is not here
+
 
 def add_note(error: Exception, note: str) -> None:
     """Adds a line to what a traceback shows of an error. Python 3.10 has no notes: there, it becomes a line of the
@@ -217,10 +221,6 @@ class AsyncError(TTTorchError, RuntimeError):
 
     def __init__(self, reason: str, advice: str = "compile it without async_mode") -> None:
         super().__init__(f"{reason}; {advice}")
-
-
-class DeviceMemoryError(TTTorchError, MemoryError):
-    """Device memory (DRAM or L1) is exhausted; the message lists the largest live buffers."""
 
 
 class KernelError(TTTorchError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 
+import numpy as np
 import pytest
 import torch
 
@@ -127,3 +128,35 @@ def test_fork_rng():
     with torch.random.fork_rng(device_type="tt"):
         torch.rand(3, device="tt")
     assert torch.equal(torch.tt.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.bfloat16], ids=str)
+def test_dlpack_shares_memory(dtype):
+    tensor = torch.arange(1, 13).reshape(4, 3).to("tt", dtype).t()[1:]
+    other = torch.from_dlpack(tensor)
+    other.zero_()
+    assert (other.device, other.stride()) == (tensor.device, tensor.stride())
+    assert not tensor.cpu().any()
+    assert torch.from_dlpack(tensor, copy=True).data_ptr() != tensor.data_ptr()
+
+
+def test_dlpack_between_cpu_and_device():
+    array = np.arange(6.0).reshape(2, 3)
+    tensor = torch.from_dlpack(array, device="tt")
+    assert tensor.device.type == "tt"
+    assert (np.from_dlpack(tensor, device="cpu") == array).all()
+    assert torch.from_dlpack(tensor, device="cpu").device.type == "cpu"
+    with pytest.raises(RuntimeError, match="Unsupported device"):  # NumPy has no tensors on a device
+        np.from_dlpack(tensor)
+    with pytest.raises(ValueError, match="Unknown device type meta"):
+        torch.ones(1, device="meta").__dlpack_device__()
+
+
+def test_quantized_tensors_are_refused_in_one_sentence():
+    x = torch.randn(3).tt()
+    quantized = torch.quantize_per_tensor(x.cpu(), 0.1, 0, torch.qint8)
+    for use in (lambda: quantized.tt(), lambda: x.to(torch.qint8)):
+        with pytest.raises(
+            NotImplementedError, match=r"device tt has no tensors of PyTorch's quantized types.*dequant"
+        ):
+            use()

@@ -107,8 +107,10 @@ def test_complex_input(executable):
 def test_exhausted_device_lists_buffers_and_recovers():
     device = Device(dram_bank_size=4 * 4096)
     big = Executable(Binary(chain_of_adds(3, (1024, 1024))), device=device)
-    with pytest.raises(errors.DeviceMemoryError, match=r"DRAM of the device is exhausted: input 0 1024x1024"):
+    with pytest.raises(errors.DeviceMemoryError, match=r"DRAM of the device is exhausted: input 0 1024x1024") as caught:
         big([torch.rand(1024, 1024)] * 2)
+    assert isinstance(caught.value, torch.OutOfMemoryError)  # what code that reduces its batch size catches
+    assert isinstance(caught.value, MemoryError)
     assert device.memory_stats()["dram"]["allocated"] == 0
     small = Executable(Binary(DATA), device=device)
     assert torch.allclose(small([X, Y])[0], X + 3 * Y)
@@ -267,3 +269,8 @@ def test_other_threads_ask_while_a_callback_runs(executable):
     for thread in (run, *threads):
         thread.join(20)
         assert not thread.is_alive()
+
+
+def test_meta_tensors_are_refused_in_one_line(executable):
+    with pytest.raises(errors.InputDtypeError, match=r"^input 1: got Tensor \(.* meta\), expected a tensor of .*tt$"):
+        executable([X, Y.to("meta")])

@@ -14,7 +14,8 @@ from types import TracebackType
 
 from tt_torch.codegen.ttnn_worker.channel import Channel
 from tt_torch.codegen.ttnn_worker.messages import Answer, Arguments
-from tt_torch.errors import DeviceMemoryError, EnvironmentMissingError, TTTorchError, WorkerError
+from tt_torch.errors import EnvironmentMissingError, TTTorchError, WorkerError
+from tt_torch.memory_error import DeviceMemoryError
 
 TIMEOUT = 300.0  # seconds without an answer
 GRACE = 30.0  # seconds in which the worker may close its device

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tt_torch.errors import ConfigError, DeviceMemoryError, InputCountError, InputDtypeError
+from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
+from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, refresh

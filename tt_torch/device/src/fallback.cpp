@@ -51,6 +51,17 @@ void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
 
+void refuse_quantized(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, toString(op.operator_name()),
+                              ": device tt has no tensors of PyTorch's quantized types, such as qint8; call "
+                              "dequantize() first. Compiled models have weight_dtype=\"bfp8_b\" for small "
+                              "weights");
+}
+
+TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_quantized>());
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> fallback_counts() {

@@ -67,7 +67,8 @@ DLTensor view_of(py::handle tensor, const std::string& who) {
   DLTensor view{};
   if (exchange_of(tensor, who)->dltensor_from_py_object_no_sync(tensor.ptr(), &view) == 0) return view;
   const py::error_already_set error;  // takes over the current Python error
-  refuse(who, type_name(tensor) + " (" + py::str(error.value()).cast<std::string>() + ")");
+  const std::string reason = py::str(error.value());
+  refuse(who, type_name(tensor) + " (" + reason.substr(0, reason.find('\n')) + ")");  // without a C++ stack
 }
 
 }  // namespace
