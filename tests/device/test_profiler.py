@@ -45,3 +45,27 @@ def test_only_the_chosen_activities_are_recorded():
     with profile(activities=[ProfilerActivity.PrivateUse1]) as profiler:
         (x + x).cpu()
     assert on_device(profiler) == ["op", "copy"]  # the names of PyTorch's ops are recorded only with the CPU
+
+
+def test_a_compiled_region_shows_its_program_and_ops(tmp_path):
+    region = torch.compile(lambda x, w: torch.relu(x @ w), backend="tt")
+    x, w = torch.randn(4, 8), torch.randn(8, 2)
+    region(x, w)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        region(x, w)
+    program = next(event for event in profiler.events() if event.name == "tt::main")
+    ops = [event.name for event in program.cpu_children if event.name.startswith("tt::")]
+    assert ops and all(name.endswith("Op") for name in ops)
+    assert any("Matmul" in name or "Linear" in name for name in ops)
+    profiler.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [e["name"] for e in events if e.get("cat") == "cpu_op" and e["name"] in ops] == ops
+
+
+def test_constants_show_where_they_are_computed():
+    weight = torch.nn.Parameter(torch.randn(8, 8))
+    region = torch.compile(lambda x: x @ (weight * 2), backend="tt")
+    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU]) as profiler:
+        region(torch.randn(4, 8))
+    (constant,) = (event for event in profiler.events() if event.name.startswith("tt::main_const_eval"))
+    assert constant.cpu_parent.name == "tt::main"

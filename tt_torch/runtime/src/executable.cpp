@@ -1,5 +1,7 @@
 #include "tt/runtime/executable.h"
 
+#include <ATen/record_function.h>
+
 #include <algorithm>
 
 #include "aten_only.h"
@@ -146,6 +148,8 @@ void Executable::Impl::account(std::span<const Input> inputs) {
 
 void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
   AtenOnly guard;
+  at::RecordFunction event(at::RecordScope::FUNCTION);
+  if (event.isActive()) event.before(recorded_name(plan->program));
   device.impl()->require_open();
   check_inputs(inputs);
   check_outputs(outputs);

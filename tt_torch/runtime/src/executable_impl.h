@@ -54,6 +54,8 @@ struct Executable::Impl {
 };
 
 // steps.cpp
+// What PyTorch's profiler calls a program or an op.
+std::string recorded_name(std::string_view name);
 Frame make_frame(const Plan& plan);
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs);
 

@@ -1,4 +1,6 @@
 // Runs the steps of a plan.
+#include <ATen/record_function.h>
+
 #include "executable_impl.h"
 #include "failure.h"
 #include "tt/runtime/error.h"
@@ -12,18 +14,28 @@ std::string where(const OpNote& note) {
   return std::string(note.name) + " at " + short_location(note.location);
 }
 
+// Runs a step as an event of PyTorch's profiler.
+void run_recorded(const Step& step, const OpNote& note, Frame& frame) {
+  at::RecordFunction event(at::RecordScope::FUNCTION);
+  if (event.isActive()) event.before(recorded_name(note.name));
+  step.run(frame);
+}
+
 // Runs the steps. `observe` is called after each step. An error of a step names the op; an exception of
 // `observe` passes unchanged.
 template <typename Observe>
 void run_steps(const Plan& plan, Frame& frame, Observe observe) {
   for (const Step& step : plan.steps) {
-    guarded([&] { step.run(frame); }, [&] { return where(plan.ops[step.op]); });
+    const OpNote& note = plan.ops[step.op];
+    guarded([&] { run_recorded(step, note, frame); }, [&] { return where(note); });
     observe(step);
   }
 }
 
-// The same without `observe`: one exception handler is around all steps, which is faster.
+// The same without `observe` and without a profiler: one exception handler is around all steps, which is
+// faster.
 void run_steps(const Plan& plan, Frame& frame) {
+  if (at::hasCallbacks()) return run_steps(plan, frame, [](const Step&) {});
   const Step* step = plan.steps.data();
   const Step* const end = step + plan.steps.size();
   guarded(
@@ -41,6 +53,8 @@ at::Tensor readable(const at::Tensor& value, DataType dtype) {
 
 }  // namespace
 
+std::string recorded_name(std::string_view name) { return "tt::" + std::string(name); }
+
 Frame make_frame(const Plan& plan) {
   Frame frame;
   frame.values.resize(plan.values.size());
@@ -50,6 +64,8 @@ Frame make_frame(const Plan& plan) {
 }
 
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs) {
+  at::RecordFunction event(at::RecordScope::FUNCTION);
+  if (event.isActive()) event.before(recorded_name(plan.program));
   Frame frame = make_frame(plan);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Slot slot = plan.inputs[i];
