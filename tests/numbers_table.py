@@ -256,6 +256,7 @@ OTHERS = [
     *(Exact(f"sums of one, {x.dim()} dimensions", sums, [x]) for x in (at(-0.0), of(f32, -0.0))),
     Exact("uint8 by 255", lambda x, y: (x // y, x // -1), [of(u8, 1, 5, 255, 254), of(u8, 255, 255, 255, 2)]),
     Exact("float16 beside numbers", beside_numbers, [of(f16, 0.1, inf, 65504, -0.1, -inf, nan)]),
+    Exact("one int16 for a mask of booleans", lambda x, v: x.index_put((x,), v), [of(b8, True, False), of(i16, 0)]),
     Exact("clamp with NaN", lambda x: x.clamp(nan, 1e39), [of(i64, 4, -3)]),
     Exact("cummax of nothing", lambda x: (x + 1).cummax(2), [torch.empty(0)]),
     Exact("hardtanh with a bound of -0.0", lambda x: F.hardtanh(x, -0.0, 3), [of(f32, -1, 5, -0.0, 0.0)]),

@@ -73,6 +73,7 @@ def index_put(
         return NotImplemented
     if not values.numel():
         return x.clone()
+    values = values.to(x.dtype)  # eager takes one value of any dtype
     ((first, mask),) = given
     after = x.dim() - first - mask.dim()
     at = values.dim() - after - 1  # the dimension of the selected, if the values have it
