@@ -241,7 +241,10 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
     ("text", "undefined_for", "defined_for"),
     [
         ("v0 % v1", torch.tensor([1e-40]), torch.tensor([1.0, 0.0])),
-        ("torch.nn.functional.gelu(v0)", torch.tensor([inf]), torch.tensor([3e38])),
+        ("torch.nn.functional.gelu(v0)", torch.tensor([inf]), torch.tensor([1e30])),
+        ("torch.nn.functional.gelu(v0)", torch.tensor([3e38]), torch.tensor([1e30])),
+        ("v1.std()", torch.tensor([2e19]), torch.tensor([1e17, inf])),
+        ("torch.cdist(v0, v1)", torch.ones(0, 5), torch.ones(1, 5)),
         ("v0 @ v1", torch.full((2, 2), 3e38), torch.full((2, 2), inf)),
         ("v0.sum()", torch.tensor([3e38]), torch.tensor([1e30])),
         ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),
@@ -258,6 +261,7 @@ def test_programs_that_eager_does_not_define(text: str, undefined_for: torch.Ten
 
 def test_factors_that_eager_does_not_define() -> None:
     x = [torch.ones(2)]
+    assert undefined("torch.fmod(v0, 1e-45)", x) and not undefined("torch.fmod(v0, 1e-38)", x)
     assert undefined("v0.sub(v0, alpha=-9223372036854775808)", x)
     assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x)
     assert not undefined("v0.sub(v0, alpha=-2147483648)", x)

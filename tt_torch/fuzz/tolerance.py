@@ -139,6 +139,8 @@ def memory(x: torch.Tensor) -> torch.Tensor:
 def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch.Tensor]) -> str:
     """Says where `got` is not what eager computes, in one line; an empty string if it is. `others` are eager's results
     with other roundings."""
+    if any(other.shape != expected.shape for other in others):
+        return ""  # the number of elements depends on a comparison that other roundings change
     for name in ("dtype", "shape"):
         if getattr(got, name) != getattr(expected, name):
             return f"{name} {getattr(got, name)}, expected {getattr(expected, name)}"
@@ -157,7 +159,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch
 
 def _same_zeros(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
     """Which elements are a zero of the same sign with other roundings."""
-    same = [(other == 0) & (other.signbit() == expected.signbit()) for other in others if other.shape == expected.shape]
+    same = [(other == 0) & (other.signbit() == expected.signbit()) for other in others]
     return torch.stack([torch.ones_like(expected, dtype=torch.bool), *same]).all(0)
 
 
@@ -167,8 +169,6 @@ def _allowed(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> tuple[to
     moved = torch.zeros_like(base)
     known = torch.ones_like(base, dtype=torch.bool)
     for other in others:
-        if other.shape != expected.shape:
-            return moved, torch.zeros_like(known)
         now = other.detach().double()
         known &= (now.isfinite() == base.isfinite()) & (base.isfinite() | (now == base) | (now.isnan() & base.isnan()))
         moved = torch.maximum(moved, (now - base).abs().nan_to_num(0.0, 0.0, 0.0))

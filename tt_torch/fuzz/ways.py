@@ -65,7 +65,8 @@ def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
 
 def _from_cache(function: Function, examples: Sequence[Any]) -> Function:
     """The program as a second process compiles it: the compile cache has what a first call has compiled."""
-    first, second = (_torch_compile(function, examples) for _ in range(2))
+    # The parameters of a program that is trained are its own, and a program may write to them.
+    first, second = (_torch_compile(f, examples) for f in (copy.deepcopy(function), function))
 
     def run(*inputs: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TT_TORCH_CACHE_DIR=folder, **_CACHING):
