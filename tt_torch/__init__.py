@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.explain import explain
     from tt_torch.driver.loading import load
     from tt_torch.driver.pending import to_host
+    from tt_torch.driver.report import compile_report
     from tt_torch.runtime import refresh
     from tt_torch.version import __version__ as __version__
 
@@ -28,6 +29,7 @@ __all__ = [
     "CompilerConfig",
     "backend",
     "compile_model",
+    "compile_report",
     "explain",
     "load",
     "refresh",
@@ -42,6 +44,7 @@ _HOMES = {
     "CompiledFamily": "driver.compiled",
     "CompiledModel": "driver.compiled",
     "compile_model": "driver.aot",
+    "compile_report": "driver.report",
     "backend": "driver.backend",
     "explain": "driver.explain",
     "load": "driver.loading",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
 from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
+from tt_torch.driver.report import compiling
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
@@ -66,6 +68,14 @@ MANY_SHAPES = (
     "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
 )
 
+# The number of programs after which a graph whose sizes only grow gets a warning.
+GROWING = 3
+GROWING_SHAPES = (
+    f"a graph was compiled {GROWING} times for sizes that only grow, and each larger size will be a further program. "
+    'In generate() of Transformers, cache_implementation="static" keeps one size; elsewhere CompilerConfig(buckets=...)'
+    " pads a dimension to a few sizes: docs/controlling.md"
+)
+
 
 @told_of_graph_breaks(tell)
 @traced_for_device
@@ -99,6 +109,7 @@ def compile_captured(
     return asynchronous(gm, run, config, observer.input_name) if options.async_mode else run
 
 
+@compiling()
 def _aot(
     gm: GraphModule,
     example_inputs: Sequence[object],
@@ -199,6 +210,8 @@ def _specialized(
         if key not in programs:
             with tracing(TracingContext(FakeTensorMode())):
                 programs[key] = compile_for(_with_values(gm, values), inputs)
+            if len(programs) == GROWING and _only_grow([_sizes(key) for key in programs]):
+                user_code.warn_once("growing shapes", UserWarning(GROWING_SHAPES))
         programs.move_to_end(key)
         if len(programs) > MOST_SHAPES:
             programs.popitem(last=False)
@@ -206,6 +219,17 @@ def _specialized(
         return programs[key](*inputs)
 
     return run
+
+
+def _sizes(key: Sequence[object]) -> list[int]:
+    """The sizes of all tensors of a call, from the key of its program."""
+    return [size for part in key if isinstance(part, tuple) for size in part[0]]
+
+
+def _only_grow(calls: Sequence[Sequence[int]]) -> bool:
+    """Whether each call has a size that is larger than in the call before, and none that is smaller."""
+    pairs = [list(zip(a, b, strict=True)) for a, b in itertools.pairwise(calls)]
+    return all(all(a <= b for a, b in pair) and any(a < b for a, b in pair) for pair in pairs)
 
 
 def _numbers(gm: GraphModule, inputs: Sequence[object]) -> list[int]:

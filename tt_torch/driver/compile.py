@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +15,7 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver import report
 from tt_torch.driver.cache.binaries import binary_of
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.dynamo.passes import run_passes
@@ -47,13 +50,23 @@ def compile_graph(
     `watch` is called with the graph ("FX"), the imported module ("TORCH"), the module at each level, and the bytes
     ("BINARY"). `gm` is not changed. Raises UnsupportedOpError for an op without a rule, and StageError if a step fails.
     """
-    timings = pipeline.Timings()
+    dump = Dump(config, watch)
+    with _reported(gm, dump.stem) as timings:
+        return _compiled(gm, kinds, config, timings, dump)
+
+
+def _compiled(
+    gm: torch.fx.GraphModule,
+    kinds: Sequence[str],
+    config: CompilerConfig,
+    timings: pipeline.Timings,
+    dump: Dump,
+) -> CompiledGraph:
     gm = copied(gm)  # the caller still needs its graph: to partition it after an error, or to run it on the CPU
     forms = _forms(gm)
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
     compiled.timings, compiled.compare_weights = timings, config.compare_weights
-    dump = Dump(config, watch)
     dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:
         return compiled
@@ -64,6 +77,21 @@ def compile_graph(
     if config.compile_depth != CompileDepth.STABLEHLO:
         compiled.binary = _finish(module, config, timings, dump)
     return compiled
+
+
+@contextmanager
+def _reported(gm: torch.fx.GraphModule, name: str) -> Iterator[pipeline.Timings]:
+    """Timings that the line on the terminal follows, and that go to the report at the end, also after an error."""
+    now, timings = report.running(), pipeline.Timings()
+    now.name, now.ops, now.steps = name, report.ops_of(gm), timings.steps
+    timings.started = partial(setattr, now, "step")
+    outcome = report.REFUSED
+    try:
+        yield timings
+        outcome = report.CACHED if timings.cached else report.COMPILED
+    finally:
+        report.add(report.ProgramReport(name, now.ops, timings.steps, outcome))
+        now.step, now.ops = "loading", 0
 
 
 def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
@@ -90,6 +118,7 @@ def _finish(module: ir.Module, config: CompilerConfig, timings: pipeline.Timings
         binary = _by_our_stages(module, config, timings, dump)
     else:
         binary = binary_of(module, config, lambda: _by_our_stages(module, config, timings, dump))
+        timings.cached = "flatbuffer" not in timings.steps
     dump("BINARY", binary)
     return binary
 

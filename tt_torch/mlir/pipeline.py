@@ -77,8 +77,11 @@ class Timings:
     """Seconds per step, in the order in which the steps ran."""
 
     steps: dict[str, float] = field(default_factory=dict)
+    started: Callable[[str], object] = lambda name: None  # is told each step when it begins
+    cached: bool = False  # whether the binary came from the compile cache
 
     def measure(self, name: str, run: Callable[[], T]) -> T:
+        self.started(name)
         start = time.perf_counter()
         try:
             return run()

@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver import report
 from tt_torch.driver.cache.graph_text import UnknownToCache, text_of
 from tt_torch.driver.cache.keys import hashed, options, sources, usable_store
 from tt_torch.driver.cache.store import Store
@@ -48,6 +49,7 @@ def kept(
     with without_modes():  # while PyTorch captures a graph, new tensors have no elements
         program = _found(store, key, given)
     if program is not None:
+        report.add(report.ProgramReport("a whole graph", report.ops_of(gm), {}, report.CACHED))
         return _run(program, lambda inputs: compile_graph(inputs, observer))
     programs: list[Program] = []
     with user_code.told() as warnings:
