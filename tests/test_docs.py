@@ -65,7 +65,7 @@ def test_snippets_run(tmp_path: Path) -> None:
     programs = []
     for page in PAGES:
         if snippets := SNIPPET.findall(page.read_text()):
-            programs.append(tmp_path / f"{page.stem}.py")
+            programs.append(tmp_path / f"{page.stem}_page.py")  # transformers.py would hide the package
             programs[-1].write_text("\n".join(snippets))
     assert len(programs) >= 2
     done = run("-c", RUN, *map(str, programs), folder=tmp_path)
