@@ -60,11 +60,12 @@ def test_arguments_by_name(file: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "status", "said"),
     [
-        ("{file}", 2, "FILE:FUNCTION"),
-        ("{file}:", 2, "FILE:FUNCTION"),
-        ("nowhere.py:f", 2, "FILE:FUNCTION"),
-        ("{file}:nothing", 1, "it has no function nothing"),
-        ("{file}:number", 1, "it has no function number"),
+        ("{file}", 2, "FILE.py:FUNCTION"),
+        ("{file}:", 2, "FILE.py:FUNCTION"),
+        ("nowhere.py:f", 2, "FILE.py:FUNCTION"),
+        ("no.such:f", 2, "MODULE:FUNCTION"),
+        ("{file}:nothing", 2, "has no function nothing"),
+        ("{file}:number", 2, "has no function number"),
         ("{file}:bad_form", 1, "bad_form returns tuple, not a model and its arguments"),
         ("{file}:no_model", 1, "no_model returns tuple, not a model and its arguments"),
         ("{file}:numbers_as_names", 1, "not a model and its arguments"),

@@ -12,14 +12,19 @@ import typer
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Ends the command with one line for errors that the user can solve, including those of files and servers."""
-    from tt_torch.errors import TTTorchError
+    """Ends the command with one line for errors that the user can solve, including those of files and servers.
+
+    The status is 2 for an option or a variable with a value that is not accepted, and 1 for all others.
+    """
+    from tt_torch.errors import ConfigError, TTTorchError
 
     try:
         yield
+    except BrokenPipeError:  # the reader of the output has stopped, which is no error of a file
+        raise
     except (TTTorchError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 
 
 def needs(extra: str) -> None:

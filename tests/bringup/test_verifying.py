@@ -172,7 +172,7 @@ NOTHING = "error: nothing was compared"
         ("print(1)", [], 1, NOTHING),
         ("import torch; torch.compile(torch.exp, backend='eager')(torch.ones(2))", [], 1, NOTHING),
         ("import torch; torch.compile(torch.linalg.eigvalsh, backend='tt')(torch.eye(2)); exit()", [], 1, NOTHING),
-        ("raise SystemExit(3)", [], 3, ""),
+        ("raise SystemExit(3)", [], 1, "the program ended with status 3"),
         ("import torch; torch.compile(torch.nn.Linear(99, 9), backend='tt')(torch.randn(5, 99))", ["--pcc", "1"], 1,
          "error: 1 of 1 compared ops depart"),
         ("raise SystemExit(3)", ["--pcc", "2"], 2, "--pcc"),

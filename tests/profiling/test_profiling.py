@@ -79,7 +79,7 @@ def test_planned_memory_is_the_runtimes() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("profile")
     (folder / "program.py").write_text(PROGRAM)
-    command = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "--", sys.executable, "program.py"]
+    command = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "program.py"]
     subprocess.run([sys.executable, *command], cwd=folder, check=True, timeout=120, env=os.environ)
     return folder / "out"
 
@@ -114,11 +114,24 @@ def test_trace(folder: Path) -> None:
     assert max(e["args"]["L1"] for e in events if e["ph"] == "C") > 0
 
 
-def test_a_command_without_a_graph(tmp_path: Path) -> None:
-    profile = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(tmp_path / "out")]
-    done = subprocess.run([*profile, "true"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "nothing was recorded" in done.stdout
-    assert subprocess.run([*profile, "--", "sh", "-c", "exit 3"], check=False).returncode == 3
+@pytest.mark.parametrize(
+    ("program", "status", "said"),
+    [
+        (["-m", "platform"], 1, "nothing was recorded"),
+        (["exits.py"], 1, "the program ended with status 3"),
+        (["true"], 2, "there is no Python file 'true'; give prog.py or -m MODULE"),
+        (["-m", "no.such"], 2, "there is no module 'no.such'"),
+        (["-m"], 2, "there is no module"),
+    ],
+)
+def test_a_program_without_a_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "exits.py").write_text("exit(3)")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["profile", "-o", "out", *program])
+    assert done.exit_code == status and done.stderr.startswith("error: ") and said in done.stderr, done.output
+    assert done.stderr.count("\n") == 1
 
 
 FAILS = """
@@ -131,14 +144,12 @@ raise SystemExit(3)
 def test_a_command_that_fails_keeps_the_last_profile(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder.parent / "fails.py").write_text(FAILS)
-    for command, status in ((["fails.py"], 3), (["-c", "print(1)"], 1)):
-        profile = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "--", sys.executable, *command]
-        done = subprocess.run([sys.executable, *profile], cwd=folder.parent, check=False, timeout=120)
-        assert done.returncode == status
+    for program in ([str(folder.parent / "fails.py")], ["-m", "platform"]):
+        assert CliRunner().invoke(app, ["profile", "-o", str(folder), *program]).exit_code == 1
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = CliRunner().invoke(app, ["profile", "-o", str(tmp_path / "file" / "out"), "true"])
+    done = CliRunner().invoke(app, ["profile", "-o", str(tmp_path / "file" / "out"), "-m", "platform"])
     assert done.exit_code == 2 and "--output" in done.output

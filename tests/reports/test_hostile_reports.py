@@ -151,7 +151,7 @@ def test_pages_stay_in_their_folder(tmp_path):
     ops = [UNIQUE | {"key": f"m: {name}", "framework_op_name": name} for name in names]
     Database(str(database)).add(ops)
     folder = tmp_path / "inner" / "pages"
-    done = CliRunner().invoke(app, ["report", "pages", str(folder), "--db", str(database)])
+    done = CliRunner().invoke(app, ["report", "pages", "-o", str(folder), "--db", str(database)])
     assert done.exit_code == 0, done.output
     assert sorted(p.name for p in tmp_path.iterdir()) == ["inner", "r.duckdb"]
     assert [p.name for p in (tmp_path / "inner").iterdir()] == ["pages"]

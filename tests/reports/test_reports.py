@@ -91,13 +91,17 @@ def test_compare_command(tmp_path, second, status):
 def test_import_xlsx_and_html_commands(tmp_path):
     db, source = str(tmp_path / "r.duckdb"), tmp_path / "junit.xml"
     source.write_text('<testsuite><testcase classname="t" name="x" time="1"/></testsuite>')
-    for arguments in (["import", str(source)], ["xlsx", str(tmp_path / "r.xlsx")], ["html", str(tmp_path / "r.html")]):
+    for arguments in (
+        ["import", str(source)],
+        ["xlsx", "-o", str(tmp_path / "r.xlsx")],
+        ["html", "-o", str(tmp_path / "r.html")],
+    ):
         result = CliRunner().invoke(app, ["report", *arguments, "--db", db])
         assert result.exit_code == 0, result.output
     assert "t::x" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize("command", [["xlsx", "r"], ["html", "r"], ["pages", "r"], ["compare", "c1", "c2"]], ids=str)
+@pytest.mark.parametrize("command", [["xlsx"], ["html"], ["pages"], ["compare", "c1", "c2"]], ids=str)
 def test_a_report_needs_a_database_and_its_commit(tmp_path, command, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["report", *command, "--db", "absent/r.duckdb"])

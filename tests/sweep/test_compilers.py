@@ -66,7 +66,7 @@ def test_compilers_that_are_refused(arguments, variable, said):
 def test_the_page_compares_what_both_get_right_and_names_the_rest(tmp_path):
     for record in RECORDS:
         Results(tmp_path / "r.jsonl").append(record)
-    result = CliRunner().invoke(app, ["sweep", "docs", str(tmp_path / "r.jsonl"), "--folder", str(tmp_path)])
+    result = CliRunner().invoke(app, ["sweep", "docs", str(tmp_path / "r.jsonl"), "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert [path.name for path in tmp_path.glob("*.md")] == ["compilers.md"]
     rows = [line for line in (tmp_path / "compilers.md").read_text().splitlines() if line.startswith("| ")]

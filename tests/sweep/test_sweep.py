@@ -79,7 +79,7 @@ def test_an_op_that_is_slow_to_compile_is_named(tmp_path, seconds, status):
         complaint = "slow: add/float32/0: compiling took 10.5 s of processor time, more than 10 s\n"
         assert (complaint in result.output) == (status == 1)
     assert [record["verdict"] for record in read_file(tmp_path / "junit.xml")] == ["wrong" if status else "match"]
-    assert CliRunner().invoke(app, ["sweep", "docs", str(output), "--folder", str(tmp_path)]).exit_code == 0
+    assert CliRunner().invoke(app, ["sweep", "docs", str(output), "-o", str(tmp_path)]).exit_code == 0
     assert ("| add/float32/0 | 10.5 |" in page.read_text()) == (status == 1)
 
 

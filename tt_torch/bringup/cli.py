@@ -5,26 +5,29 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Program = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a Python program that uses tt_torch")]
+from tt_torch.command_line import AsJson, Program, check_program, print_json
 
 
 def verify(
     program: Program,
-    arguments: Annotated[list[str] | None, typer.Argument(help="the program's arguments, after --")] = None,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="shrink a graph with wrong results to a small program")
     ] = False,
     pcc: Annotated[float, typer.Option(help="a result with a lower correlation counts as wrong")] = 0.99,
+    as_json: AsJson = False,
 ) -> None:
     """Runs a program and compares each device op with eager PyTorch, in the first call of each graph.
 
-    The exit status is 1 if a result is wrong, or if nothing was compared.
+    Options stand before the program. The exit status is 1 if a result is wrong, if the program fails, or if nothing was
+    compared.
     """
+    check_program(program)
     from tt_torch.config import CompilerConfig
     from tt_torch.errors import ConfigError
 
@@ -38,17 +41,21 @@ def verify(
         "TT_TORCH_REQUIRED_PCC": str(pcc),
     }
     try:
-        run_program(program, arguments or [])
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            run_program(program)
     except SystemExit as end:
         if end.code:
-            raise
-    _judge()
+            print(f"error: the program ended with status {end.code}", file=sys.stderr)
+            raise typer.Exit(1) from None
+    _judge(as_json)
 
 
-def _judge() -> None:
+def _judge(as_json: bool) -> None:
     """Ends the command with status 1 if the program's graphs had a wrong result, or no result that was compared."""
     from tt_torch.bringup.intermediates import totals
 
+    if as_json:
+        print_json({"compared": totals["compared"], "departed": totals["departed"]})
     if not totals["compared"]:
         print("error: nothing was compared: the program ran no op on the device with tt_torch.backend", file=sys.stderr)
     elif totals["departed"]:
@@ -58,8 +65,12 @@ def _judge() -> None:
     raise typer.Exit(1)
 
 
-def run_program(program: Path, arguments: list[str]) -> None:
-    """Runs a Python program in this process as `python program arguments` would."""
-    sys.argv = [str(program), *arguments]
-    sys.path.insert(0, str(program.resolve().parent))
-    runpy.run_path(str(program), run_name="__main__")
+def run_program(program: list[str]) -> None:
+    """Runs a Python program in this process, as `python prog.py arguments` or `python -m module arguments` would."""
+    if program[0] == "-m":
+        sys.argv = program[1:]
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = program
+    sys.path.insert(0, str(Path(program[0]).resolve().parent))
+    runpy.run_path(program[0], run_name="__main__")

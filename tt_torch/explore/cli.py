@@ -25,7 +25,7 @@ def explore(
     file: File,
     profile: Annotated[Table, typer.Option(exists=True, help="device_ops_perf_trace.csv of tt-torch profile")] = None,
     comparison: Annotated[Table, typer.Option(exists=True, help="*_intermediates.csv of tt-torch verify")] = None,
-    port: Annotated[int, typer.Option(help="the port of the server on this machine")] = 8080,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="the port of the server on this machine")] = 8080,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="start the server without a browser")] = False,
 ) -> None:
     """Opens a program in Google's Model Explorer. Nodes show layouts, memory and costs, and times and PCCs if given."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,10 +37,9 @@ def fuzz(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder for programs that are wrong")] = Path(
         "fuzz_findings"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
-    import os
-
     from tt_torch.files import write
     from tt_torch.fuzz.check import NO_FINDING
     from tt_torch.fuzz.ways import WAYS
@@ -48,6 +51,8 @@ def fuzz(
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     verdicts: Counter[str] = Counter()
+    findings: list[str] = []
+    out = sys.stderr if as_json else sys.stdout
     start = time.monotonic()
     for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):
         for item, record in run(items, jobs, Limits(seconds=timeout)):
@@ -56,8 +61,12 @@ def fuzz(
                 continue
             file = output / f"{way}_{item.arguments['seed']}.py"
             write(file, (record.get("source") or _again(item.arguments, record)).encode())
-            print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", flush=True)
-        print(f"{verdicts.total()} programs, {time.monotonic() - start:.0f} s: {_counts(verdicts)}", flush=True)
+            findings.append(str(file))
+            print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", file=out, flush=True)
+        seconds = time.monotonic() - start
+        print(f"{verdicts.total()} programs, {seconds:.0f} s: {_counts(verdicts)}", file=out, flush=True)
+    if as_json:
+        print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
     if verdicts.keys() - set(NO_FINDING):
         raise typer.Exit(1)
 

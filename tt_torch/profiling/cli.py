@@ -1,4 +1,4 @@
-"""`tt-torch profile` runs a command and records its compiled graphs. `tt-torch compare-profiles` compares two runs."""
+"""`tt-torch profile` runs a program and records its compiled graphs. `tt-torch compare-profiles` compares two runs."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from typing import Annotated
 import typer
 
 from tt_torch.cli_errors import one_line_errors
+from tt_torch.command_line import AsJson, Program, check_program
 
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
 Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="a folder of tt-torch profile")]
 
 
 def profile(
-    command: Annotated[list[str], typer.Argument(help="what to run, with its own options")],
+    program: Program,
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
     as_json: AsJson = False,
 ) -> None:
-    """Runs a command and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
+    """Runs a program and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
 
-    If the command fails or runs no graph, the files of an earlier profile stay as they are.
+    Options stand before the program. If the program fails or runs no graph, the files of an earlier profile stay.
     """
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
+    check_program(program)
     try:
-        output.mkdir(parents=True, exist_ok=True)
-        recording = TemporaryDirectory(prefix=".recording-", dir=output)
+        files = recorded([sys.executable, *program], output, sys.stderr.fileno() if as_json else None)
     except OSError as error:
         raise typer.BadParameter(str(error), param_hint="--output") from None
-    with recording:
-        _run(command, Path(recording.name).resolve(), sys.stderr.fileno() if as_json else None)
-        files = _moved(Path(recording.name), output)
+    except subprocess.CalledProcessError as failed:
+        print(f"error: the program ended with status {failed.returncode}", file=sys.stderr)
+        raise typer.Exit(1) from None
     if not files:
-        print("nothing was recorded, because the command ran no graph on the device; does it use tt_torch.backend?")
+        nothing = "nothing was recorded: the program ran no graph on the device; does it use tt_torch.backend?"
+        print(f"error: {nothing}", file=sys.stderr)
         raise typer.Exit(1)
     found = read_json(output)
     if as_json:
@@ -49,6 +50,20 @@ def profile(
     else:
         show(found)
         print(*files, sep="\n")
+
+
+def recorded(command: Sequence[str], output: Path, stdout: int | None = None) -> list[Path]:
+    """Runs a command, and returns the files of its profile in the folder. There are none if it ran no graph.
+
+    `stdout` is the descriptor to which the command prints. Raises CalledProcessError if the command fails, and OSError
+    if the folder cannot be written.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".recording-", dir=output) as recording:
+        folder = Path(recording).resolve()
+        variables = os.environ | {"TT_TORCH_PROFILE": str(folder)}
+        subprocess.run(command, env=variables, stdout=stdout, check=True)
+        return _moved(folder, output)
 
 
 def _moved(recording: Path, output: Path) -> list[Path]:
@@ -60,17 +75,6 @@ def _moved(recording: Path, output: Path) -> list[Path]:
         return []
     (output / PAGE_NAME).unlink(missing_ok=True)  # without plotly, the recording has no page; an old one does not fit
     return [file.replace(output / file.name) for file in sorted(recording.iterdir())]
-
-
-def _run(command: Sequence[str], folder: Path, stdout: int | None) -> None:
-    """Runs a command that writes its profile into the folder. Ends with the command's exit status if that is not 0."""
-    try:
-        variables = os.environ | {"TT_TORCH_PROFILE": str(folder)}
-        done = subprocess.run(command, env=variables, stdout=stdout, check=False)
-    except OSError as error:
-        raise typer.BadParameter(str(error), param_hint="COMMAND") from None
-    if done.returncode:
-        raise typer.Exit(done.returncode if done.returncode > 0 else 128 - done.returncode)
 
 
 def compare_profiles(

@@ -41,6 +41,20 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
             console.print(f"  {record['seconds']:7.2f} s  {record['key']}", highlight=False)
 
 
+def as_facts(records: Sequence[Record]) -> Record:
+    """What `print_summary` prints, in the types of JSON. Reasons are not limited to the most frequent ones."""
+    timed = [record["seconds"] for record in records if record.get("seconds") is not None]
+    return {
+        "records": len(records),
+        "verdicts": Counter(record["verdict"] for record in records),
+        "device_only": {dtype: {"alone": alone, "of": of} for dtype, (alone, of) in device_only(records).items()},
+        "not_right": failures(records),
+        "on_the_host": host_reasons(records),
+        "slow": [record["key"] for record in records if slowness(record)],
+        "median_seconds": statistics.median(timed) if timed else None,
+    }
+
+
 def good(record: Record) -> bool:
     return record["verdict"] in GOOD
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tt_torch.cli_errors import needs, one_line_errors
+from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tt_torch.records.lines import Record
+    from tt_torch.reports.compare import Change
     from tt_torch.reports.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="Keeps results of sweeps and tests in a database; makes reports from it.")
@@ -26,6 +31,7 @@ def import_(
         list[Path], typer.Argument(exists=True, dir_okay=False, help="JSON lines, op-by-op .json, or JUnit .xml")
     ],
     db: Db = DEFAULT,
+    as_json: AsJson = False,
 ) -> None:
     """Adds results to the database. Records that it has already are not added again."""
     needs("reports")
@@ -34,13 +40,22 @@ def import_(
 
     with one_line_errors():
         database = Database(db)
+        counts = {}
         for file in files:
             records = read(file)
-            print(f"{file}: {len(records)} records, {database.add(records)} new")
+            counts[str(file)] = {"records": len(records), "new": database.add(records)}
+            if not as_json:
+                print("{}: {records} records, {new} new".format(file, **counts[str(file)]), flush=True)
+        if as_json:
+            print_json(counts)
 
 
 @app.command()
-def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+def xlsx(
+    output: Annotated[Path, typer.Option("-o", "--output", help="the workbook")] = Path("results/report.xlsx"),
+    db: Db = DEFAULT,
+    commit: Commit = None,
+) -> None:
     """Writes a workbook with sheets of models, ops and failures, and a sheet per model."""
     needs("reports")
     from tt_torch.reports.database import Database
@@ -48,10 +63,15 @@ def xlsx(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
 
     with one_line_errors():
         write_workbook(_latest(Database(db, create=False), commit), output)
+    print(output)
 
 
 @app.command()
-def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+def html(
+    output: Annotated[Path, typer.Option("-o", "--output", help="the web page")] = Path("results/report.html"),
+    db: Db = DEFAULT,
+    commit: Commit = None,
+) -> None:
     """Writes a web page as a single file, which works offline."""
     needs("reports")
     from tt_torch.files import write
@@ -61,10 +81,15 @@ def html(output: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     with one_line_errors():
         database = Database(db, create=False)
         write(output, render(_latest(database, commit), database.records()).encode())
+    print(output)
 
 
 @app.command()
-def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
+def pages(
+    output: Annotated[Path, typer.Option("-o", "--output", help="folder of the pages")] = Path("results/ops"),
+    db: Db = DEFAULT,
+    commit: Commit = None,
+) -> None:
     """Writes a Markdown page per op into a folder, with the results of its forms in models and of its samples."""
     needs("reports")
     from tt_torch.files import write
@@ -74,8 +99,8 @@ def pages(folder: Path, db: Db = DEFAULT, commit: Commit = None) -> None:
     with one_line_errors():
         written = op_pages(_latest(Database(db, create=False), commit))
         for name, text in written.items():
-            write(folder / name, text.encode())
-    print(f"{folder}: {len(written)} pages")
+            write(output / name, text.encode())
+    print(f"{output}: {len(written)} pages")
 
 
 @app.command()
@@ -83,12 +108,10 @@ def compare(
     before: Annotated[str, typer.Argument(help="a commit")],
     after: Annotated[str, typer.Argument(help="a commit")],
     db: Db = DEFAULT,
+    as_json: AsJson = False,
 ) -> None:
     """Prints what got better and worse between two commits. The exit status is 1 if something got worse."""
     needs("reports")
-    from rich.text import Text
-
-    from tt_torch.records.console import plain_console
     from tt_torch.reports.compare import compare, only_in_one
     from tt_torch.reports.database import Database
 
@@ -96,6 +119,20 @@ def compare(
         database = Database(db, create=False)
         old, new = (database.latest(database.commit(name)) for name in (before, after))
     changes = compare(old, new)
+    gone, fresh = only_in_one(old, new)
+    if as_json:
+        found = {"changes": [asdict(change) for change in changes]}
+        print_json({**found, "of": len(new) - fresh, "gone": gone, "new": fresh})
+    else:
+        _show(changes, len(new) - fresh, gone, fresh)
+    raise typer.Exit(1 if any(change.worse for change in changes) else 0)
+
+
+def _show(changes: Sequence[Change], of: int, gone: int, fresh: int) -> None:
+    from rich.text import Text
+
+    from tt_torch.records.console import plain_console
+
     console = plain_console(highlight=False, soft_wrap=True)
     for change in changes:
         word, style = ("worse", "red") if change.worse else ("better", "green")
@@ -103,9 +140,7 @@ def compare(
         text = f" {change.kind} {change.key}: {change.before} -> {change.after}{message}"
         console.print(Text.assemble((f"{word:6}", style), text))
     worse = sum(change.worse for change in changes)
-    gone, fresh = only_in_one(old, new)
-    console.print(f"{worse} worse, {len(changes) - worse} better, of {len(new) - fresh}; {gone} gone, {fresh} new")
-    raise typer.Exit(1 if worse else 0)
+    console.print(f"{worse} worse, {len(changes) - worse} better, of {of}; {gone} gone, {fresh} new")
 
 
 def _latest(database: Database, commit: str | None) -> list[Record]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import typer.core
 
 from tt_torch.cli_errors import needs, one_line_errors, refuse_compiler_variable
+from tt_torch.command_line import AsJson, is_module, print_json
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
 
 
 class _OrFile(typer.core.TyperGroup):
-    """`sweep my_models.py` is short for `sweep models my_models.py`."""
+    """`sweep my_models.py` and `sweep -m module` are short for `sweep models my_models.py` and so on."""
 
-    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[Any, ...]:
-        return super().resolve_command(ctx, ["models", *args] if args[0].endswith(".py") else args)
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        is_program = bool(args) and (args[0] in ("-m", "--") or args[0].endswith(".py"))
+        return super().parse_args(ctx, ["models", *args] if is_program else args)
 
 
 app = typer.Typer(
@@ -66,6 +69,7 @@ class Plan:
     output: Path
     db: str
     junit: Path | None
+    as_json: bool
 
 
 @app.command()
@@ -84,6 +88,7 @@ def ops(
     output: Output = Path("results/ops.jsonl"),
     db: Db = "",
     junit_xml: JUnit = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sweeps over PyTorch's OpInfo database."""
     needs("sweeps")
@@ -93,7 +98,7 @@ def ops(
     if unknown:
         raise typer.BadParameter(f"{unknown.pop()} is none of {', '.join(ops.DTYPES)}", param_hint="--dtype")
     items = choose(list(ops.items(dtype or ops.DTYPES, samples)), select, fraction, seed, shard)
-    _sweep("op", by_compiler(items, compiler), Plan(jobs, ray, timeout, memory, output, db, junit_xml))
+    _sweep("op", by_compiler(items, compiler), Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json))
 
 
 @app.command()
@@ -102,6 +107,7 @@ def models(
         Path | None,
         typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, instead of our models"),
     ] = None,
+    module: Annotated[str, typer.Option("-m", "--module", help="a module with a list MODELS, instead of a file")] = "",
     op_by_op: Annotated[
         bool, typer.Option("--op-by-op", help="run each unique op by itself, which takes long")
     ] = False,
@@ -117,17 +123,20 @@ def models(
     output: Output = Path("results/models.jsonl"),
     db: Db = "",
     junit_xml: JUnit = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sweeps over small models of many families."""
     if file is None:
         needs("sweeps")
     from tt_torch.sweep import models
 
-    plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml)
+    plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json)
     if op_by_op and compiler != ["tt-torch"]:
         raise typer.BadParameter("op by op, models are compiled by tt-torch only", param_hint="--compiler")
+    if module and (file or not is_module(module)):
+        raise typer.BadParameter("there is a file, too" if file else f"there is no module {module!r}", param_hint="-m")
     with one_line_errors():
-        source = str(file or "")
+        source = str(file or module)
         rows = list(models.op_by_op_items(source, output.parent / "models") if op_by_op else models.items(source))
     chosen = choose(rows, select, fraction, seed, shard)
     _sweep("op-by-op" if op_by_op else "model", chosen if op_by_op else by_compiler(chosen, compiler), plan)
@@ -136,7 +145,7 @@ def models(
 @app.command()
 def docs(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
-    folder: Annotated[Path, typer.Option(help="folder of the pages")] = Path("docs"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="folder of the pages")] = Path("docs"),
 ) -> None:
     """Writes ops.md and models.md, the pages of supported ops and models. With records of tt-mlir, it writes
     compilers.md instead, which compares the compilers."""
@@ -145,22 +154,32 @@ def docs(
 
     records = _records(files)
     if any(record.get("compiler") == "tt-mlir" for record in records):
-        write(folder / "compilers.md", compilers.page(records).encode())
-        print(f"{folder / 'compilers.md'}: {len(records)} records")
+        write(output / "compilers.md", compilers.page(records).encode())
+        print(f"{output / 'compilers.md'}: {len(records)} records")
         return
     for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
         chosen = [record for record in records if record["kind"] == kind]
         if chosen:
-            write(folder / name, page(chosen).encode())
-            print(f"{folder / name}: {len(chosen)} records")
+            write(output / name, page(chosen).encode())
+            print(f"{output / name}: {len(chosen)} records")
 
 
 @app.command()
-def summary(files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False)]) -> None:
+def summary(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
+    as_json: AsJson = False,
+) -> None:
     """Counts the records of sweeps."""
-    from tt_torch.records.summary import print_summary
+    _show(_records(files), as_json)
 
-    print_summary(_records(files))
+
+def _show(records: Sequence[Record], as_json: bool) -> None:
+    from tt_torch.records.summary import as_facts, print_summary
+
+    if as_json:
+        print_json(as_facts(records))
+    else:
+        print_summary(records)
 
 
 def _records(files: Sequence[Path]) -> list[Record]:
@@ -216,7 +235,7 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
     The exit status is 1 if a record is not right, or an op took too long to compile.
     """
     from tt_torch.records.lines import Results, provenance, read, stamp
-    from tt_torch.records.summary import good, print_summary, slowness
+    from tt_torch.records.summary import good, slowness
 
     results = Results(plan.output)
     done = results.done()
@@ -234,7 +253,8 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
             for sink in sinks:
                 sink(record)
     records = [record for record in read(plan.output) if record["key"] in keys]
-    print_summary(records)
+    _show(records, plan.as_json)
+    print(f"records: {', '.join(map(str, filter(None, [plan.output, plan.db, plan.junit])))}", file=sys.stderr)
     raise typer.Exit(0 if all(map(good, records)) and not any(map(slowness, records)) else 1)
 
 
@@ -277,12 +297,13 @@ def _outcomes(todo: Sequence[Item], plan: Plan) -> Iterator[tuple[Item, Record]]
 
 def _progress(outcomes: Iterator[tuple[Item, Record]], total: int) -> Iterator[tuple[Item, Record]]:
     """Yields the outcomes that are results, and shows the progress."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     counts: Counter[str] = Counter()
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
     said = time.monotonic()
-    with Progress(*columns) as progress:
+    with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=total)
         for done, (item, record) in enumerate(outcomes, 1):
             if record["verdict"] != "absent":
@@ -292,5 +313,5 @@ def _progress(outcomes: Iterator[tuple[Item, Record]], total: int) -> Iterator[t
             progress.update(bar, advance=1, description=told)
             # a log gets lines instead of a bar
             if not progress.console.is_terminal and time.monotonic() - said > _LINE_SECONDS:
-                print(f"{done}/{total} {told}", flush=True)
+                print(f"{done}/{total} {told}", file=sys.stderr, flush=True)
                 said = time.monotonic()

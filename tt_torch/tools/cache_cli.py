@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from tt_torch.cli_errors import one_line_errors
+from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
     from tt_torch.driver.cache.store import Store
@@ -18,16 +19,15 @@ app = typer.Typer(
 
 
 @app.command()
-def stats(as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False) -> None:
+def stats(as_json: AsJson = False) -> None:
     """Shows the folder, the entries and their bytes, and how often all processes together hit and missed them."""
     import dataclasses
-    import json
 
     with one_line_errors():
         store = _store()
         found = store.stats()
     if as_json:
-        print(json.dumps({"folder": str(store.folder), "bound": store.bound, **dataclasses.asdict(found)}))
+        print_json({"folder": str(store.folder), "bound": store.bound, **dataclasses.asdict(found)})
         return
     bound = f"at most {store.bound:,}" if store.bound else "TT_TORCH_CACHE_SIZE=0 turns the cache off"
     print(f"folder   {store.folder}")
@@ -38,10 +38,12 @@ def stats(as_json: Annotated[bool, typer.Option("--json", help="print JSON inste
 
 
 @app.command()
-def clear() -> None:
+def clear(as_json: AsJson = False) -> None:
     """Removes all entries and the counts of hits and misses."""
     with one_line_errors():
         before = _store().clear()
+    if as_json:
+        return print_json({"entries": before.entries, "bytes": before.bytes})
     print(f"removed {before.entries} entries, {before.bytes:,} bytes")
 
 

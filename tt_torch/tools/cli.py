@@ -10,6 +10,7 @@ import typer
 
 from tt_torch.bringup.cli import verify
 from tt_torch.cli_errors import one_line_errors
+from tt_torch.command_line import AsJson, Commands, ProgramCommand
 from tt_torch.explore.cli import explore
 from tt_torch.fuzz.cli import fuzz
 from tt_torch.profiling.cli import compare_profiles, profile
@@ -21,13 +22,18 @@ from tt_torch.tools.compare_compilers import compare_compilers
 from tt_torch.tools.doctor import doctor
 from tt_torch.tools.explain_cli import explain
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
 app.add_typer(sweep, name="sweep")
 app.add_typer(report, name="report")
 app.add_typer(cache, name="cache")
-app.command()(verify)
+app.command(cls=ProgramCommand)(verify)
 app.command()(doctor)
-app.command(context_settings={"allow_interspersed_args": False})(profile)
+app.command(cls=ProgramCommand)(profile)
 app.command()(explain)
 app.command()(compare_compilers)
 app.command()(compare_profiles)
@@ -60,9 +66,7 @@ def inspect(
     file: Annotated[
         Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary, a .ttpkg package or a .ttsys file")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="print JSON in the form of `ttrt read`, or a manifest")
-    ] = False,
+    as_json: AsJson = False,
     section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
     brief: Annotated[
         bool,
@@ -70,7 +74,9 @@ def inspect(
     ] = False,
 ) -> None:
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
-    its bytes are spent on. Of a package, it also shows arguments, results and weights."""
+    its bytes are spent on. Of a package, it also shows arguments, results and weights.
+
+    JSON is in the form of `ttrt read`; that of a package is its manifest."""
     from tt_torch.driver.package.contents import is_package
     from tt_torch.tools import inspection, package_inspection
     from tt_torch.wire.decode import decode
@@ -96,6 +102,7 @@ def link(
 
     with one_line_errors():
         files.write(output or file, linker.link(file.read_bytes()))
+    print(output or file)
 
 
 @app.command()

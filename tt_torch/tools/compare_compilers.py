@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from tt_torch.cli_errors import one_line_errors, refuse_compiler_variable
+from tt_torch.command_line import AsJson, print_json
 from tt_torch.tools.explain_cli import Target, model_of
 
 if TYPE_CHECKING:
@@ -19,10 +22,14 @@ Row: TypeAlias = tuple[str, ...]
 HEAD = ("compiler", "device ops", "moves", "MB moved", "modelled ms", "compile s", "PCC", "largest difference")
 
 
-def compare_compilers(target: Target, levels: Levels = [0, 2]) -> None:  # noqa: B006 - typer only reads it
+def compare_compilers(
+    target: Target,
+    levels: Levels = [0, 2],  # noqa: B006 - typer only reads it
+    as_json: AsJson = False,
+) -> None:
     """Compares what our stages and tt-mlir make of a model, and the results of both with those of eager PyTorch.
 
-    FUNCTION is as for `tt-torch explain`. Both binaries run on the emulated device. `modelled ms` is what the roofline
+    Both binaries run on the emulated device. `modelled ms` is what the roofline
     model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason.
     """
     refuse_compiler_variable()
@@ -37,8 +44,12 @@ def compare_compilers(target: Target, levels: Levels = [0, 2]) -> None:  # noqa:
             configs[f"tt-mlir, level {level}"] = theirs
         for config in configs.values():
             config.cache_size = 0  # a column has the time of a compilation
-        rows = [(name, *row(model, args, kwargs, config)) for name, config in configs.items()]
-        print(*table(HEAD, rows), sep="\n")
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            rows = [(name, *row(model, args, kwargs, config)) for name, config in configs.items()]
+        if as_json:
+            print_json([dict(zip(HEAD, cells, strict=True)) for cells in rows])
+        else:
+            print(*table(HEAD, rows), sep="\n")
 
 
 def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: CompilerConfig) -> Row:

@@ -6,7 +6,6 @@ Trials that may crash or hang run in their own processes. Nothing here depends o
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import subprocess
@@ -15,9 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 
 import typer
+
+from tt_torch.command_line import AsJson, print_json
 
 SECONDS = 180  # for one process
 REBUILD = "in a clone: rm env/venv/.build && source env/activate; else pip install --force-reinstall --no-deps tt-torch"
@@ -181,7 +181,7 @@ def examine() -> Iterator[Finding]:
         yield from check()
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of text")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Checks an installation from end to end; the exit status is 1 if something is broken."""
     findings = []
     for finding in examine():
@@ -191,7 +191,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print JSON inst
             if finding.remedy:
                 print(f"       {finding.remedy}")
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        print_json([asdict(finding) for finding in findings])
     raise typer.Exit(any(finding.state == "broken" for finding in findings))
 
 

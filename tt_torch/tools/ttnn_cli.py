@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tt_torch.cli_errors import one_line_errors
+from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
     from tt_torch.codegen.check import Report
@@ -41,6 +44,7 @@ def check(
     device: Annotated[str, typer.Option(help="mock device: n150 or p150")] = "n150",
     folder: Folder = None,
     every_op: Annotated[bool, typer.Option("--all", help="also list the ops without differences")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Checks each op of binaries with Tenstorrent's library on a mock device; exit status 1 if something differs."""
     from tt_torch.codegen import environment
@@ -49,21 +53,25 @@ def check(
 
     if not files and not setup:
         raise typer.BadParameter("give binaries to check, or --setup", param_hint="FILES")
-    failed = False
+    reports = {}
     with one_line_errors():
         if device not in environment.DEVICES:
             raise ConfigError("device", device, " or ".join(environment.DEVICES))
         if setup:
-            print(f"set up in {environment.set_up(folder)}")
+            print(f"set up in {environment.set_up(folder)}", file=sys.stderr)
         if files:
             with Checker(device, folder) as checker:
                 for file in files:
-                    report = checker.check(file.read_bytes())
-                    show(file.name, device, report, every_op)
-                    own = own_peaks(file.read_bytes(), environment.DEVICES[device])
-                    print(f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1")
-                    failed |= bool(report.failures)
-    raise typer.Exit(int(failed))
+                    report = reports[str(file)] = checker.check(file.read_bytes())
+                    if not as_json:
+                        show(file.name, device, report, every_op)
+                        own = own_peaks(file.read_bytes(), environment.DEVICES[device])
+                        print(
+                            f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1"
+                        )
+    if as_json:
+        print_json({name: asdict(report) for name, report in reports.items()})
+    raise typer.Exit(int(any(report.failures for report in reports.values())))
 
 
 def show(name: str, device: str, report: Report, every_op: bool) -> None:

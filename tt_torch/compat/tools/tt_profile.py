@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tt_torch import user_code
+from tt_torch.profiling.cli import recorded
 from tt_torch.profiling.tables import CSV_NAME
 
 __all__ = ["tt_profile"]
@@ -25,8 +25,9 @@ def tt_profile(test_command: str, output_filename: str = CSV_NAME, port: int | N
     """
     if port is not None:
         user_code.warn(UserWarning("port has no effect: the profile is not sent over a network"))
-    command = [sys.executable, "-m", "tt_torch.tools.cli", "profile", "-o", str(FOLDER), "sh", "-c", test_command]
-    subprocess.run(command, check=True)
+    command = ["sh", "-c", test_command]
+    if not recorded(command, FOLDER):
+        raise subprocess.CalledProcessError(1, command)
     (FOLDER / CSV_NAME).replace(FOLDER / output_filename)
 
 

@@ -1,0 +1,104 @@
+"""The grammar that all commands of `tt-torch` share: docs/command_line.md."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+
+if TYPE_CHECKING:
+    from typer._click.core import Context
+
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="prog.py, or -m MODULE, and the program's own arguments"),
+]
+
+# typer has no public name for it, and keeps it in another module in each of its versions
+_USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
+
+
+class Commands(typer.core.TyperGroup):
+    """The whole command: a call that is wrong ends with one line and status 2, a closed pipe with status 1."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+            sys.stdout.flush()
+        except _USAGE_ERROR as error:
+            status = 2
+            if message := error.format_message():  # an empty one: the help has been printed
+                path = error.ctx.command_path if error.ctx else "tt-torch"
+                print(f"error: {message.rstrip('.')}. {path} -h shows how to call it.", file=sys.stderr)
+        except BrokenPipeError:  # nothing reads the output any more; Python would complain when it ends
+            status = 1
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(status or 0)
+
+
+class ProgramCommand(typer.core.TyperCommand):
+    """A command whose last argument is a program: all that follows the program's name belongs to the program."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        options = [param for param in self.params if param.param_type_name == "option"]
+        valued = {name for param in options if not getattr(param, "is_flag", False) for name in param.opts}
+        own = {name for param in options for name in (*param.opts, *param.secondary_opts)} | {*ctx.help_option_names}
+        return super().parse_args(ctx, separated(args, own, valued))
+
+
+def separated(words: Sequence[str], own: Collection[str], valued: Collection[str]) -> list[str]:
+    """The words of a command, with `--` before the program.
+
+    `own` has the names of the command's options, and `valued` those that take a value. The `--` may also stand behind
+    the program's name. Raises BadParameter if an option of the command follows the program, and no `--` says whose it
+    is.
+    """
+    start = 0
+    while start < len(words) and words[start].startswith("-") and words[start] not in ("-m", "--"):
+        start += 2 if words[start] in valued else 1
+    ours, rest = list(words[:start]), list(words[start:])
+    if not rest or rest[0] == "--":
+        return [*ours, *rest]
+    name = 2 if rest[0] == "-m" else 1
+    program, arguments = rest[:name], rest[name:]
+    if arguments[:1] == ["--"]:
+        return [*ours, "--", *program, *arguments[1:]]
+    for word in arguments:
+        if word.partition("=")[0] in own:
+            raise typer.BadParameter(
+                f"{word} follows the program: put it before {program[-1]} if it is for tt-torch, and put -- before "
+                f"{program[-1]} if it is for the program"
+            )
+    return [*ours, "--", *program, *arguments]
+
+
+def check_program(program: Sequence[str]) -> None:
+    """Raises BadParameter if there is no such Python file or module."""
+    if program[0] != "-m":
+        if not Path(program[0]).is_file():
+            raise typer.BadParameter(f"there is no Python file {program[0]!r}; give prog.py or -m MODULE")
+    elif len(program) < 2 or not is_module(program[1]):
+        raise typer.BadParameter(f"there is no module {' '.join(program[1:2])!r}")
+
+
+def is_module(name: str) -> bool:
+    """Whether Python finds a module of this name, as `python -m` does, also in the current folder."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    with contextlib.suppress(ModuleNotFoundError, ValueError):  # of a package before the last point; of an empty name
+        return importlib.util.find_spec(name) is not None
+    return False
+
+
+def print_json(facts: object) -> None:
+    """Prints one JSON document. Raises ValueError for NaN and infinity, which JSON does not have."""
+    print(json.dumps(facts, indent=2, allow_nan=False))
