@@ -75,7 +75,7 @@ FILES = [name for name, command in ALL.items() if any(p.param_type_name == "argu
 
 @pytest.mark.parametrize("name", sorted({*FILES} - {"report compare", "opt"}))
 def test_an_absent_file_is_one_line(name: str) -> None:
-    result = invoke(*name.split(), "absent.py")
+    result = invoke(*name.split(), "absent.py")  # for a model, this lacks a function, too
     assert result.exit_code == 2 and is_one_line(result) and "absent.py" in result.stderr, result.output
 
 

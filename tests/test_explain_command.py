@@ -1,4 +1,4 @@
-"""`tt-torch explain FILE:FUNCTION`."""
+"""`tt-torch explain MODEL`."""
 
 from __future__ import annotations
 

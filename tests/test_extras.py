@@ -44,9 +44,9 @@ def hide(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
 
 COMMANDS = {
     "report import {file}": "reports",
-    "report xlsx out.xlsx": "reports",
-    "report html out.html": "reports",
-    "report pages out": "reports",
+    "report xlsx -o out.xlsx": "reports",
+    "report html -o out.html": "reports",
+    "report pages -o out": "reports",
     "report compare a b": "reports",
     "sweep ops": "sweeps",
     "sweep models": "sweeps",

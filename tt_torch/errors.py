@@ -242,6 +242,14 @@ class ResultsFileError(TTTorchError, ValueError):
         self.path, self.cause = path, cause
 
 
+class TensorFileError(TTTorchError, ValueError):
+    """A file does not have the tensors that are expected, or cannot hold them."""
+
+    def __init__(self, path: str, cause: object) -> None:
+        super().__init__(f"{path}: {cause}")
+        self.path, self.cause = path, cause
+
+
 class ModelsFileError(TTTorchError, ValueError):
     """A Python file does not define the models of a sweep."""
 

@@ -12,6 +12,7 @@ import shlex
 from typing import Any
 
 import lit.formats
+import typer
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
@@ -20,7 +21,10 @@ from lit.Test import FAIL, PASS, Result, Test
 from lit.TestRunner import applySubstitutions, parseIntegratedTestScript
 from typer.testing import CliRunner
 
-from tt_torch.tools import opt
+from tt_torch.tools.opt_cli import opt
+
+OPT = typer.Typer()
+OPT.command()(opt)
 
 
 class InProcess(lit.formats.FileBasedTest):
@@ -53,7 +57,7 @@ def run_line(line: str) -> tuple[int, str]:
 
 
 def run_opt(arguments: list[str], _text: str, variables: dict[str, str]) -> tuple[int, str, str]:
-    run = CliRunner().invoke(opt.app, arguments, env=variables)
+    run = CliRunner().invoke(OPT, arguments, env=variables)
     if run.exception and not isinstance(run.exception, SystemExit):
         raise run.exception
     return run.exit_code, run.stdout, run.output

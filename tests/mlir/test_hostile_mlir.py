@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tt_torch.errors import ModuleFormatError, UnsupportedOpError
 from tt_torch.mlir.context import MOST_NESTED, make_context, parse
 from tt_torch.mlir.stablehlo.flatten import flatten
-from tt_torch.tools.opt import app
+from tt_torch.tools.cli import app
 
 T = "tensor<4xf32>"
 LAST = f"%0 = stablehlo.add %a, %a : {T} return %0 : {T}"
@@ -81,7 +81,7 @@ def test_branches_inside_one_another():
 @pytest.mark.parametrize("command", [[], ["--to", "TTNN"]])
 def test_6000_branches(tmp_path, command):
     (tmp_path / "m.mlir").write_text(branches(6000))
-    done = CliRunner().invoke(app, [*command, str(tmp_path / "m.mlir")])
+    done = CliRunner().invoke(app, ["opt", *command, str(tmp_path / "m.mlir")])
     assert done.exit_code == 1 and f"more than {MOST_NESTED} brackets" in done.output
 
 

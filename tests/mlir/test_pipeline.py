@@ -41,12 +41,12 @@ def test_a_failing_step_leaves_a_repro_folder(tmp_path):
     (folder,) = tmp_path.iterdir()
     assert (folder / "error.txt").read_text() == "ZeroDivisionError: no good\n"
     assert (folder / "command.txt").read_text() == caught.value.repro + "\n"
-    assert caught.value.repro == f"python -m tt_torch.tools.opt --step fuse {folder / 'before.mlirbc'}"
+    assert caught.value.repro == f"tt-torch opt {folder / 'before.mlirbc'} --step fuse"
 
 
 def repeat(command: str) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TT_TORCH_")}
-    command = command.replace("python", sys.executable, 1)
+    command = command.replace("tt-torch", f"{sys.executable} -m tt_torch.tools.cli", 1)
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -62,7 +62,7 @@ def test_the_command_repeats_the_failure(tmp_path):
 def test_the_command_has_the_options(tmp_path):
     with pytest.raises(StageError) as caught:
         run([("apply-dtype", fail)], repro_dir=str(tmp_path), dtype="bf16", enable_consteval=False)
-    assert caught.value.repro.startswith("TT_TORCH_CONSTEVAL=0 TT_TORCH_DTYPE=bf16 python")
+    assert caught.value.repro.startswith("TT_TORCH_CONSTEVAL=0 TT_TORCH_DTYPE=bf16 tt-torch opt ")
     assert "dtype = bf16" in repeat(caught.value.repro).stdout
 
 

@@ -1,4 +1,4 @@
-"""`tt-torch compare-compilers FILE:FUNCTION`, with the stand-in for a plugin, which always writes the same binary."""
+"""`tt-torch compare-compilers MODEL`, with the stand-in for a plugin, which always writes the same binary."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ constants of the program, because torch-mlir needs the values of shapes, axes, s
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,17 @@ def _imported(model: onnx.ModelProto) -> ir.Module:
         if function.name.value == model.graph.name:
             function.attributes["sym_name"] = ir.StringAttr.get("main", module.context)
     return module
+
+
+def read_onnx(path: Path) -> onnx.ModelProto:
+    """The model in a file. Raises CompileError for a file without one, and what `onnx_package` raises."""
+    onnx = onnx_package()
+    try:
+        return onnx.load(path)
+    except OSError:
+        raise
+    except Exception as error:  # it raises errors of protobuf, of its own and of others
+        raise CompileError(f"{path} is no ONNX model: {error}") from error
 
 
 def onnx_package() -> ModuleType:

@@ -1,6 +1,6 @@
 """The pipeline from StableHLO to a binary: a flat list of named steps, to be read from top to bottom.
 
-A compilation can stop after each step; each step can be dumped and timed. `python -m tt_torch.tools.opt` runs any of
+A compilation can stop after each step; each step can be dumped and timed. `tt-torch opt` runs any of
 them on a file.
 """
 

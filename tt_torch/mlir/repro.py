@@ -38,7 +38,7 @@ def write(config: CompilerConfig, step: str, before: bytes, error: Exception) ->
     path = folder(config, step)
     (path / "before.mlirbc").write_bytes(before)
     (path / "error.txt").write_text(f"{type(error).__name__}: {error}\n")
-    command = f"{_settings(config)}python -m tt_torch.tools.opt --step {step} {quote(str(path / 'before.mlirbc'))}"
+    command = f"{_settings(config)}tt-torch opt {quote(str(path / 'before.mlirbc'))} --step {step}"
     (path / "command.txt").write_text(command + "\n")
     return command
 

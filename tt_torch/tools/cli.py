@@ -10,7 +10,7 @@ import typer
 
 from tt_torch.bringup.cli import verify
 from tt_torch.cli_errors import one_line_errors
-from tt_torch.command_line import AsJson, Commands, ProgramCommand
+from tt_torch.command_line import AsJson, Commands, ProgramCommand, print_json
 from tt_torch.explore.cli import explore
 from tt_torch.fuzz.cli import fuzz
 from tt_torch.profiling.cli import compare_profiles, profile
@@ -19,8 +19,11 @@ from tt_torch.sweep.cli import app as sweep
 from tt_torch.tools import ttnn_cli
 from tt_torch.tools.cache_cli import app as cache
 from tt_torch.tools.compare_compilers import compare_compilers
+from tt_torch.tools.compile_cli import compile_
 from tt_torch.tools.doctor import doctor
 from tt_torch.tools.explain_cli import explain
+from tt_torch.tools.opt_cli import opt
+from tt_torch.tools.run_cli import run
 
 app = typer.Typer(
     cls=Commands,
@@ -39,6 +42,9 @@ app.command()(compare_compilers)
 app.command()(compare_profiles)
 app.command()(explore)
 app.command()(fuzz)
+app.command()(opt)
+app.command("compile")(compile_)
+app.command()(run)
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
@@ -106,30 +112,28 @@ def link(
 
 
 @app.command()
-def run(
-    file: Binary,
-    seed: Annotated[int, typer.Option(help="random seed of the inputs")] = 0,
-    allow_host_code: Annotated[bool, typer.Option(help="run machine code in the file, if you trust it")] = False,
+def query(
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="a .ttsys file to write")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Runs a binary once on random inputs; shows the shapes of the outputs and the time."""
-    import time
+    """Shows the system that programs are compiled for; writes its descriptor, which compilers of tt-mlir read.
 
-    import torch
-
-    from tt_torch.accuracy import random_inputs
-    from tt_torch.driver.loading import LoadedProgram, host_dtype
-    from tt_torch.runtime import Device
+    TT_TORCH_ARCH and TT_TORCH_SYSTEM_DESC choose the system. With TT_TORCH_DEVICE=ttnn, the device is opened, so that
+    an absent one is an error.
+    """
+    from tt_torch import files
+    from tt_torch.tools.inspection import system_lines
+    from tt_torch.tools.query import system_file
+    from tt_torch.wire.as_json import as_json as plain
+    from tt_torch.wire.encode import encode
 
     with one_line_errors():
-        program = LoadedProgram(file.read_bytes(), Device(allow_host_code=True) if allow_host_code else None)
-        torch.manual_seed(seed)
-        inputs = random_inputs([i.shape for i in program.inputs], [host_dtype(i) for i in program.inputs])
-        begin = time.perf_counter()
-        outputs = program(*inputs)
-    milliseconds = (time.perf_counter() - begin) * 1e3
-    for i, output in enumerate(outputs):
-        print(f"output {i}: {str(output.dtype).removeprefix('torch.')} {tuple(output.shape)}")
-    print(f"{milliseconds:.1f} ms")
+        system = system_file()
+        if output:
+            files.write(output, encode(system))
+    if as_json:
+        return print_json(plain(system)["system_desc"])
+    print(*system_lines(system["system_desc"]), *([output] if output else []), sep="\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def text(name: str, data: bytes) -> Iterator[str]:
     """The lines of the text form."""
     message = decode(data)
     yield f"{name}: {len(data):,} bytes, schema {message['schema_hash'][:8]}, {_origin(message)}"
-    yield from _system(message["system_desc"])
+    yield from system_lines(message["system_desc"])
     if "programs" in message:
         yield from _programs(message)
     yield "\nbytes of the file:"
@@ -54,7 +54,8 @@ def _origin(message: File) -> str:
     return f"{written}; our table of this schema is of tt-mlir {ours[0]} ({ours[1][:8]})"
 
 
-def _system(desc: SystemDesc) -> Iterator[str]:
+def system_lines(desc: SystemDesc) -> Iterator[str]:
+    """The lines about the chips of a system."""
     for (arch, grid, l1, channels, dram), count in Counter(map(_chip, chips(desc))).items():
         yield (
             f"system: {count} x {arch}, {grid} cores with {l1:,} bytes of L1 each, "

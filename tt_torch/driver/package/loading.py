@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import check, parts
+from tt_torch.driver.arguments import TensorForm, check, parts
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
@@ -179,8 +179,31 @@ class LoadedModel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call, family = self._signature.bind(args, kwargs), self._package.family
         number = family.number(parts(call)) if family else 0
+        return self._computed(number, check(call, self._package.manifests[number].forms))
+
+    @property
+    def tensor_forms(self) -> dict[str, TensorForm]:
+        """The form of each tensor among the arguments, by its name; of a family, the forms of the first program."""
+        forms = self._package.manifests[0].forms
+        return {name: form for name, form in forms.items() if isinstance(form, TensorForm)}
+
+    def run(self, tensors: Mapping[str, torch.Tensor]) -> Any:
+        """The result for these tensors by name. All other values of the arguments are those of the compilation.
+
+        Raises InputShapeError, InputDtypeError or ArgumentError if a tensor has another form.
+        """
+        family = self._package.family
+        number = family.number(tensors) if family else 0
+        given = {}
+        for name, form in self._package.manifests[number].forms.items():
+            if isinstance(form, TensorForm):
+                form.check(name, tensors[name])
+                given[name] = tensors[name]
+        return self._computed(number, given)
+
+    def _computed(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
+        """The result of a program for tensors that have its forms."""
         manifest = self._package.manifests[number]
-        given = check(call, manifest.forms)
         self._read()
         inputs = [(self.weights if weight else given)[name] for weight, name in manifest.inputs]
         outputs = self._members[number](inputs)
