@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ def test_an_absent_file_is_one_line(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["inspct"], "Did you mean 'inspect'?"),
+        (["inspct"], "Did you mean 'inspect'? tt-torch -h shows"),
+        (["profile", "prog.py", "-o", "x"], "tt-torch profile -h shows how to call it."),
         (["report", "imprt"], "Did you mean 'import'?"),
         (["explore", __file__, "--port", "99999"], "'--port': Input should be less than or equal to 65535"),
         (["inspect"], "Missing argument 'file'. tt-torch inspect -h shows how to call it."),
@@ -91,6 +93,15 @@ def test_an_absent_file_is_one_line(name: str) -> None:
 def test_a_mistake_is_one_line(words: list[str], said: str) -> None:
     result = CliRunner().invoke(app, words, prog_name="tt-torch")
     assert result.exit_code == 2 and is_one_line(result) and said in result.stderr, result.output
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        result = invoke("explore", __file__, "--port", str(port))
+    assert result.exit_code == 2 and is_one_line(result) and f"{port}: Address already in use" in result.stderr
 
 
 def test_without_a_command_the_help_is_shown() -> None:

@@ -38,7 +38,8 @@ class Commands(typer.core.TyperGroup):
             status = 2
             if message := error.format_message():  # an empty one: the help has been printed
                 path = error.ctx.command_path if error.ctx else "tt-torch"
-                print(f"error: {message.rstrip('.')}. {path} -h shows how to call it.", file=sys.stderr)
+                sentence = message if message.endswith(("?", ".")) else f"{message}."
+                print(f"error: {sentence} {path} -h shows how to call it.", file=sys.stderr)
         except BrokenPipeError:  # nothing reads the output any more; Python would complain when it ends
             status = 1
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,7 +53,11 @@ class ProgramCommand(typer.core.TyperCommand):
         options = [param for param in self.params if param.param_type_name == "option"]
         valued = {name for param in options if not getattr(param, "is_flag", False) for name in param.opts}
         own = {name for param in options for name in (*param.opts, *param.secondary_opts)} | {*ctx.help_option_names}
-        return super().parse_args(ctx, separated(args, own, valued))
+        try:
+            return super().parse_args(ctx, separated(args, own, valued))
+        except typer.BadParameter as error:
+            error.ctx = ctx
+            raise
 
 
 def separated(words: Sequence[str], own: Collection[str], valued: Collection[str]) -> list[str]:

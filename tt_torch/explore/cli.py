@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
 TT_ADAPTER = "tt_torch"  # the id of the adapter in tt_torch/explore/main.py
 Table = Path | None
+DEFAULT_PORT = 8080  # that of Model Explorer
 # colours of the lowest and of the highest value
 _HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")
 
@@ -25,11 +27,12 @@ def explore(
     file: File,
     profile: Annotated[Table, typer.Option(exists=True, help="device_ops_perf_trace.csv of tt-torch profile")] = None,
     comparison: Annotated[Table, typer.Option(exists=True, help="*_intermediates.csv of tt-torch verify")] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="the port of the server on this machine")] = 8080,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="the port of the server on this machine")] = DEFAULT_PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="start the server without a browser")] = False,
 ) -> None:
     """Opens a program in Google's Model Explorer. Nodes show layouts, memory and costs, and times and PCCs if given."""
     needs("explore")
+    _require_free(port)
     import model_explorer
 
     from tt_torch.explore.graphs import add_comparison, add_profile, read_graphs
@@ -47,6 +50,18 @@ def explore(
     model_explorer.visualize_from_config(
         config, extensions=["tt_torch.explore"], port=port, no_open_in_browser=no_browser
     )
+
+
+def _require_free(port: int) -> None:
+    """Raises BadParameter if no server can take the port. Instead of a taken 8080, Model Explorer takes another one."""
+    if port == DEFAULT_PORT:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port of a server that has just ended is free
+        try:
+            probe.bind(("localhost", port))
+        except OSError as error:
+            raise typer.BadParameter(f"{port}: {error.strerror}", param_hint="--port") from None
 
 
 def _node_data(graphs: list[Graph], measure: str) -> ModelNodeData:

@@ -67,7 +67,7 @@ def run(
         if output:
             print(output)
     if wrong := [each.name for each in compared if not each.ok]:
-        print(f"error: {', '.join(wrong)} of {file} differ from {golden}", file=sys.stderr)
+        print(f"error: {file} differs from {golden} in {', '.join(wrong)}", file=sys.stderr)
         raise typer.Exit(1)
 
 
