@@ -7,6 +7,8 @@ import torch
 
 from tt_torch.errors import TTTorchError
 
+__all__ = ["DeviceMemoryError"]
+
 
 class DeviceMemoryError(TTTorchError, torch.OutOfMemoryError, MemoryError):
     """Device memory (DRAM or L1) is exhausted; the message lists the largest live buffers."""
