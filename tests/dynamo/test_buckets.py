@@ -5,6 +5,7 @@ An op for which this is impossible is refused by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from bucket_table import RIGHT, heads, joined
+from torch import nn
 from torch._dynamo.exc import BackendCompilerFailed
 from torch.utils._pytree import tree_leaves
 
@@ -104,9 +106,14 @@ def test_a_transformers_model_with_a_mask() -> None:
     assert len(programs) == 2
 
 
-def test_a_bucket_for_an_unknown_name_is_warned_of() -> None:
-    run, _ = recording(lambda x: x * 2, {"y.0": (8,)})
-    with pytest.warns(UserWarning, match=r"names y\.0, .* sizes that change in this graph are x\.0, x\.1"):
+@pytest.mark.parametrize(
+    "function, wrong, right",
+    [(lambda x: x * 2, "y.0", "x.0, x.1"), (nn.Sequential(nn.ReLU()), "x.0", "args[0].0, args[0].1")],
+)
+def test_a_bucket_for_an_unknown_name_is_warned_of(function: Any, wrong: str, right: str) -> None:
+    run, _ = recording(function, {wrong: (8,)})
+    text = f"names {wrong}, which do not change; the sizes that change in this graph are {right}"
+    with pytest.warns(UserWarning, match=re.escape(text)):
         run(torch.randn(3, 4))
 
 
