@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 _SECONDS = 60  # that a page may take for one thing; the machine may be busy
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--window-size=1600,1000")
@@ -96,6 +98,15 @@ class Browser:
     def screenshot(self) -> bytes:
         """A PNG of the visible part of the page."""
         return base64.b64decode(self._page("Page.captureScreenshot")["data"])
+
+    def keep(self, name: str) -> None:
+        """Writes a picture of the page for the documentation to the folder `PICTURES`, if this variable is set.
+
+        The picture has 64 colours, which is enough for a page and takes a fraction of the bytes.
+        """
+        if folder := os.environ.get("PICTURES"):
+            picture = Image.open(io.BytesIO(self.screenshot())).convert("RGB").quantize(64)
+            picture.save(Path(folder) / f"{name}.png", optimize=True)
 
     def _page(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._call(method, self._session, **parameters)

@@ -165,6 +165,7 @@ def test_page(address: str, tmp_path: Path) -> None:
         browser.settle()
         browser.click(DRAWING)
         browser.wait(SELECTED.format("SoftmaxOp"))
+        browser.keep("explore")
         info = browser.text().partition("NODE INFO")[2]
         assert re.search(r"PCC\s+0.25\s", info) and re.search(r"INPUTS \(1\)\s+0\s+MatmulOp\s", info)
         assert re.search(r"dtype\s+Float32\s.*layout\s+tile\s.*memory\s+DRAM\s.*shape\s+4x8\s", info, re.DOTALL)

@@ -42,6 +42,7 @@ def test_page_in_a_browser(tmp_path):
     with Browser(tmp_path / "profile") as browser:
         browser.open((tmp_path / "page.html").as_uri())
         assert {"resnet", "add", "histc"} <= set(browser.run(VISIBLE))
+        browser.keep("report")
         browser.run("search.value = 'HISTC no form'; search.dispatchEvent(new Event('input'))")
         found = browser.run(VISIBLE)
         assert "histc" in found and "a_model_whose_name_is_very_long_indeed" in found and "resnet" not in found
