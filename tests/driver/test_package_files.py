@@ -90,7 +90,7 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
             package_inspection.as_json(path)
     for begun in cut(data):
         path.write_bytes(begun)
-        with pytest.raises(TTTorchError):
+        with pytest.raises(PackageError):
             tt_torch.load(path)
     path.write_bytes(data + b"\0")
     with pytest.raises(PackageError):

@@ -36,6 +36,9 @@ def convert(module: ir.Module) -> None:
     normalize(module)
     RULES.convert(module)
     (function,) = module.body.operations
+    for argument in function.regions[0].blocks[0].arguments:
+        if _foreign(argument) and (use := next(iter(argument.uses), None)):
+            raise unsupported(use.owner)
     for op in function.regions[0].blocks[0].operations:
         used = any(True for r in op.results for _ in r.uses)
         if used and (op.operation.name.startswith(SOURCE) or any(_foreign(r) for r in op.results)):
