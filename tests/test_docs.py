@@ -26,9 +26,10 @@ SNIPPET = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", WHOLE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", WHOLE)
 EDIT = re.compile(r"^<!-- edit (\S+) (after|before|replace) ([^\n]+) -->\n```(?:python|cpp)\n(.*?)^```$", WHOLE)
 
-# Runs the snippets of all pages in one process. The snippets of one page are one program.
+# Runs the snippets of all pages in one process. The snippets of one page are one program. The device is loaded, as
+# PyTorch does it for a user.
 RUN = """
-import sys, torch
+import sys, torch, tt_torch.device
 for page in sys.argv[1:]:
     torch.manual_seed(0)
     exec(compile(open(page).read(), page, "exec"), {"__name__": page})
