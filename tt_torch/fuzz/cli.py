@@ -16,6 +16,7 @@ from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import TextIO
 
     from tt_torch.records.lines import Record
     from tt_torch.workers.engine import Item
@@ -40,35 +41,44 @@ def fuzz(
     as_json: AsJson = False,
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
-    from tt_torch.files import write
     from tt_torch.fuzz.check import NO_FINDING
     from tt_torch.fuzz.ways import WAYS
-    from tt_torch.workers.engine import Limits, run
 
     if way not in WAYS:
         raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
     if not count and not minutes:
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
-    verdicts: Counter[str] = Counter()
-    findings: list[str] = []
-    out = sys.stderr if as_json else sys.stdout
-    start = time.monotonic()
-    for items in _batches(seed, count, start + 60 * minutes if minutes else float("inf"), way, length, jobs):
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
+    batches = _batches(seed, count, end, way, length, jobs)
+    verdicts, findings = _compared(batches, jobs, timeout, output, sys.stderr if as_json else sys.stdout)
+    if as_json:
+        print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
+    if verdicts.keys() - set(NO_FINDING):
+        raise typer.Exit(1)
+
+
+def _compared(
+    batches: Iterator[list[Item]], jobs: int, timeout: float, output: Path, out: TextIO
+) -> tuple[Counter[str], list[str]]:
+    """How many programs had each verdict, and the files of those that differ. `out` is told of each batch."""
+    from tt_torch.files import write
+    from tt_torch.fuzz.check import NO_FINDING
+    from tt_torch.workers.engine import Limits, run
+
+    verdicts, findings, start = Counter[str](), list[str](), time.monotonic()
+    for items in batches:
         for item, record in run(items, jobs, Limits(seconds=timeout)):
             verdicts[record["verdict"]] += 1
             if record["verdict"] in NO_FINDING:
                 continue
-            file = output / f"{way}_{item.arguments['seed']}.py"
+            file = output / f"{item.arguments['way']}_{item.arguments['seed']}.py"
             write(file, (record.get("source") or _again(item.arguments, record)).encode())
             findings.append(str(file))
             print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", file=out, flush=True)
         seconds = time.monotonic() - start
         print(f"{verdicts.total()} programs, {seconds:.0f} s: {_counts(verdicts)}", file=out, flush=True)
-    if as_json:
-        print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
-    if verdicts.keys() - set(NO_FINDING):
-        raise typer.Exit(1)
+    return verdicts, findings
 
 
 def _again(arguments: Mapping[str, object], record: Record) -> str:
