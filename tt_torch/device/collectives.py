@@ -1,6 +1,6 @@
-"""The backend "tt" of `torch.distributed`: collectives of tensors on device "tt", and of tensors on the CPU.
+"""The backend "tt" of `torch.distributed`. It takes tensors on device "tt" and on the CPU.
 
-gloo runs them. Tensors on "tt" are copied to the CPU before, and those that a collective writes are copied back.
+gloo runs its collectives. Tensors on "tt" are copied to the CPU first, and written tensors are copied back.
 """
 
 from __future__ import annotations

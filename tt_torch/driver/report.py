@@ -1,4 +1,4 @@
-"""What the compilations of this process took: `tt_torch.compile_report()`, and a line on the terminal meanwhile."""
+"""Counts the time of all compilations of this process, and shows a long one on the terminal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CompileReport:
 
 @dataclass
 class Running:
-    """What is being compiled now; `steps` are the finished ones of the program."""
+    """The program that is being compiled. `steps` has the seconds of each step that has ended."""
 
     name: str = "a graph"
     ops: int = 0
@@ -98,7 +98,7 @@ _running = threading.local()
 
 
 def compile_report() -> CompileReport:
-    """What the compilations of this process took so far, by program and by step; cache hits are marked."""
+    """The time of all compilations so far, by program and by step. Programs from the cache are marked."""
     return CompileReport(list(_programs), _seconds)
 
 

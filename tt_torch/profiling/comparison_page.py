@@ -1,4 +1,4 @@
-"""What the page of a comparison says."""
+"""The texts, tables and plots on the page of a comparison."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Profile:
         return max(op.modelled[chip or self.arch][numbers].values())
 
     def bound(self, op: ProfiledOp, chip: str = "", numbers: str = AS_COMPILED) -> str:
-        """What takes the longest by the roofline model: "arithmetic", "DRAM" or "L1"; "nothing" if all are 0."""
+        """The longest part by the roofline model: "arithmetic", "DRAM" or "L1"; "nothing" if all are 0."""
         parts = op.modelled[chip or self.arch][numbers]
         return max(parts, key=parts.__getitem__) if any(parts.values()) else "nothing"
 

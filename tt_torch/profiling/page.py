@@ -1,4 +1,4 @@
-"""What the page of a profile says."""
+"""The texts, tables and plots on the page of a profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(profile: Profile) -> Page:
 
 
 def meaning(profile: Profile) -> str:
-    """What a sum of times means in this profile."""
+    """A sentence on the meaning of a sum of times in this profile."""
     if len(profile.graphs) > 1:
         return "Sums count each op's median as often as its graph was called."
     calls = len(profile.graphs[0].calls)
@@ -36,7 +36,7 @@ def meaning(profile: Profile) -> str:
 
 
 def tiles(profile: Profile) -> list[tuple[str, str]]:
-    """What a reader wants to know first."""
+    """The lines at the top of the page, which a reader wants to see first."""
     everything = groups.group(profile, "", profile.repeated)
     largest = max(everything.bounds, key=everything.bounds.__getitem__)
     share = everything.bounds[largest] / (everything.modelled or 1)

@@ -1,4 +1,4 @@
-"""What the roofline model says about the same ops with other data types or on another chip.
+"""The times of the roofline model for the same ops with other data types or on another chip.
 
 Nothing is compiled again: the ops, their places in memory and the math fidelity stay those of the binary. Casts at the
 border of the program, which other data types need, are not counted.
@@ -43,7 +43,7 @@ def costs(op: Op, constants: Set[int]) -> Iterator[OpCost]:
 
 
 def constant_tensors(program: Program, weights: Set[int]) -> set[int]:
-    """The ids of `weights`, and of the results of ops that read nothing but them."""
+    """The ids of the tensors that depend on weights only: `weights`, and results of ops that read no others."""
     constant = set(weights)
     for op in ops(program):
         if op.operands and all(t.id in constant for t in op.operands):
