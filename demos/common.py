@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -16,8 +17,16 @@ import typer
 from rich.console import Console
 
 import tt_torch
-from tt_torch.errors import ConfigError
+from tt_torch.errors import ConfigError, ExtraMissingError
+from tt_torch.extras import require
+from tt_torch.files import write_by
 from tt_torch.mlir.pipeline import LEVELS
+
+try:
+    require("demos")
+except ExtraMissingError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
 
 # Without a terminal, rich would wrap lines at 80 columns, which is too narrow for a log.
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -35,6 +44,18 @@ DtypeOption = Annotated[
 ]
 SaveOption = Annotated[
     Path | None, typer.Option("--save", dir_okay=False, metavar="FILE.ttnn", help="write the compiled binary")
+]
+
+
+def check_folder(path: Path | None) -> Path | None:
+    if path and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.absolute().parent}")
+    return path
+
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", dir_okay=False, metavar="FILE.png", callback=check_folder, help="the picture to write"),
 ]
 
 
@@ -102,6 +123,18 @@ def time_per_call(functions: Sequence[Callable[..., Any]], *args: Any, repeats: 
             function(*args)
             measured.append(time.perf_counter() - start)
     return [median(measured) for measured in times]
+
+
+def installed(package: str) -> Path:
+    """The folder of an installed package, which is not imported."""
+    spec = find_spec(package)
+    assert spec and spec.origin, f"{package} is a package of the extra `demos`"
+    return Path(spec.origin).parent
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Writes a figure of matplotlib as a PNG. An existing file is replaced only by a complete new one."""
+    write_by(path, lambda unfinished: figure.savefig(unfinished, format="png"))
 
 
 def print_facts(facts: Mapping[str, str]) -> None:

