@@ -1,50 +1,5 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// Products of windows are not supported.
-// CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x2x8x6xf32> {
-  %init = stablehlo.constant dense<1.0> : tensor<f32>
-  %0 = "stablehlo.reduce_window"(%x, %init) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %c = stablehlo.multiply %a, %b : tensor<f32>
-    stablehlo.return %c : tensor<f32>
-  }) {window_dimensions = array<i64: 1, 2, 1, 1>}
-    : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x2x8x6xf32>
-  return %0 : tensor<1x2x8x6xf32>
-}
-
-// -----
-
-// Sums of dilated windows are not supported.
-// CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xf32>) -> tensor<2x5xf32> {
-  %init = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = "stablehlo.reduce_window"(%x, %init) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %c = stablehlo.add %a, %b : tensor<f32>
-    stablehlo.return %c : tensor<f32>
-  }) {window_dimensions = array<i64: 2, 1>, window_dilations = array<i64: 2, 1>}
-    : (tensor<4x5xf32>, tensor<f32>) -> tensor<2x5xf32>
-  return %0 : tensor<2x5xf32>
-}
-
-// -----
-
-// A maximum with zero as initial value is not supported.
-// CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
-  %init = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = "stablehlo.reduce_window"(%x, %init) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %c = stablehlo.maximum %a, %b : tensor<f32>
-    stablehlo.return %c : tensor<f32>
-  }) {window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>}
-    : (tensor<1x3x8x6xf32>, tensor<f32>) -> tensor<1x3x4x3xf32>
-  return %0 : tensor<1x3x4x3xf32>
-}
-
-// -----
-
 // A selection of the last of equal maxima is not supported.
 // CHECK: error: stablehlo.select_and_scatter is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<1x1x4x4xf32>, %s: tensor<1x1x2x2xf32>) -> tensor<1x1x4x4xf32> {

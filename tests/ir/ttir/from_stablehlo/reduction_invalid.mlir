@@ -1,50 +1,5 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// An initial value that changes the result is not supported.
-// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-// CHECK: at loc("-":8
-func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
-  %one = stablehlo.constant dense<1.0> : tensor<f32>
-  %0 = stablehlo.reduce(%x init: %one) applies stablehlo.add across dimensions = [1]
-    : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
-// A least element starts from the end of the type's range, here 2147483647.
-// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
-  %low = stablehlo.constant dense<2147483646> : tensor<i32>
-  %0 = stablehlo.reduce(%x init: %low) applies stablehlo.minimum across dimensions = [1]
-    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
-  return %0 : tensor<4xi32>
-}
-
-// -----
-
-// A largest element starts from the other end, here -2147483648.
-// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
-  %high = stablehlo.constant dense<-2147483647> : tensor<i32>
-  %0 = stablehlo.reduce(%x init: %high) applies stablehlo.maximum across dimensions = [1]
-    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
-  return %0 : tensor<4xi32>
-}
-
-// -----
-
-// A bitwise and of integers is not supported.
-// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xi32>) -> tensor<4xi32> {
-  %ones = stablehlo.constant dense<-1> : tensor<i32>
-  %0 = stablehlo.reduce(%x init: %ones) applies stablehlo.and across dimensions = [1]
-    : (tensor<4x5xi32>, tensor<i32>) -> tensor<4xi32>
-  return %0 : tensor<4xi32>
-}
-
-// -----
-
 // Positions must count along the reduced dimension; this iota counts along the other one.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x5xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
@@ -88,10 +43,34 @@ func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
 
 // -----
 
-// The initial value must be a constant.
+// The initial value of a largest element with its position must be the end of the range.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-func.func @main(%x: tensor<4x5xf32>, %i: tensor<f32>) -> tensor<4xf32> {
-  %0 = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [1]
-    : (tensor<4x5xf32>, tensor<f32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
+  %low = stablehlo.constant dense<0.0> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %v = stablehlo.iota dim = 0 : tensor<5xi32>
+  %column = stablehlo.reshape %v : (tensor<5xi32>) -> tensor<1x5xi32>
+  %count = stablehlo.broadcast_in_dim %column, dims = [0, 1] : (tensor<1x5xi32>) -> tensor<5x5xi32>
+  %1:2 = stablehlo.reduce(%x init: %low), (%count init: %zero) across dimensions = [1]
+    : (tensor<5x5xf32>, tensor<5x5xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %value = stablehlo.select %larger, %a, %b : tensor<i1>, tensor<f32>
+      %at = stablehlo.select %larger, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %value, %at : tensor<f32>, tensor<i32>
+    }
+  return %1#0, %1#1 : tensor<5xf32>, tensor<5xi32>
+}
+
+// -----
+
+// Each result must combine the elements of its own operand.
+// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.reduce(%x init: %i) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+      %twice = stablehlo.add %a, %a : tensor<f32>
+      stablehlo.return %twice : tensor<f32>
+    }
+  return %0 : tensor<f32>
 }

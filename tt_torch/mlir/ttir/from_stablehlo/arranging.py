@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
-from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full
+from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.types import Value
+
+Fill: TypeAlias = float | Value  # a number, or a tensor with one element
 
 
 def table_of(b: Builder, x: Value, indexed: Sequence[int]) -> tuple[Value, list[int]]:
@@ -46,7 +49,7 @@ def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
     return x
 
 
-def spread(b: Builder, x: Value, steps: Sequence[int], value: float) -> Value:
+def spread(b: Builder, x: Value, steps: Sequence[int], value: Fill) -> Value:
     """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension."""
     for dim, step in enumerate(steps):
         before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
@@ -59,21 +62,28 @@ def spread(b: Builder, x: Value, steps: Sequence[int], value: float) -> Value:
     return x
 
 
-def padded(b: Builder, x: Value, pairs: list[int], value: float) -> Value:
-    """Pads with `value`: (low, high) per dimension."""
-    if isinstance(dtype(x), ir.IntegerType) and abs(value) > EXACT:
-        return _pad_with_integer(b, x, pairs, int(value))
-    return b("ttir.pad", x, padding=pairs, value=float(value))
-
-
-def _pad_with_integer(b: Builder, x: Value, pairs: list[int], value: int) -> Value:
-    """Pads with blocks that are concatenated, because the value of `ttir.pad` is a float32."""
+def padded(b: Builder, x: Value, pairs: Sequence[int], value: Fill) -> Value:
+    """Pads with `value`: (low, high) per dimension. The value of `ttir.pad` is a float32, so another one is put into
+    blocks that are concatenated."""
+    value = value if isinstance(value, ir.Value) else full(b, [], dtype(x), value)
+    number = splat_of(value)
+    if number is not None and (abs(number) <= EXACT or not isinstance(dtype(x), ir.IntegerType)):
+        return b("ttir.pad", x, padding=list(pairs), value=float(number))
     for dim in range(len(shape(x))):
         size = shape(x)
-        blocks = [full(b, [*size[:dim], p, *size[dim + 1 :]], dtype(x), value) for p in pairs[2 * dim : 2 * dim + 2]]
-        parts = [v for v in (blocks[0], x, blocks[1]) if shape(v)[dim]]
-        x = b("ttir.concat", parts, dim=dim)
+        low, high = ([*size[:dim], p, *size[dim + 1 :]] for p in pairs[2 * dim : 2 * dim + 2])
+        blocks = [repeated(b, value, sizes) if sizes[dim] else None for sizes in (low, high)]
+        parts = [v for v in (blocks[0], x, blocks[1]) if v is not None and shape(v)[dim]]
+        x = b("ttir.concat", parts, dim=dim) if len(parts) > 1 else [*parts, x][0]
     return x
+
+
+def repeated(b: Builder, scalar: Value, sizes: Sequence[int]) -> Value:
+    """A tensor of these sizes whose elements are the only element of another one."""
+    if (number := splat_of(scalar)) is not None:
+        return full(b, sizes, dtype(scalar), number)
+    one = b("ttir.reshape", scalar, shape=[1] * len(sizes))
+    return b("ttir.broadcast", one, broadcast_dimensions=list(sizes))
 
 
 def crop(b: Builder, x: Value, pads: Sequence[int]) -> Value:

@@ -57,13 +57,11 @@ def concatenate(op: Op, b: Builder) -> Value:
 
 
 @RULES.rewrites("stablehlo.pad")
-def pad(op: Op, b: Builder) -> Value | None:
+def pad(op: Op, b: Builder) -> Value:
     """Pads between the elements first, then at the ends. Negative padding removes elements."""
-    x, value = op.operands[0], splat_of(op.operands[1])
+    x, value = op.operands
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     low, high, interior = (attrs.ints(op, name) or [] for name in names)
-    if value is None:
-        return None
     pairs = [p for both in zip(low, high, strict=True) for p in both]
     x = crop(b, spread(b, x, [i + 1 for i in interior], value), pairs)
     if max(pairs, default=0) <= 0:

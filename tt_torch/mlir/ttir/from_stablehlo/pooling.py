@@ -11,9 +11,9 @@ from torch_mlir import ir
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.arranging import padded, part
+from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, padded, part, repeated, spread
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
-from tt_torch.mlir.ttir.from_stablehlo.reduction import REDUCTIONS, body_op, neutral
+from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, REDUCTIONS, combined, combining, neutral
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 from tt_torch.mlir.types import Attrs, Op, Value
@@ -37,32 +37,74 @@ class Span:
 
 def spans(op: Op) -> list[Span] | None:
     """The windows of all dimensions; None where padding crops or elements are spread."""
+    pads = attrs.ints(op, "padding")
+    if min(pads or [0]) < 0 or any(d != 1 for d in attrs.ints(op, "base_dilations") or []):
+        return None
+    return _spans(op, pads)
+
+
+def _spans(op: Op, pads: Sequence[int] | None) -> list[Span]:
     sizes = attrs.ints(op, "window_dimensions")
     ones = [1] * len(sizes)
     strides, dilations = (attrs.ints(op, f"window_{name}") or ones for name in ("strides", "dilations"))
-    pads = attrs.ints(op, "padding") or [0] * 2 * len(sizes)
-    if min(pads) < 0 or any(d != 1 for d in attrs.ints(op, "base_dilations") or []):
-        return None
+    pads = pads or [0] * 2 * len(sizes)
     return [Span(*v) for v in zip(sizes, strides, dilations, pads[::2], pads[1::2], strict=True)]
 
 
 @RULES.rewrites("stablehlo.reduce_window")
-def reduce_window(op: Op, b: Builder) -> Value | None:
-    windows, combine, x = spans(op), body_op(op), op.operands[0]
-    if len(op.results) != 1 or windows is None or combine not in REDUCTIONS or combine in ("and", "or"):
+def reduce_window(op: Op, b: Builder) -> Value | list[Value] | None:
+    names, count = combining(op), len(op.results)
+    if names is None or not COMBINED.keys() >= set(names):
         return None
-    initial = splat_of(op.operands[1])
-    if not neutral(REDUCTIONS[combine], initial, dtype(x), False):
-        return None
+    size, operands = shape(op.results[0]), list(op.operands)
+    if 0 in size:
+        return [repeated(b, initial, size) for initial in operands[count:]]
+    return [_reduced(op, b, x, i, name) for x, i, name in zip(operands, operands[count:], names, strict=False)]
+
+
+def _reduced(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Value:
+    windows, target = spans(op), REDUCTIONS.get(combine, "")
+    logic = combine in ("and", "or", "xor")
+    if windows is None or logic or 0 in shape(x) or not neutral(target, splat_of(initial), dtype(x), False):
+        return _any_window(op, b, x, initial, combine)
     sliding = [d for d, window in enumerate(windows) if window.slides()]
     if len(sliding) == 1 and (forward := _runs(windows[sliding[0]], shape(x)[sliding[0]])) is not None:
         return _running(b, x, sliding[0], combine, forward)
     dilated = any(windows[d].dilation > 1 for d in sliding)
     if combine == "multiply" or (combine == "add" and dilated) or not isinstance(dtype(x), ir.FloatType):
-        return None
+        return _any_window(op, b, x, initial, combine)
     if combine == "minimum":
         return b("ttir.neg", _pooled(b, b("ttir.neg", x), "maximum", sliding, windows))
     return _pooled(b, x, combine, sliding, windows)
+
+
+def _any_window(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Value:
+    """Windows of any form. The padding has the initial value, which also takes part once by itself."""
+    pads = attrs.ints(op, "padding") or [0] * 2 * len(shape(x))
+    x = spread(b, x, attrs.ints(op, "base_dilations") or [1] * len(shape(x)), initial)
+    x = padded(b, crop(b, x, pads), [max(0, p) for p in pads], initial)
+    for dim, window in enumerate(_spans(op, None)):
+        x = _along(b, x, dim, combine, window)
+    return combined(b, combine, x, b("ttir.reshape", initial, shape=[1] * len(shape(x))))
+
+
+def _along(b: Builder, x: Value, dim: int, combine: str, window: Span) -> Value:
+    """Windows along one dimension. Two windows of 1, 2, 4, ... elements make one of twice the size, and those whose
+    sizes add up to the size of the window make the window."""
+    positions = infer.window(shape(x)[dim], window.size, 1, 0, window.dilation)
+    result, begin, size = None, 0, 1
+    while size <= window.size:
+        if window.size & size:
+            one = part(b, x, dim, begin * window.dilation, begin * window.dilation + positions)
+            result, begin = one if result is None else combined(b, combine, result, one), begin + size
+        size *= 2
+        if size <= window.size:
+            step, length = size // 2 * window.dilation, shape(x)[dim]
+            x = combined(b, combine, part(b, x, dim, 0, length - step), part(b, x, dim, step, length))
+    if window.stride == 1:
+        return result
+    steps = [window.stride if d == dim else 1 for d in range(len(shape(result)))]
+    return b("ttir.slice_static", result, begins=[0] * len(steps), ends=shape(result), step=steps)
 
 
 def _runs(window: Span, size: int) -> bool | None:

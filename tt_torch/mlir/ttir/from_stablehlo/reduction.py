@@ -1,4 +1,4 @@
-"""reduce: the op in its body determines the reduction."""
+"""reduce: the ops in its body determine the reductions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.arranging import part, repeated
+from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
 # Booleans are zeros and ones in bf16, so "and" is the minimum and "or" is the maximum.
 REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "min", "or": "max"}
+
+# The ops that combine two elements: those of booleans, whose other arithmetic is logic already, or of bf16; and others.
+COMBINED = {name: (name, name) for name in ("add", "maximum", "minimum", "multiply")}
+COMBINED |= {name: (f"logical_{name}", f"bitwise_{name}") for name in ("and", "or", "xor")}
 
 # Initial values that do not change the result. For max and min, these are the end of the element type and values
 # beyond.
@@ -25,29 +30,67 @@ ENDS = {
 
 
 def body_op(op: Op) -> str:
-    """The name of the only op in a region, apart from the return; "" if there are several."""
-    ops = [o.operation.name for o in op.operation.regions[0].blocks[0].operations]
-    return ops[0].split(".")[1] if len(ops) == 2 else ""
+    """The name of the only op in a region, apart from the return, if it combines the arguments; otherwise ""."""
+    names = combining(op)
+    return names[0] if names and len(names) == 1 else ""
+
+
+def combining(op: Op) -> list[str] | None:
+    """The op that combines the elements of each operand; None if one depends on others, or needs several ops."""
+    block = op.operation.regions[0].blocks[0]
+    *ops, last = list(block.operations)
+    count = len(block.arguments) // 2
+    made = {o.operation.results[0]: o.operation for o in ops if len(o.operation.results) == 1}
+    names = []
+    for i, value in enumerate(last.operands):
+        one = made.get(value)
+        pair = [block.arguments[i], block.arguments[count + i]]
+        if one is None or list(one.operands) not in (pair, pair[::-1]):
+            return None
+        names.append(one.name.split(".")[1])
+    return names if len(names) == len(ops) else None
 
 
 @RULES.rewrites("stablehlo.reduce")
 def reduce(op: Op, b: Builder) -> Value | list[Value] | None:
-    dims = attrs.ints(op, "dimensions")
-    if len(op.results) == 2:
-        return _argmax(op, b, dims)
-    target, x = REDUCTIONS.get(body_op(op)), op.operands[0]
-    initial = splat_of(op.operands[1])
-    if initial is not None and 0 in shape(x):  # over nothing, a reduction gives its initial value
-        return full(b, shape(op.results[0]), dtype(op.results[0]), initial)
-    boolean = body_op(op) in ("and", "or")
-    if target is None or (boolean and not isinstance(dtype(x), ir.BF16Type)):
-        return None
-    if initial is None or not neutral(target, initial, dtype(x), boolean):
-        return None
-    if dims:
-        return b(f"ttir.{target}", x, dim_arg=dims)
-    # without dimensions, an element is added to the initial zero: for -0.0 this gives 0.0
-    return b("ttir.add", x, full(b, shape(x), dtype(x), initial)) if target == "sum" else x
+    dims, names, count = attrs.ints(op, "dimensions"), combining(op), len(op.results)
+    if names is None or not COMBINED.keys() >= set(names):
+        return _argmax(op, b, dims) if count == 2 else None
+    pairs = zip(list(op.operands)[:count], list(op.operands)[count:], names, strict=True)
+    return [_reduced(b, x, initial, name, dims) for x, initial, name in pairs]
+
+
+def _reduced(b: Builder, x: Value, initial: Value, name: str, dims: list[int]) -> Value:
+    """The elements of the dimensions and the initial value, combined."""
+    sizes = [n for d, n in enumerate(shape(x)) if d not in dims]
+    if any(shape(x)[d] == 0 for d in dims):
+        return repeated(b, initial, sizes)
+    target, boolean = REDUCTIONS.get(name), isinstance(dtype(x), ir.BF16Type)
+    if target is None or (name in ("and", "or") and not boolean):
+        value = _halved(b, x, name, dims)
+    else:
+        value = b(f"ttir.{target}", x, dim_arg=dims) if dims else x
+        logic = name in ("and", "or")
+        # without dimensions, an element is added to the initial zero: for -0.0 this gives 0.0
+        if neutral(target, splat_of(initial), dtype(x), logic) and (dims or target != "sum"):
+            return value
+    return combined(b, name, value, b("ttir.reshape", initial, shape=[1] * len(sizes)))
+
+
+def _halved(b: Builder, x: Value, name: str, dims: list[int]) -> Value:
+    """Two halves of a dimension are combined until one element is left, for ops that TTNN has no reduction of."""
+    for dim in dims:
+        while (size := shape(x)[dim]) > 1:
+            half = size // 2
+            both = combined(b, name, part(b, x, dim, 0, half), part(b, x, dim, half, 2 * half))
+            x = b("ttir.concat", [both, part(b, x, dim, 2 * half, size)], dim=dim) if size % 2 else both
+    return b("ttir.reshape", x, shape=[n for d, n in enumerate(shape(x)) if d not in dims])
+
+
+def combined(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """Two tensors combined by an op of StableHLO that is commutative and associative."""
+    logical, bitwise = COMBINED[name]
+    return b(f"ttir.{logical if isinstance(dtype(x), ir.BF16Type) else bitwise}", x, y)
 
 
 def neutral(target: str, initial: float | None, element: ir.Type, boolean: bool) -> bool:
@@ -84,9 +127,10 @@ def _argmax(op: Op, b: Builder, dims: list[int]) -> list[Value] | None:
     compares = [o for o in op.operation.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
     if len(dims) != 1 or not compares or not counts(positions, dims[0]):
         return None
-    if attrs.direction(compares[0]) in ("GE", "GT"):
+    target = {"G": "max", "L": "min"}.get(attrs.direction(compares[0])[0], "")
+    if not target or not neutral(target, splat_of(op.operands[2]), dtype(x), False):
+        return None
+    if target == "max":
         return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
-    if attrs.direction(compares[0]) in ("LE", "LT"):
-        opposite = "ttir.bitwise_not" if isinstance(dtype(x), ir.IntegerType) else "ttir.neg"  # no -x for the lowest
-        return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b(opposite, x), dim_arg=dims)]
-    return None
+    opposite = "ttir.bitwise_not" if isinstance(dtype(x), ir.IntegerType) else "ttir.neg"  # no -x for the lowest
+    return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b(opposite, x), dim_arg=dims)]
