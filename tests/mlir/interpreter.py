@@ -5,20 +5,18 @@ It ends the process at an op that it does not know, so programs with such ops ca
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.stablehlo import DTYPES
 from tt_torch.mlir.context import make_context, run_native
 from tt_torch.mlir.functions import main
+from tt_torch.mlir.stablehlo import attrs
 from tt_torch.runtime import Binary, Executable
-
-DTYPES = {
-    "f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i1": torch.bool, "i8": torch.int8,
-    "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8, "ui32": torch.uint32,
-}  # fmt: skip
 
 
 def drawn(kind: ir.Type) -> torch.Tensor:
@@ -41,15 +39,14 @@ def interpreted(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
 def _attribute(x: torch.Tensor, kind: ir.Type) -> ir.Attribute:
     if x.dtype is torch.bool or not x.numel():
         return ir.Attribute.parse(f"dense<{str(x.tolist()).lower() if x.numel() else ''}> : {kind}")
-    raw = x.view(torch.int16) if x.dtype is torch.bfloat16 else x
+    raw = x.contiguous().reshape(-1).view(torch.uint8)
     return ir.Attribute.parse(f'dense<"0x{raw.numpy().tobytes().hex()}"> : {kind}')
 
 
 def _tensor(result: ir.Attribute) -> torch.Tensor:
-    shape, dtype = list(result.type.shape), DTYPES[str(result.type.element_type)]
-    if result.is_splat:
-        return torch.full(shape, result.get_splat_value().value).to(dtype)
-    return torch.tensor(list(result), dtype=dtype).reshape(shape)
+    values = attrs.elements(result)
+    values = values.astype(np.uint64) if values.dtype.char == "Q" else values  # a name that PyTorch does not know
+    return torch.from_numpy(values.copy()).to(DTYPES[str(result.type.element_type)])
 
 
 def compiled(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -19,6 +19,7 @@ from tt_torch.mlir.types import Value
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
+    "ui16": torch.uint16, "ui32": torch.uint32, "ui64": torch.uint64,
 }  # fmt: skip
 TensorType: TypeAlias = tuple[tuple[int, ...], torch.dtype]  # shape and dtype
 Run: TypeAlias = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -62,9 +63,9 @@ def load_stablehlo(
 
 
 def _require_32_bits(number: int, value: torch.Tensor) -> None:
-    if value.dtype != torch.int64 or not value.numel():
+    if value.dtype not in (torch.int64, torch.uint64) or not value.numel():
         return
-    least, most = torch.aminmax(value)
-    limits = torch.iinfo(torch.int32)
-    if least < limits.min or most > limits.max:
+    limits = torch.iinfo(torch.int32 if value.dtype == torch.int64 else torch.uint32)
+    held = value.cpu().numpy()  # PyTorch does not compare uint64
+    if held.min() < limits.min or held.max() > limits.max:
         raise InputDtypeError(f"input {number} has integers beyond 32 bits, and the device computes in 32 bits")

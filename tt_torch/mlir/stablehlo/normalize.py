@@ -1,9 +1,9 @@
 """Replaces element types of PyTorch programs by those that the device has, before StableHLO becomes TTIR.
 
-i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8 and i16 -> i32. The runtime converts the
+i64 -> i32, f64 -> f32, i1 -> bf16 (zeros and ones), f16 -> f32, i8, i16 and ui16 -> i32. The runtime converts the
 caller's tensors at upload and download, so that users keep PyTorch's dtypes.
 
-int8 and int16 wrap around at their own size: int8 100 + 100 is -56.
+int8, int16 and uint16 wrap around at their own size: int8 100 + 100 is -56. A logical shift of int64 shifts 64 bits.
 
 Two things are read from the old types first. Arithmetic of booleans is logic: in StableHLO, true + true is true. And a
 64-bit number that becomes a float, such as the 10**10 of `x / 10**10`, stays this number.
@@ -11,16 +11,20 @@ Two things are read from the old types first. Arithmetic of booleans is logic: i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import replace
+from tt_torch.mlir.stablehlo.build import compared, constant, make
 from tt_torch.mlir.types import Function, TensorType, Value
 
 NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32", "i8": "i32", "i16": "i32"}
+NORMAL |= {"ui16": "i32"}
 
-MARKED = ("stablehlo.convert", "stablehlo.bitcast_convert")
+ON_BITS = {f"stablehlo.{name}" for name in ("bitcast_convert", "popcnt", "count_leading_zeros", "reduce_precision")}
+WITHIN_HALF = ("f16", "i1", "i8", "ui8")  # float16 has all of their numbers
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 FLOATS = ("f64", "f32", "f16", "bf16")
 CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
@@ -29,11 +33,12 @@ MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
 LOGIC = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 LOGIC |= {f"broadcast_{name}": f"broadcast_{logic}" for name, logic in LOGIC.items()}
 # Integers of few bits, and the ops whose results have no more bits than their operands.
-WIDTHS = {"i8": 8, "i16": 16}
+WIDTHS = {"i8": 8, "i16": 16, "ui16": 16}
 _KEEPING = (
-    "and broadcast_in_dim clamp concatenate dynamic_slice gather maximum minimum not or pad remainder reshape reverse "
+    "and broadcast_in_dim clamp concatenate dynamic_slice gather maximum minimum or pad remainder reshape reverse "
     "select sign slice transpose xor"
 )
+SHIFTS = ("stablehlo.shift_right_logical", "stablehlo.shift_right_arithmetic")
 WITHIN = {*CONSTANTS, *(f"stablehlo.{name}" for name in _KEEPING.split())}
 
 
@@ -50,14 +55,14 @@ def normalize(module: ir.Module) -> None:
             for block in function.regions[0].blocks:
                 _use_logic(block)
                 _keep_large_numbers(block)
-                _retype(block.arguments)
-                for op in [o.operation for o in block.operations]:
+                ops = [o.operation for o in block.operations]
+                for op in ops:
                     _mark(op)
-                    narrow = [(r, WIDTHS[name]) for r in op.results if (name := element_name(r)) in WIDTHS]
+                _retype(block.arguments)
+                for op in ops:
+                    kinds = [element_name(r) for r in op.results]
                     _retype(op.results)
-                    within = op.name in WITHIN or "tt.clamped" in op.attributes  # see flatten
-                    for result, bits in [] if within else narrow:
-                        _wrap(op, result, bits)
+                    _keep_width(op, kinds)
             retype_function(function)
 
 
@@ -99,17 +104,55 @@ def _as_float(value: Value) -> Value | None:
     return new.results[0]
 
 
-def _wrap(op: ir.Operation, result: Value, bits: int) -> None:
-    """Keeps the lowest bits of a result that was an integer of 8 or 16 bits. A shift that fills with zeros reads its
-    operand without a sign."""
-    low, half = (1 << bits) - 1, 1 << (bits - 1)
-    if op.name == "stablehlo.shift_right_logical":
-        with ir.InsertionPoint(op), op.location:
-            op.operands[0] = _with_number("and", op.operands[0], low)
+def _keep_width(op: ir.Operation, kinds: Sequence[str]) -> None:
+    """Makes an op in i32 give the bits that it gives in its own types, which were `kinds`."""
+    if (op.name, kinds) in (("stablehlo.shift_right_logical", ["i64"]), ("stablehlo.shift_right_arithmetic", ["ui64"])):
+        return _shift_64(op, kinds[0])
+    if op.name in SHIFTS and kinds[0] in WIDTHS:
+        _shift_own_bits(op, kinds[0])
+    within = op.name in WITHIN or "tt.clamped" in op.attributes  # see flatten
+    for result, kind in [] if within else list(zip(op.results, kinds, strict=True)):
+        if kind in WIDTHS:
+            _wrap(op, result, kind)
+    return None
+
+
+def _wrap(op: ir.Operation, result: Value, kind: str) -> None:
+    """Keeps the lowest bits of a result that was an integer of 8 or 16 bits."""
+    low = (1 << WIDTHS[kind]) - 1
     with ir.InsertionPoint.after(op), op.location:
-        moved = _with_number("add", result, half)
-        wrapped = _with_number("subtract", _with_number("and", moved, low), half)
-    result.replace_all_uses_except(wrapped, moved.owner.operation)
+        if kind[0] == "u":
+            wrapped = first = _with_number("and", result, low)
+        else:
+            first = _with_number("add", result, low // 2 + 1)
+            wrapped = _with_number("subtract", _with_number("and", first, low), low // 2 + 1)
+    result.replace_all_uses_except(wrapped, first.owner.operation)
+
+
+def _shift_own_bits(op: ir.Operation, kind: str) -> None:
+    """A shift that fills with zeros reads its operand without a sign, the other one reads it with a sign."""
+    logical, sign = op.name == "stablehlo.shift_right_logical", 1 << (WIDTHS[kind] - 1)
+    with ir.InsertionPoint(op), op.location:
+        if logical and kind[0] == "i":
+            op.operands[0] = _with_number("and", op.operands[0], 2 * sign - 1)
+        elif not logical and kind[0] == "u":
+            op.operands[0] = _with_number("subtract", _with_number("xor", op.operands[0], sign), sign)
+
+
+def _shift_64(op: ir.Operation, kind: str) -> None:
+    """Gives the lower word of a 64-bit integer that is shifted right. The upper word of a ui64 is zero, and all bits of
+    that of an i64 are like the sign of its lower word; from 32 on, the shift reaches the upper word."""
+    x, count = op.operands
+    with ir.InsertionPoint(op), op.location:
+        far = make("shift_right_logical", x.type, x, count)
+        if kind == "i64":
+            upper = _with_number("shift_right_arithmetic", x, 31)
+            far = make("shift_right_logical", x.type, upper, _with_number("subtract", count, 32))
+            beyond = _with_number("and", count, -32)
+            short = compared("EQ", beyond, constant(count.type, np.zeros(count.type.shape, np.int32)))
+            short.set_type(normal_type(short.type))
+            far = make("select", x.type, short, make("shift_right_arithmetic", x.type, x, count), far)
+        replace(op, far.owner.operation)
 
 
 def _with_number(name: str, value: Value, number: int) -> Value:
@@ -125,13 +168,16 @@ def element_name(value: Value) -> str:
 
 
 def _mark(op: ir.Operation) -> None:
-    """Notes what the device types no longer show: that a convert to boolean means "is not zero", and the source type of
-    a bitcast."""
-    name = str(op.results[0].type.element_type) if op.name in MARKED else ""
-    if op.name == "stablehlo.convert" and name == "i1":
+    """Notes what the device types no longer show: that a convert to boolean means "is not zero", that one to float16
+    rounds, and the types of ops on bits."""
+    kind = element_name(op.results[0]) if op.name == "stablehlo.convert" else ""
+    if kind == "i1":
         op.attributes["tt.to_bool"] = ir.UnitAttr.get()
-    if op.name == "stablehlo.bitcast_convert" and name in NORMAL:
-        op.attributes["tt.retyped"] = ir.UnitAttr.get()
+    if kind == "f16" and element_name(op.operands[0]) not in WITHIN_HALF:
+        op.attributes["tt.to_half"] = ir.UnitAttr.get()
+    if op.name in ON_BITS:
+        types = [op.operands[0].type.element_type, op.results[0].type.element_type]
+        op.attributes["tt.types"] = ir.ArrayAttr.get([ir.TypeAttr.get(kind) for kind in types])
 
 
 def _retype(values: Iterable[Value]) -> None:

@@ -1,12 +1,12 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// CHECK: error: stablehlo.popcnt is not supported in stage stablehlo-to-ttir
+// CHECK: error: stablehlo.cholesky is not supported in stage stablehlo-to-ttir
 // CHECK-NEXT: at loc("-":8:8)
-// CHECK: stablehlo.popcnt %arg0 : tensor<4xi32>
+// CHECK: stablehlo.cholesky %arg0, lower = true : tensor<4x4xf32>
 // CHECK: rewrite the line with supported ops
-func.func @main(%a: tensor<4xi32>) -> tensor<4xi32> {
-  %0 = stablehlo.popcnt %a : tensor<4xi32>
-  return %0 : tensor<4xi32>
+func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
 }
 
 // -----

@@ -95,5 +95,7 @@ def empty(op: Op, b: Builder) -> Value:
 def iota(op: Op, b: Builder) -> Value:
     """iota, or dynamic_iota, which torch-mlir writes for a static arange; the result type has the shape."""
     result, dim = op.results[0], attrs.integer(op, "iota_dimension")
-    end = shape(result)[dim]
-    return b("ttir.arange", type=result.type, start=0, end=end, step=1, arange_dimension=dim)
+    end, bytes_ = shape(result)[dim], str(dtype(result)) == "ui8"  # TTNN does not count in bytes
+    kind = tensor(shape(result), ir.IntegerType.get_signless(32)) if bytes_ else result.type
+    counted = b("ttir.arange", type=kind, start=0, end=end, step=1, arange_dimension=dim)
+    return b("ttir.typecast", counted, dtype=dtype(result)) if bytes_ else counted

@@ -3,11 +3,16 @@ name have a row, and those with another form a function."""
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 from torch_mlir import ir
 
+from tt_torch.mlir.context import node_of
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir import dialect as ttir
+from tt_torch.mlir.ttir.from_stablehlo.bits import FLOAT16, rounded
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
@@ -100,7 +105,11 @@ def convert(op: Op, b: Builder) -> Value:
     (x,), target = op.operands, dtype(op.results[0])
     if "tt.to_bool" in op.operation.attributes:  # see normalize: any number but zero is true
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
-    return x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
+    number = splat_of(x) if "tt.to_half" in op.operation.attributes else None
+    if number is not None:
+        return full(b, shape(x), target, np.array(number).astype(np.float16).item())
+    x = x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
+    return rounded(b, x, FLOAT16, gradual=True) if "tt.to_half" in op.operation.attributes else x
 
 
 @RULES.rewrites("stablehlo.clamp")
@@ -116,26 +125,58 @@ def clamp(op: Op, b: Builder) -> Value:
 def remainder(op: Op, b: Builder) -> Value:
     """The result has the sign of the dividend in StableHLO, but of the divisor in TTIR."""
     lhs, rhs = _aligned(op, b)
+    if isinstance(dtype(lhs), ir.IntegerType):
+        return _remainder_of_integers(b, lhs, rhs)
     magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
-    return b("ttir.multiply", b("ttir.sign", lhs), magnitude)
+    signed = b("ttir.multiply", b("ttir.sign", lhs), magnitude)
+    return _with_signed_zeros(b, signed, lhs)
+
+
+def _remainder_of_integers(b: Builder, lhs: Value, rhs: Value) -> Value:
+    """TTIR's remainder is too large by the divisor where its sign is not that of the dividend. No magnitudes are
+    computed, because that of the lowest integer does not exist."""
+    rest = b("ttir.remainder", lhs, rhs)
+    if dtype(rest).is_unsigned:
+        return rest
+    zero = _scalar(b, rest, 0)
+    other = b("ttir.ne", b("ttir.lt", rest, zero), b("ttir.lt", lhs, zero))
+    other = b("ttir.logical_and", other, b("ttir.ne", rest, zero))
+    return b("ttir.where", other, b("ttir.subtract", rest, rhs), rest)
+
+
+def _with_signed_zeros(b: Builder, value: Value, x: Value) -> Value:
+    """The value, whose zeros get the signs of the elements of `x`, which are finite there."""
+    zero = _scalar(b, x, 0.0)
+    return b("ttir.where", b("ttir.eq", value, zero), b("ttir.multiply", x, zero), value)
+
+
+def _scalar(b: Builder, like: Value, value: float | int) -> Value:
+    """A number that broadcasts to a tensor, in its type."""
+    return full(b, [1] * len(shape(like)), dtype(like), value)
+
+
+@RULES.rewrites("stablehlo.sign")
+def sign(op: Op, b: Builder) -> Value:
+    """TTIR's sign of NaN is 0, and that of a zero has no sign of its own; PyTorch has the same, but not StableHLO."""
+    (x,) = op.operands
+    signs = b("ttir.sign", x)
+    if isinstance(dtype(x), ir.IntegerType) or node_of(op.location)[1].startswith("aten."):
+        return signs
+    return b("ttir.where", b("ttir.gt", b("ttir.abs", x), _scalar(b, x, 0.0)), signs, x)
 
 
 @RULES.rewrites("stablehlo.round_nearest_even")
 def round_nearest_even(op: Op, b: Builder) -> Value:
     """floor(x), plus 1 above the middle, and in the middle if that gives an even number. A zero has the sign of x."""
     (x,) = op.operands
-
-    def scalar(value: float) -> Value:
-        return full(b, [1] * len(shape(x)), dtype(x), value)
-
+    scalar = partial(_scalar, b, x)
     low = b("ttir.floor", x)
     rest = b("ttir.subtract", x, low)
     half = b("ttir.multiply", low, scalar(0.5))
     odd = b("ttir.multiply", b("ttir.subtract", half, b("ttir.floor", half)), scalar(2.0))
     middle = b("ttir.where", b("ttir.eq", rest, scalar(0.5)), odd, full(b, shape(x), dtype(x), 0.0))
     step = b("ttir.where", b("ttir.gt", rest, scalar(0.5)), full(b, shape(x), dtype(x), 1.0), middle)
-    rounded = b("ttir.add", low, step)
-    return b("ttir.where", b("ttir.eq", rounded, scalar(0.0)), b("ttir.multiply", x, scalar(0.0)), rounded)
+    return _with_signed_zeros(b, b("ttir.add", low, step), x)
 
 
 @RULES.rewrites("stablehlo.round_nearest_afz")
@@ -144,10 +185,10 @@ def round_nearest_away(op: Op, b: Builder) -> Value:
     (x,) = op.operands
     size = b("ttir.abs", x)
     low = b("ttir.floor", size)
-    half = full(b, [1] * len(shape(x)), dtype(x), 0.5)
-    up = b("ttir.ge", b("ttir.subtract", size, low), half)
+    up = b("ttir.ge", b("ttir.subtract", size, low), _scalar(b, x, 0.5))
     ones, none = (full(b, shape(x), dtype(x), v) for v in (1.0, 0.0))
-    return b("ttir.multiply", b("ttir.sign", x), b("ttir.add", low, b("ttir.where", up, ones, none)))
+    rounded = b("ttir.multiply", b("ttir.sign", x), b("ttir.add", low, b("ttir.where", up, ones, none)))
+    return _with_signed_zeros(b, rounded, x)
 
 
 @RULES.rewrites("stablehlo.optimization_barrier")
@@ -156,22 +197,25 @@ def optimization_barrier(op: Op, b: Builder) -> list[Value]:
     return list(op.operands)
 
 
-@RULES.rewrites("stablehlo.bitcast_convert")
-def bitcast_convert(op: Op, b: Builder) -> Value | None:
-    """A bitcast between 32-bit types; `normalize` has noted the types before they became types of the device."""
-    (x,), target = op.operands, dtype(op.results[0])
-    wide = ("f32", "i32", "ui32")
-    same = shape(x) == shape(op.results[0]) and "tt.retyped" not in op.operation.attributes
-    if not same or str(target) not in wide or str(dtype(x)) not in wide:
-        return None
-    return b("ttir.bitcast_convert", x, dtype=target)
-
-
 @RULES.rewrites("stablehlo.shift_right_arithmetic")
 def shift_right_arithmetic(op: Op, b: Builder) -> Value:
-    """TTNN shifts zeros in, so a negative number is complemented before and after the shift."""
+    """The highest bit of an unsigned number is a sign here, too. `normalize` prepares those of 16 bits."""
     x, bits = op.operands
-    negative = b("ttir.lt", x, full(b, [1] * len(shape(x)), dtype(x), 0))
+    own, i32 = dtype(x), ir.IntegerType.get_signless(32)
+    if str(own) == "ui32":
+        x, bits = (b("ttir.bitcast_convert", v, dtype=i32) for v in (x, bits))
+        return b("ttir.bitcast_convert", _shifted(b, x, bits), dtype=own)
+    if str(own) == "ui8":
+        x, bits = (b("ttir.typecast", v, dtype=i32) for v in (x, bits))
+        x = b("ttir.subtract", b("ttir.bitwise_xor", x, _scalar(b, x, 0x80)), _scalar(b, x, 0x80))
+        low = b("ttir.bitwise_and", _shifted(b, x, bits), _scalar(b, x, 0xFF))
+        return b("ttir.typecast", low, dtype=own)
+    return _shifted(b, x, bits)
+
+
+def _shifted(b: Builder, x: Value, bits: Value) -> Value:
+    """TTNN shifts zeros in, so a negative number is complemented before and after the shift."""
+    negative = b("ttir.lt", x, _scalar(b, x, 0))
     shifted = b("ttir.bitwise_not", b("ttir.logical_right_shift", b("ttir.bitwise_not", x), bits))
     return b("ttir.where", negative, shifted, b("ttir.logical_right_shift", x, bits))
 

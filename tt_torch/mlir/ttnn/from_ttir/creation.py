@@ -9,7 +9,7 @@ from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
-from tt_torch.mlir.types import Attrs, Op, Value
+from tt_torch.mlir.types import Attrs, Op, TensorType, Value
 
 
 def number(value: float | int) -> Attrs:
@@ -19,9 +19,17 @@ def number(value: float | int) -> Attrs:
     return {"FP": {"value": value if abs(value) < 2**31 else c_float(value).value}}
 
 
+def filled(b: Builder, kind: TensorType, value: float | int) -> Value:
+    """A tensor of one value. The wire's integers have a sign, so those of uint32 from 2^31 on are bits of an int32."""
+    if isinstance(value, int) and value > 2**31 - 1:
+        bits = b("ttnn.full", type=with_layout(list(kind.shape), Layout("Int32")), fill_value=number(value - 2**32))
+        return b("ttnn.bitcast_convert", bits, type=kind)
+    return b("ttnn.full", type=kind, fill_value=number(value))
+
+
 @RULES.rewrites("ttir.full")
 def full(op: Op, b: Builder) -> Value:
-    return b("ttnn.full", type=result_types("ttnn.full", op.results), fill_value=number(ods.attr(op, "fill_value")))
+    return filled(b, result_types("ttnn.full", op.results)[0], ods.attr(op, "fill_value"))
 
 
 @RULES.rewrites("ttir.rand")

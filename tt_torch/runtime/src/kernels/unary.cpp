@@ -65,7 +65,10 @@ double number(const wire::Record& value) {
 }
 
 void cube_root(OpBuilder& op, Slot source, Slot out) {
-  op.compute(out, [=](Frame& f) { return at::sign(f[source]) * at::pow(at::abs(f[source]), 1.0 / 3.0); });
+  op.compute(out, [=](Frame& f) {
+    const Tensor x = f[source].to(at::kFloat);  // a third is not accurate in bfloat16
+    return at::copysign(at::pow(at::abs(x), 1.0 / 3.0), x);
+  });
 }
 
 void log1p(OpBuilder& op, Slot source, Slot out) {

@@ -7,7 +7,7 @@ from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
-from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, typecast, workaround
+from tt_torch.mlir.ttnn.passes.workarounds.registry import bits, full, make, reshape, slices, typecast, workaround
 from tt_torch.mlir.types import Op, Value
 
 
@@ -123,7 +123,11 @@ def quotients_of_integers(op: Op, b: Builder) -> Value | None:
     product = make(b, "subtract", left, _signed_remainder(b, left, right))
     first = _near_quotient(b, product, right)
     missing = make(b, "subtract", product, make(b, "multiply", first, right))
-    return make(b, "add", first, _near_quotient(b, missing, right))
+    if layout_of(left).dtype == "UInt32":  # the product may be too large, and where it is, the divisor is small
+        second = bits(b, _near_quotient(b, bits(b, missing, "Int32"), bits(b, right, "Int32")), "UInt32")
+    else:
+        second = _near_quotient(b, missing, right)
+    return make(b, "add", first, second)
 
 
 def _signed_remainder(b: Builder, left: Value, right: Value) -> Value:
@@ -143,4 +147,6 @@ def _predicate(b: Builder, name: str, left: Value, right: Value) -> Value:
 def _near_quotient(b: Builder, left: Value, right: Value) -> Value:
     quotient = make(b, "divide", typecast(b, left, "Float32"), typecast(b, right, "Float32"))
     rounded = make(b, "floor", make(b, "add", quotient, full(b, 0.5, "Float32")))
+    if layout_of(left).dtype == "UInt32":
+        rounded = make(b, "minimum", rounded, full(b, 2.0**32 - 2**8, "Float32"))  # the largest float32 below 2^32
     return typecast(b, rounded, layout_of(left).dtype)

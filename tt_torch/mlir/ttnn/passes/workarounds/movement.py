@@ -156,11 +156,11 @@ def scatter_of_maximum_or_minimum(op: Op, b: Builder) -> Value | None:
 
 
 def _least(dtype: str) -> float | int:
-    return -math.inf if dtype in legality.FLOATS else -(2**31)
+    return -math.inf if dtype in legality.FLOATS else -(2**31) if dtype == "Int32" else 0
 
 
 def _greatest(dtype: str) -> float | int:
-    return math.inf if dtype in legality.FLOATS else 2**31 - 1
+    return math.inf if dtype in legality.FLOATS else 2**31 - 1 if dtype == "Int32" else 2**32 - 1
 
 
 def _dim_last(b: Builder, x: Value, dim: int) -> Value:

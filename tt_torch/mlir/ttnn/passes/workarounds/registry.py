@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import wraps
 
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, infer, producer, shape
-from tt_torch.mlir.ttnn.from_ttir.creation import number
+from tt_torch.mlir.ttnn.from_ttir.creation import filled
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.types import Attr, Op, Operand, Value
 
@@ -63,8 +63,13 @@ def typecast(b: Builder, x: Value, dtype: str, tiled: bool = True) -> Value:
     return b("ttnn.typecast", x, type=with_layout(shape(x), Layout(dtype, tiled)))
 
 
+def bits(b: Builder, x: Value, dtype: str) -> Value:
+    """The same bits in another data type."""
+    return b("ttnn.bitcast_convert", x, type=with_layout(shape(x), Layout(dtype)))
+
+
 def full(b: Builder, value: float | int, dtype: str, sizes: list[int] | None = None) -> Value:
-    return b("ttnn.full", type=with_layout(sizes or [1], Layout(dtype)), fill_value=number(value))
+    return filled(b, with_layout(sizes or [1], Layout(dtype)), value)
 
 
 def slices(b: Builder, x: Value, dim: int, begin: int, end: int, step: int = 1) -> Value:
