@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -148,11 +149,26 @@ def check_training(text: str) -> None:
     assert float(last) < float(first) / 2
 
 
+def check_face(text: str) -> None:
+    found = [float(edge) for edge in re.search(r"│ 1 +│ (.*?) │", text)[1].split(",")]
+    assert found == pytest.approx([178, 56, 268, 175], abs=4) and "│ 2 " not in text
+    assert text.startswith("MTCNN with pretrained weights") and "faces.png" in text
+
+
+def check_speech(text: str) -> None:
+    begin, end = number(r"speech from (\S+) s", text), number(r"speech from .* to (\S+) s", text)
+    assert begin < 0.1 and 0.8 < end < 0.95  # the recording begins and ends with speech
+    assert number(r"difference +(\S+) ", text) < 1e-4 and "28 chunks" in text
+
+
+SPEECH = str(Path(find_spec("amfm_decompy").origin).with_name("sample.wav"))
 CASES = [
     Case("image_classification.py", ["-o", "names.png"], check_names),
     Case(RESNET, ["--dtype", "bf16", "--batch", "2"], check_resnet),
     Case("sentence_similarity.py", [], check_sentences),
     Case("digits.py", ["--epochs", "2"], check_digits),
+    Case("face_detection.py", ["-o", "faces.png"], check_face, saves=False),
+    Case("voice_activity.py", ["--sound", SPEECH, "-o", "speech.png"], check_speech),
     Case("train_digits.py", ["--epochs", "1", "-o", "curve.png"], check_training, saves=False),
 ]
 
@@ -172,9 +188,10 @@ def test_demos(tmp_path, subtests):
         assert encode(decode(data)) == data
     pairs = json.dumps([[str(path), str(path.with_suffix(".pt"))] for path in saved])
     assert python("-c", LOAD, pairs, cwd=tmp_path) == "same\n"
-    assert {file.name for file in tmp_path.glob("*.png")} == {"names.png", "curve.png"}
+    assert {file.name for file in tmp_path.glob("*.png")} == {"names.png", "faces.png", "speech.png", "curve.png"}
     assert {(31, 119, 180), (255, 127, 14)} <= colours(tmp_path / "curve.png")  # the curves of the device and the CPU
-    assert {(31, 119, 180)} <= colours(tmp_path / "names.png")
+    assert {(31, 119, 180)} <= colours(tmp_path / "names.png") & colours(tmp_path / "speech.png")
+    assert {(90, 255, 90)} <= colours(tmp_path / "faces.png")
 
 
 def colours(path: Path) -> set[tuple[int, int, int]]:
@@ -221,6 +238,9 @@ REFUSED = [
     (RESNET, ["--image", __file__], "cannot identify image file"),
     (RESNET, ["--dtype", "f64"], "'f64' is not one of 'bf16', 'f32'"),
     ("image_classification.py", ["-o", "nowhere/names.png"], "there is no folder"),
+    ("face_detection.py", ["--smallest", "600"], "astronaut.png has 512 x 512 pixels"),
+    ("face_detection.py", ["--image", "nowhere.jpg"], "nowhere.jpg"),
+    ("voice_activity.py", ["--sound", __file__], "file does not start with RIFF id"),
     ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
     ("digits.py", ["--epochs", "0"], "--epochs"),
     ("train_digits.py", ["--epochs", "0"], "--epochs"),
