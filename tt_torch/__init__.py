@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.loading import load
     from tt_torch.driver.pending import to_host
     from tt_torch.driver.report import compile_report
+    from tt_torch.extending.registry import kernel, register_lowering
     from tt_torch.runtime import refresh
     from tt_torch.version import __version__ as __version__
 
@@ -31,8 +32,10 @@ __all__ = [
     "compile_model",
     "compile_report",
     "explain",
+    "kernel",
     "load",
     "refresh",
+    "register_lowering",
     "to_host",
 ]
 
@@ -47,6 +50,8 @@ _HOMES = {
     "compile_report": "driver.report",
     "backend": "driver.backend",
     "explain": "driver.explain",
+    "kernel": "extending.registry",
+    "register_lowering": "extending.registry",
     "load": "driver.loading",
     "refresh": "runtime",
     "to_host": "driver.pending",

@@ -109,6 +109,25 @@ class StageError(CompileError):
         self.step, self.cause, self.repro = step, cause, repro
 
 
+class ExtensionError(TTTorchError, ValueError):
+    """An op cannot get a lowering or a kernel."""
+
+    def __init__(self, op: str, reason: str) -> None:
+        super().__init__(f"{op} cannot be registered: {reason}")
+        self.op, self.reason = op, reason
+
+
+class LoweringError(TTTorchError):
+    """A lowering that the user registered raised an exception, or returned something else than the op does.
+
+    It is no CompileError, because the op would run on the host then, and the fault would stay unseen.
+    """
+
+    def __init__(self, op: str, location: str, problem: str) -> None:
+        super().__init__(f"the lowering of {op} {problem}\n  at {location}")
+        self.op, self.location, self.problem = op, location, problem
+
+
 class PackagingError(CompileError):
     """A compiled model does something that a package cannot do."""
 
@@ -172,6 +191,10 @@ class SchemaError(BinaryFormatError):
 
 class UnsupportedBinaryError(TTTorchError):
     """The binary is valid, but uses ops or data types without a kernel; the message names all of them."""
+
+
+class KernelMissingError(UnsupportedBinaryError):
+    """A program has an op of the user whose kernel is not registered in this process."""
 
 
 class PackageError(TTTorchError, ValueError):

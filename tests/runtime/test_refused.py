@@ -16,7 +16,7 @@ from tt_torch.wire.schema import DEFAULT
 
 WIRE_TYPES = {torch.float32: "Float32", torch.int32: "Int32", torch.int64: "UInt32"}
 KERNELS = Path(tt_torch.runtime.__file__).parent / "src" / "kernels"
-ELSEWHERE = ("host_code.cpp",)  # files whose refusals have tests of their own
+ELSEWHERE = ("custom_op.cpp", "host_code.cpp")  # files whose refusals have tests of their own
 
 
 def planned(op, wrong):

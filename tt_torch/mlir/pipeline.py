@@ -15,7 +15,7 @@ from typing import TypeVar
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import StageError, UnsupportedOpError
+from tt_torch.errors import LoweringError, StageError, UnsupportedOpError
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import lowering
@@ -103,7 +103,7 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
                 verify(module)
             if config.ir_log_level == "DEBUG":
                 print(f"// --- after {name} ---\n{module}", file=sys.stderr)
-        except UnsupportedOpError:
+        except (UnsupportedOpError, LoweringError):
             raise
         except Exception as error:
             raise StageError(name, error, repro.write(config, name, before, error)) from error

@@ -6,6 +6,7 @@ runs an op; here they follow from the op's table in the binary.
 
 from __future__ import annotations
 
+from tt_torch.wire import custom_ops
 from tt_torch.wire.facts import Op
 
 # By the name of the table. Others have its name, with "DeviceOperation" instead of "Op".
@@ -25,6 +26,8 @@ def metal_name(op: Op) -> str:
     """The name of the device op; of a transfer between host and device, the name of its table."""
     if op.name in _TRANSFERS:
         return op.name
+    if op.name == custom_ops.TABLE:  # of a user: it consists of any number of device ops
+        return op.key
     if op.name.startswith("Cum"):  # running sums, products and so on
         base = "Accumulation"
     elif op.name == "ToLayoutOp":

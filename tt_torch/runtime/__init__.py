@@ -41,7 +41,7 @@ _RESULT_TYPES = _TORCH_TYPES | {
     DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
 }  # fmt: skip
 _CPU = torch.device("cpu")
-_Buffer: TypeAlias = tuple[int, list[int], Native]  # a tensor in a callback: its address, shape and data type
+Buffer: TypeAlias = tuple[int, list[int], Native]  # a row-major tensor of the runtime: address, shape and data type
 
 
 class Binary:
@@ -257,8 +257,8 @@ class Executable:
         if callback is None:
             return self._impl.set_callback(None)
 
-        def forward(op: str, location: str, debug_info: str, program: str, outputs: list[_Buffer]) -> None:
-            callback(op, location, debug_info, program, [_read(output) for output in outputs])
+        def forward(op: str, location: str, debug_info: str, program: str, outputs: list[Buffer]) -> None:
+            callback(op, location, debug_info, program, [read(output) for output in outputs])
 
         return self._impl.set_callback(forward)
 
@@ -317,12 +317,28 @@ def _no_tensor(value: object, position: int) -> InputDtypeError:
     return InputDtypeError(f"input {position}: got {type(value).__name__}, expected a tensor")
 
 
-def _read(buffer: _Buffer) -> torch.Tensor:
-    """A copy of a contiguous tensor that the runtime passes to a callback."""
+# Calls a kernel: the op, its arguments as JSON, its location, its operands and its results.
+CallKernel: TypeAlias = Callable[[str, str, str, list[Buffer], list[Buffer]], None]
+
+
+def add_kernel(op: str, kernel: CallKernel) -> None:
+    """Registers the kernel of an op of the user, for the programs that are loaded from now on."""
+    _runtime.register_kernel(op, kernel)
+
+
+def read(buffer: Buffer) -> torch.Tensor:
+    """A copy of a tensor that the runtime passes to a callback or a kernel."""
     data, shape, wire = buffer
-    result = torch.empty(shape, dtype=_TORCH_TYPES[wire])
-    ctypes.memmove(result.data_ptr(), data, result.numel() * result.element_size())
+    result = torch.empty(shape, dtype=_TORCH_TYPES[wire], device=_CPU)
+    ctypes.memmove(result.data_ptr(), data, result.nbytes)
     return result
+
+
+def write(tensor: torch.Tensor, buffer: Buffer) -> None:
+    """Copies a tensor of the same shape to memory that the runtime passes to a kernel."""
+    data, _, wire = buffer
+    plain = tensor.detach().to(_TORCH_TYPES[wire]).contiguous()
+    ctypes.memmove(data, plain.data_ptr(), plain.nbytes)
 
 
 _default: dict[tuple[str, int], Device] = {}

@@ -27,6 +27,21 @@ def schema(op: Any) -> torch.FunctionSchema:
     return op._schema
 
 
+# 2.13.0: without it ops of torch.library.custom_op could not be registered by their function.
+def overload_of(op: Any) -> OpOverload | None:
+    """The op of an overload, of a packet with one overload, or of a function of torch.library.custom_op; else None."""
+    if isinstance(op, OpOverloadPacket) and len(op.overloads()) == 1:
+        return getattr(op, op.overloads()[0])
+    found = getattr(op, "_opoverload", op)
+    return found if isinstance(found, OpOverload) else None
+
+
+# 2.13.0: without it an op that PyTorch replaces by others could be registered, without an effect.
+def is_taken_apart(op: OpOverload) -> bool:
+    """Whether PyTorch replaces the op by those that its implementation calls."""
+    return op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
+
+
 def has_early_kernels(op: OpOverload) -> bool:
     """True if the op has Python kernels that AOTAutograd runs before it looks into a table of decompositions."""
     return any(key in op.py_kernels for key in _EARLY)

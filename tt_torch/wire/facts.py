@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from tt_torch.errors import BinaryFormatError
+from tt_torch.wire import custom_ops
 from tt_torch.wire.messages import MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
 
 TILE = 32  # a tile has 32 rows and 32 columns
@@ -195,7 +196,10 @@ def _is_plain(value: Value) -> TypeGuard[Attribute]:
 
 
 def key_of(name: str, record: Record) -> str:
-    """The name of an op, with the member of its family if it belongs to one: "MatmulOp", "EltwiseBinaryOp.Add"."""
+    """The name of an op, with the member of its family if it belongs to one: "MatmulOp", "EltwiseBinaryOp.Add". For an
+    op of the user, it is the name of that: "CpuOp.mylib::scaled.default"."""
+    if name == custom_ops.TABLE and (custom := custom_ops.op_of(record)):
+        return f"{name}.{custom}"
     kind = record.get("type")
     return f"{name}.{kind}" if isinstance(kind, str) else name
 

@@ -14,13 +14,14 @@ from torch_mlir import ir
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.cache.keys import hashed, options, sources, usable_store
 from tt_torch.mlir.repro import snapshot
+from tt_torch.mlir.user_ops import has_lowerings
 from tt_torch.torch_private.tensors import without_modes
 
 
 def binary_of(module: ir.Module, config: CompilerConfig, compile_module: Callable[[], bytes]) -> bytes:
     """The binary that `compile_module` makes of the module, which it may change; from the cache if it is there."""
     store = usable_store(config)
-    if store is None:
+    if store is None or has_lowerings(module):  # nobody can tell what else a function of the user reads
         return compile_module()
     key = hashed("binary", snapshot(module), options(config), str(sources()))
     with without_modes():  # while PyTorch captures a graph, new tensors have no elements

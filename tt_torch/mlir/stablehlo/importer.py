@@ -2,7 +2,8 @@
 
 A composite op (`tt_torch.dynamo.composites`) becomes a call of a private function before torch-mlir lowers the graph,
 and a `stablehlo.composite` afterwards (see lowering.py). The function is the decomposition of the composite, so the
-module means the same to a consumer that does not know the name.
+module means the same to a consumer that does not know the name. An op of the user becomes a call, too (see
+mlir/user_ops.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.mlir import ods
+from tt_torch.mlir import ods, user_ops
 from tt_torch.mlir.functions import block, main, mark_arguments, replace
 
 
@@ -38,6 +39,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
     with context, ir.Location.unknown():
         _keep_bodies(module)
         _outline(main(module), forms)
+        _outline_user_ops(module, graph)
         mark_arguments(main(module), kinds)
         names = {f.symbol: _composite_attributes(f) for f in forms}
         module.operation.attributes["tt.composites"] = ir.DictAttr.get(names)
@@ -78,3 +80,12 @@ def _outline(function: Any, forms: Sequence[composites.Form]) -> None:
         with ir.InsertionPoint(op), op.location:
             call = ir.Operation.create("func.call", [r.type for r in op.results], tensors, {"callee": callee})
         replace(op, call)
+
+
+def _outline_user_ops(module: ir.Module, graph: torch.fx.Graph) -> None:
+    """Replaces each operator that is a registered op of the user by a call, in the order of the graph's nodes."""
+    names, texts = user_ops.names(graph), enumerate(user_ops.texts(graph))
+    for op in [op.operation for op in block(main(module)).operations]:
+        if op.name == "torch.operator" and op.attributes["name"].value in names:
+            number, text = next(texts)
+            user_ops.outline(op, text, f"custom_op_{number}", module)

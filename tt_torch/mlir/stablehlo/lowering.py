@@ -13,6 +13,7 @@ from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
 from tt_torch.mlir.types import Function
+from tt_torch.mlir.user_ops import to_custom_calls
 
 # torch-mlir would decompose these ops, but StableHLO has them.
 KEPT = "aten.batch_norm"
@@ -45,6 +46,7 @@ def to_stablehlo(module: ir.Module) -> None:
         where = f"{node_of(location)[1]} at {describe(location)}" if location else "no single op is the cause"
         raise NativeCrash(f"torch-mlir crashed while lowering: {crash}: {where}") from None
     with module.context, ir.Location.unknown():
+        to_custom_calls(module)
         _name_composites(module)
         for function in module.body.operations:
             if function.name.value != "main":

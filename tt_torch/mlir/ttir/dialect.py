@@ -11,6 +11,7 @@ from functools import partial
 
 from torch_mlir.dialects import ext
 
+from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import declare, emitted_once
 
@@ -184,3 +185,7 @@ op(
     infer=infer.split_heads,
 )
 op("concatenate_heads", "input", infer=infer.concat_heads)
+
+# An op of the user with a kernel and this number of results. `func_name` is its text on the wire.
+for count in range(1, MOST_RESULTS + 1):
+    op(f"custom_{count}", "ins*", {"func_name": "str"}, results=" ".join(f"out_{i}" for i in range(count)))

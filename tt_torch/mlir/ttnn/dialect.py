@@ -14,12 +14,14 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import ext
 
+from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import OPS, REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
 from tt_torch.mlir.types import Attrs, Infer, Op
 from tt_torch.wire import schema
+from tt_torch.wire.custom_ops import NO_LIBRARY, TABLE
 
 
 @emitted_once
@@ -254,3 +256,9 @@ op("to_memory_config", "ToMemoryConfigOp", "in0")
 op("to_device", "ToDeviceOp", "in", derived=("device",))
 op("from_device", "FromDeviceOp", "in")
 op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)
+
+# --- ops of the user with a kernel
+for count in range(1, MOST_RESULTS + 1):
+    names = " ".join(f"out_{i}" for i in range(count))
+    library = {"dylib_id": NO_LIBRARY}
+    op(f"custom_{count}", TABLE, "ins*", "func_name", results=names, vector="outs", fixed=library, typed=False)

@@ -15,6 +15,7 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
@@ -329,6 +330,7 @@ RULES: dict[str, Rule] = {
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
+    **_rule([f"custom_{count}" for count in range(1, MOST_RESULTS + 1)], EVERY, TILES, as_called),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
 }

@@ -93,6 +93,31 @@ void run(Executable& self, const py::sequence& inputs, const Residents* resident
   self.run(arguments, targets);
 }
 
+// An error of a Python kernel on its way through the runtime. It is no std::exception, so that the runtime
+// passes it unchanged.
+struct PythonError {
+  std::shared_ptr<py::error_already_set> error;
+};
+
+// Registers a Python function as the kernel of an op: `kernel(op, arguments, location, inputs, outputs)`.
+void add_kernel(const std::string& op, py::object kernel) {
+  register_kernel(op, [kernel = keep(std::move(kernel))](const CustomCall& call) {
+    py::gil_scoped_acquire gil;
+    const auto shown = [](const std::vector<HostBuffer>& buffers) {
+      std::vector<Shown> all;
+      for (const auto& buffer : buffers)
+        all.emplace_back(reinterpret_cast<uintptr_t>(buffer.data), buffer.shape, buffer.dtype);
+      return all;
+    };
+    try {
+      (*static_cast<py::object*>(kernel.get()))(text(call.op), text(call.arguments), text(call.location),
+                                                shown(call.inputs), shown(call.outputs));
+    } catch (py::error_already_set& error) {
+      throw PythonError{std::make_shared<py::error_already_set>(std::move(error))};
+    }
+  });
+}
+
 // Releases the GIL before it waits for a lock of the runtime, because the lock's owner may need the GIL.
 void set_callback(Executable& self, py::object callback) {
   OpCallback forward;
@@ -215,6 +240,7 @@ void bind_execution(py::module_& m) {
       .def("set_callback", &set_callback)
       .def_property_readonly("info", &Executable::info)
       .def_property_readonly("memory", &program_memory);
+  m.def("register_kernel", &add_kernel);
 }
 
 std::map<std::string, HostBuffer> named(const py::dict& tensors) {
@@ -271,6 +297,8 @@ PYBIND11_MODULE(_runtime, m) {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const Error& error) {
       translate(error);
+    } catch (const PythonError& error) {
+      error.error->restore();
     }
   });
   bind_types(m);

@@ -92,6 +92,8 @@ struct Plan {
   std::vector<OpNote> ops;
   std::vector<MemoryEvent> events;
   std::vector<ConstCall> constants;
+  std::string
+      custom;  // the registered kernels that the program calls, with the numbers of their registrations
   std::vector<Slot> inputs, outputs;
   std::vector<std::optional<Packing>> packings;    // the packed form of each slot, if it has one
   std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs

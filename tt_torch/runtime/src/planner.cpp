@@ -271,6 +271,7 @@ void Planner::load_cached(OpBuilder& op) {
   constant.hash = op.attributes().text("program_hash");
   constant.plan =
       plan_checked(binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code});
+  constant.hash += constant.plan->custom;  // the results are those of these kernels
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "the number of results is not that of the const-eval program");
   for (const auto& ref : op.attributes().records("outputs")) {

@@ -41,7 +41,7 @@ const char* Error::class_name() const {
                                    "InputCountError",     "InputShapeError",   "InputDtypeError",
                                    "DeviceError",         "DeviceMemoryError", "KernelError",
                                    "ExecutableBusyError", "PackageError",      "ArgumentError",
-                                   "InexactError"};
+                                   "InexactError",        "KernelMissingError"};
   return names[static_cast<size_t>(kind_)];
 }
 

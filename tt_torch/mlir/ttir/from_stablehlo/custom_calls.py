@@ -6,7 +6,9 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
+from tt_torch.mlir.ttir.from_stablehlo.user_ops import user_op
 from tt_torch.mlir.types import Attrs, Op, Results, Value
+from tt_torch.mlir.user_ops import TARGET
 
 # Annotations about sharding, roles and types of arguments; one device has nothing to compute for them.
 MARKS = (
@@ -31,6 +33,8 @@ CALLS: dict[str, attention_calls.Expand] = {
 @RULES.rewrites("stablehlo.custom_call")
 def custom_call(op: Op, b: Builder) -> Results:
     name = ods.attr(op, "call_target_name")
+    if name == TARGET:
+        return user_op(op, b)
     if name in MARKS:
         if [x.type for x in op.operands[: len(op.results)]] != [r.type for r in op.results]:
             raise unsupported(op, accepted="a mark that leaves the shape as it is, as on one device")

@@ -72,6 +72,7 @@ std::vector<at::Tensor> call(Function function, const std::vector<at::Tensor>& i
 }  // namespace
 
 static void host_function(OpBuilder& op) {
+  if (custom_op(op)) return;
   if (!op.planner().options.host_code)
     throw Error(ErrorKind::UnsupportedBinary,
                 "the binary contains machine code for the host (CpuOp); if you trust the binary, open the "

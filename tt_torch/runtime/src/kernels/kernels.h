@@ -22,6 +22,9 @@ extern const Table attention_ops, convolution_ops, convolution_prepare_ops, crea
     host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops, pooling_ops,
     reduction_ops, structure_ops, unary_ops;
 
+// Builds an op whose kernel the process has registered (custom_op.cpp); false if a CpuOp is none of these.
+bool custom_op(OpBuilder& op);
+
 // The value of an optional operand, for ATen calls that take optional tensors.
 inline at::Tensor value_or_none(Frame& frame, std::optional<Slot> slot) {
   return slot ? frame[*slot] : at::Tensor();

@@ -3,6 +3,7 @@
 
 #include "tt/runtime/binary.h"
 #include "tt/runtime/block_float.h"
+#include "tt/runtime/custom_op.h"
 #include "tt/runtime/device.h"
 #include "tt/runtime/error.h"
 #include "tt/runtime/executable.h"

@@ -1,0 +1,80 @@
+"""Ops of the user: their lowerings are called, and ops with a kernel stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch_mlir import ir
+
+from tt_torch.errors import LoweringError, UnsupportedOpError
+from tt_torch.extending import registry
+from tt_torch.extending.arguments import Call, decoded
+from tt_torch.mlir import ods
+from tt_torch.mlir.context import describe
+from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.stablehlo.normalize import NORMAL
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.types import Attr, Built, Op, Operand, Results, Value
+from tt_torch.wire import custom_ops
+
+# The element types of StableHLO for the dtypes of PyTorch.
+ELEMENTS = {
+    torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.bool: "i1",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "ui8",
+}  # fmt: skip
+
+
+class LoweringBuilder(Builder):
+    """The builder that lowerings get. `b("ttir.multiply", x, y)` adds an op of TTIR and returns its result."""
+
+    def __call__(self, name: str, *operands: Operand, type: Any = None, **attrs: Attr) -> Built:
+        if not name.startswith("ttir.") or name not in ods.OPS:
+            raise ValueError(f"TTIR has no op {name!r}")
+        return super().__call__(name, *operands, type=type, **attrs)
+
+    def full(self, shape: Sequence[int], value: float, dtype: torch.dtype) -> Value:
+        """A tensor of one number."""
+        return full(self, shape, self.element(dtype), value)
+
+    def element(self, dtype: torch.dtype) -> ir.Type:
+        """The element type that the device has for a dtype: bf16 for booleans, 32 bits for those of 64 bits."""
+        return ir.Type.parse(NORMAL.get(ELEMENTS[dtype], ELEMENTS[dtype]))
+
+
+def user_op(op: Op, b: Builder) -> Results:
+    text = ods.attr(op, "backend_config")
+    name, arguments = (custom_ops.parsed(text) if isinstance(text, str) else None) or ("a call of an op", "")
+    registered, call = registry.of(name), decoded(arguments) if arguments else None
+    if call is None or len(call.tensors()) != len(op.operands):
+        raise _refused(op, name, "its text in the module does not fit its operands")
+    if registered is None:
+        raise _refused(op, name, "this process has registered neither a lowering nor a kernel of it")
+    if registered.lowering:
+        return _lowered(name, registered.lowering, call, op, b)
+    if len(op.operands) > ods.LONGEST_VARIADIC or len(op.results) > registry.MOST_RESULTS:
+        raise _refused(op, name, f"it has {len(op.operands)} tensors, and a kernel takes {ods.LONGEST_VARIADIC}")
+    kinds = [r.type for r in op.results]
+    return b(f"ttir.custom_{len(kinds)}", list(op.operands), type=kinds, func_name=text)
+
+
+def _refused(op: Op, name: str, reason: str) -> UnsupportedOpError:
+    return UnsupportedOpError(name, RULES.name, describe(op.location), reason)
+
+
+def _lowered(name: str, lowering: Callable[..., Any], call: Call, op: Op, b: Builder) -> Results:
+    where, (positional, keywords) = describe(op.location), call.filled(list(op.operands))
+    try:
+        made = lowering(LoweringBuilder(b.ip, b.location), *positional, **keywords)
+    except Exception as error:
+        raise LoweringError(name, where, f"failed: {type(error).__name__}: {error}") from error
+    if made is NotImplemented:
+        raise _refused(op, name, "its lowering returned NotImplemented for these arguments")
+    values = list(made) if isinstance(made, (list, tuple)) else [made]
+    got = [str(v.type) if isinstance(v, ir.Value) else type(v).__name__ for v in values]
+    expected = [str(r.type) for r in op.results]
+    if got != expected:
+        raise LoweringError(name, where, f"returned {', '.join(got)}, expected {', '.join(expected)}")
+    return values
