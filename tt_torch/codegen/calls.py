@@ -20,7 +20,7 @@ from functools import cache
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect
-from tt_torch.wire import facts, schema
+from tt_torch.wire import custom_ops, facts, schema
 from tt_torch.wire.messages import Record
 
 
@@ -207,6 +207,8 @@ def _declared_rows() -> Iterator[tuple[str, str]]:
     """The usual calls of ops of our dialect. The function with the op's name takes the operands and attributes in their
     order, then the placement, and before it the data type if that is a field that follows from the result."""
     for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
+        if op.facts["table"] == custom_ops.TABLE:
+            continue  # functions of the user, which user_ops.py calls
         table, member = op.facts["table"], op.facts["fixed"].get("type")
         fields = dialect.wire_fields(table)
         arguments = [operand.name for operand in op.operands] + list(op.attrs)

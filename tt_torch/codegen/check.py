@@ -97,7 +97,7 @@ def _request(program: Program) -> Arguments:
             "inputs": [t.facts() for t in function.inputs],
             "statements": [
                 {
-                    "code": "\n".join(s.lines()),
+                    "code": "\n".join(filter(None, [s.imported, *s.lines()])),
                     "results": [t.facts() for t in s.results],
                     "callee": s.callee,
                     "blocked": s.op in BLOCKED,

@@ -13,11 +13,11 @@ from importlib.resources import files
 
 import numpy as np
 
-from tt_torch.codegen import calls, quoting
+from tt_torch.codegen import calls, quoting, user_ops
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
 from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
-from tt_torch.wire import facts, locations
+from tt_torch.wire import custom_ops, facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
 
@@ -59,6 +59,7 @@ class Statement:
     value: Call | Text
     callee: str = ""  # the name of the cached function that it calls
     needs_host: bool = False  # the host executes it, or provides a tensor that it reads
+    imported: str = ""  # the import that it needs besides those of all generated programs
 
     def lines(self, indent: int = 0) -> list[str]:
         targets = [t.name for t in self.results]
@@ -119,11 +120,11 @@ def from_message(message: File) -> Program:
     programs = message["programs"]
     if not any(not program.get("private") for program in programs):
         raise BinaryFormatError("the binary has no public program, so nothing can be called")
-    unknown = calls.missing(op.key for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
+    ours = [op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE and not custom_ops.op_of(op.record)]
+    unknown = calls.missing(op.key for op in ours)
     if unknown:
         raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
-    called = (op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE)
-    if unread := sorted({field for op in called for field in calls.unread(op.name, op.record)}):
+    if unread := sorted({field for op in ours for field in calls.unread(op.name, op.record)}):
         raise UnsupportedBinaryError(f"codegen/calls.py has no argument of the ttnn package for {', '.join(unread)}")
     return _Reader(programs).read()
 
@@ -139,7 +140,9 @@ class _Reader:
         self.tensors: dict[int, Tensor] = {}  # by their ids, which are unique in the binary
         self.constants: dict[str, tuple[Tensor, bytes]] = {}
         self.functions = _function_names(programs)
-        self.reserved = LOCAL.union(self.functions.values())
+        users = {custom_ops.op_of(op.record) for p in programs for op in facts.ops(p)} - {""}
+        self.modules = user_ops.aliases(users, LOCAL.union(GLOBAL, self.functions.values()))
+        self.reserved = LOCAL.union(self.functions.values(), self.modules.values())
         self.taken = set(self.reserved)
         self.weight_names = _weight_names(programs)
 
@@ -165,6 +168,8 @@ class _Reader:
             return self._load_cached(op)
         if op.name == "ConstantOp":
             return self._constant(op, base)
+        if name := custom_ops.op_of(op.record):
+            return self._user_op(op, name, base)
         row = calls.rows()[op.key]
         value = Call(row.function, tuple(self._arguments(row, op.record)))
         function = row.function.rpartition(".")[2]
@@ -172,6 +177,13 @@ class _Reader:
         # The host fills new tensors, so an op without operands needs it.
         needs_host = not op.operands or not all(t.on_device for t in (*op.operands, *op.results))
         return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)
+
+    def _user_op(self, op: facts.Op, name: str, base: str) -> Statement:
+        value = user_ops.call_of(op.record, [self._known(ref["global_id"]) for ref in op.record["ins"]], self.modules)
+        module, _ = user_ops.function_of(name)
+        imported = f"import {module} as {self.modules[module]}"
+        # Nobody knows whether the user's function reads something on the host.
+        return Statement(op.key, op.location, self._results(op, base), value, needs_host=True, imported=imported)
 
     def _load_cached(self, op: facts.Op) -> Statement:
         name = op.record["callee_name"]

@@ -39,9 +39,14 @@ def to_source(program: Program, name: str) -> str:
         "TITLE": quoting.docstring(TITLE.format(name)),
         "INPUTS": _block("[]", [_specification(t) for t in program.inputs]),
         "WEIGHTS": _block("{}", [f"    {key}: ({dtype}, {layout})," for key, dtype, layout in specifications]),
+        "IMPORTS": "\n".join(sorted({s.imported for f in program.functions for s in f.statements} - {""})),
         "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
     }
-    return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: parts[m[1]] + "\n" if m[1] else parts[m[2]], template)
+    return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: _filled(parts[m[1]]) if m[1] else parts[m[2]], template)
+
+
+def _filled(lines: str) -> str:
+    return f"{lines}\n" if lines else ""
 
 
 def _block(brackets: str, lines: list[str]) -> str:
