@@ -8,6 +8,11 @@ import sys
 import pytest
 import torch
 
+# Many tests start processes that import torch. With this variable, which some container images set, each of them would
+# compile two thousand Python files again. The first process of the suite keeps them, as Python does by default.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Workers of pytest-xdist share the cores. With a thread per core in each of them, they would slow each other down.
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)

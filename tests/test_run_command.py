@@ -173,7 +173,8 @@ def test_what_cannot_be_compiled(
         (tmp_path / name).write_text(text)
     result = tt_torch("compile", source, "-o", output)
     assert result.exit_code == status and said in result.stderr and result.stdout == "", result.output
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+    left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}  # Python's copy of the imported net.py
+    assert left == set(files)
 
 
 def test_query_writes_what_inspect_and_the_compiler_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
