@@ -268,5 +268,7 @@ def verify(name: str, rule: Infer, operands: Sequence[Operand], attrs: Attrs, go
         return str(error)
     expected = expected if isinstance(expected, list) else [expected]
     plain = [make(t.shape, t.element_type) for t in got]
+    if plain == expected:
+        return ""
     texts = [", ".join(map(str, types)) for types in (plain, expected)]
-    return "" if plain == expected else f"got result {texts[0]}, expected {texts[1]} by its operands and attributes"
+    return f"got result {texts[0]}, expected {texts[1]} by its operands and attributes"
