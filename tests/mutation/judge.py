@@ -10,6 +10,7 @@ not find its tests, leaves the place unjudged.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.util
 import json
 import os
@@ -50,6 +51,7 @@ class FirstFailure:
 
 def child(tests: list[str], seconds: float, pipe: int, log: str) -> int:
     os.setsid()
+    gc.freeze()  # otherwise each collection of garbage would walk over, and copy, the memory of the parent process
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
