@@ -22,12 +22,12 @@ def function(name, body):
 
 def calls(depth, times, last=LAST):
     """`main` calls @f0, and each function calls the next one `times` times."""
-    text = function("main", f"%0 = func.call @f0(%a) : ({T}) -> {T} return %0 : {T}")
+    texts = [function("main", f"%0 = func.call @f0(%a) : ({T}) -> {T} return %0 : {T}")]
+    values = ["%a", *(f"%v{n}" for n in range(times))]
     for i in range(depth):
-        values = ["%a", *(f"%v{n}" for n in range(times))]
         body = " ".join(f"%v{n} = func.call @f{i + 1}({values[n]}) : ({T}) -> {T}" for n in range(times))
-        text += function(f"f{i}", f"{body} return {values[-1]} : {T}")
-    return f"module {{ {text}{function(f'f{depth}', last)} }}"
+        texts.append(function(f"f{i}", f"{body} return {values[-1]} : {T}"))
+    return f"module {{ {''.join(texts)}{function(f'f{depth}', last)} }}"
 
 
 def branches(depth):

@@ -81,7 +81,8 @@ def elementwise(kind: str, binary: str, unary: str) -> tuple[str, str, str]:
 def unary_ops() -> str:
     """The unary ops of StableHLO that one of TTIR's takes the place of, except those that are for positive numbers."""
     names = sorted({f"stablehlo.{name}" for name in ttir.UNARY} | UNARY.keys())
-    names = [name.removeprefix("stablehlo.") for name in names if make_context().is_registered_operation(name)]
+    context = make_context()
+    names = [name.removeprefix("stablehlo.") for name in names if context.is_registered_operation(name)]
     return " ".join(name for name in names if name not in ("log", "log_plus_one", "rsqrt", "sqrt"))
 
 
