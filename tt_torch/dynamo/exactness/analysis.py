@@ -55,6 +55,8 @@ class Analysis:
 
     def limits(self) -> dict[Node, int]:
         """The largest limit of each input for which no more nodes are inexact than with the smallest limits."""
+        if not self.inputs:
+            return {}
         least = self.inexact(self.raw(dict.fromkeys(self.inputs, LEVELS[-1]))).keys()
 
         def fits(limits: Mapping[Node, int]) -> bool:
@@ -70,6 +72,8 @@ class Analysis:
 
     def explained(self, limits: Mapping[Node, int]) -> dict[Node, Limit]:
         """The limits that are narrower than the input's dtype."""
+        if not limits:
+            return {}
         found, now = {}, self.inexact(self.raw(limits)).keys()
         for node, level in limits.items():
             interval = _limited(node, level)
