@@ -28,6 +28,9 @@ def _fresh_start():
     if "torch._dynamo.guards" in sys.modules:
         # For each graph, this function empties the CPU's caches to measure the time of the guards, which is slow.
         sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *arguments: 0.0
+        # These write all of PyTorch's settings as text, for a log that nobody reads.
+        for name in ("_get_dynamo_config_for_logging", "_scrubbed_inductor_config_for_logging"):
+            setattr(sys.modules["torch._dynamo.utils"], name, lambda: None)
     if "torch._dynamo" in sys.modules:  # to import it only for a reset would take seconds
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()  # otherwise a test would count the graph breaks of the one before it
