@@ -242,7 +242,8 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth):
     executed = depth == CompileDepth.EXECUTE_OP_BY_OP  # among others the reduction of ArgMax, with positions
     assert {op["compilation_status"] for op in ops} == {7 if executed else 6}
     assert {op["framework_op_name"] for op in ops} >= {"stablehlo.dot", "chlo.broadcast_add"}
-    assert all(op["pcc"] == 1.0 for op in ops) == executed
+    # Rounding may leave a correlation 1e-15 below 1, which depends on the processor.
+    assert {round(op["pcc"], 12) if executed else op["pcc"] for op in ops} == {1.0 if executed else None}
     written = file.stat().st_mtime_ns
     program(x)
     assert file.stat().st_mtime_ns == written
