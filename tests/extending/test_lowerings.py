@@ -10,12 +10,11 @@ import torch
 from extended import new_op
 
 import tt_torch
-from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import ExtensionError, LoweringError, UnsupportedOpError
 from tt_torch.extending.arguments import encoded
 from tt_torch.mlir.context import make_context, parse
+from tt_torch.mlir.ttir import from_stablehlo
 from tt_torch.wire import custom_ops
 from tt_torch.wire.decode import decode
 from tt_torch.wire.facts import ops
@@ -297,7 +296,18 @@ def test_a_module_that_another_process_wrote_names_the_op() -> None:
       return %y : tensor<2xf32>
     }}"""
     with pytest.raises(UnsupportedOpError, match=r"other::op\.default is not supported(.|\n)* neither a lowering"):
-        compile_stablehlo(parse(source, make_context()), CompilerConfig())
+        from_stablehlo.convert(parse(source, make_context()))
+
+
+@pytest.mark.parametrize("text", ["", "tt_torch.kernel a::b {", "tt_torch.kernel a::b.default []", "other"])
+def test_damaged_calls_of_a_module_are_refused(text) -> None:
+    source = f"""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+      %y = stablehlo.custom_call @tt_torch.custom_op(%x) {{backend_config = "{text}"}}
+        : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }}"""
+    with pytest.raises(UnsupportedOpError, match="the arguments of a registered op are damaged"):
+        from_stablehlo.convert(parse(source, make_context()))
 
 
 def test_a_lowering_becomes_ordinary_ops() -> None:

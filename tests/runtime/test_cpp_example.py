@@ -85,6 +85,26 @@ def test_example_of_a_package(built, tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("PackageError: mlp.ttpkg is damaged")
 
 
+@pytest.mark.build
+def test_example_of_a_kernel(built, tmp_path):
+    """The op of a user is computed by C++. An exception of the kernel names the op and the line."""
+    torch.library.define("mylib::doubled", "(Tensor x) -> Tensor")
+    torch.library.register_fake("mylib::doubled", torch.empty_like)
+    tt_torch.kernel(torch.ops.mylib.doubled)(lambda x: x * 2)
+    program = built("run_kernel")
+    for add in (1, -1):
+        model = tt_torch.compile_model(lambda x, add=add: torch.ops.mylib.doubled(x + add), (torch.zeros(2, 3),))
+        (tmp_path / f"{add}.ttnn").write_bytes(model.binary)
+    done = subprocess.run([program, tmp_path / "1.ttnn"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "sum 42\n"), done.stderr
+    done = subprocess.run([program, tmp_path / "-1.ttnn"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("KernelError: CpuOp at "), done.stderr
+    assert "test_cpp_example.py:" in done.stderr and "failed: a negative number" in done.stderr
+    done = subprocess.run([built("run_ttnn"), tmp_path / "1.ttnn"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("KernelMissingError: "), done.stderr
+    assert "the op mylib::doubled.default" in done.stderr
+
+
 def test_example_runs_resnet50(program, tmp_path):
     """The binary of a whole model. The example's inputs are no trained weights, so only the result's shape is read."""
     from transformers import ResNetConfig, ResNetForImageClassification

@@ -37,7 +37,8 @@ NO_ARGUMENTS = [
     arguments(arguments=[{"tensor": "float32", "device": "cpu"}]), arguments(arguments=[{"torch": "load"}]),
     arguments(arguments=[{"torch": "os"}]), arguments(arguments=[{"device": "rm -rf"}]), arguments(keywords=[1]),
     arguments(arguments=[{"import": "os"}]), arguments(arguments=[]), arguments(arguments=[{"tensor": "float32"}] * 2),
-    arguments(results=["float32"] * 2), arguments(results=[]),
+    arguments(results=["float32"] * 2), arguments(results=[]), arguments(results=["int32"]),
+    arguments(arguments=[{"tensor": "int64"}]),
 ]  # fmt: skip
 
 

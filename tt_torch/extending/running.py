@@ -31,6 +31,9 @@ def run_kernel(
     call = decoded(arguments)
     if len(call.tensors()) != len(inputs) or len(call.results) != len(outputs):
         raise BinaryFormatError(f"{op} at {location}: its arguments do not fit its operands and results")
+    for (_, _, wire), dtype in zip([*inputs, *outputs], [t.dtype for t in call.tensors()] + call.results, strict=True):
+        if not runtime.holds(wire, dtype):
+            raise BinaryFormatError(f"{op} at {location}: its arguments say {dtype}, and the file has {wire.name}")
     who = f"{op} at {location}"
     with without_modes(), torch.no_grad():
         given = [runtime.read(x).to(place.dtype) for x, place in zip(inputs, call.tensors(), strict=True)]

@@ -326,6 +326,12 @@ def add_kernel(op: str, kernel: CallKernel) -> None:
     _runtime.register_kernel(op, kernel)
 
 
+def holds(wire: Native, dtype: torch.dtype) -> bool:
+    """Whether the device holds tensors of a dtype in a data type of the wire: floats in floats, integers in integers,
+    and booleans in any type."""
+    return dtype is torch.bool or _TORCH_TYPES[wire].is_floating_point == dtype.is_floating_point
+
+
 def read(buffer: Buffer) -> torch.Tensor:
     """A copy of a tensor that the runtime passes to a callback or a kernel."""
     data, shape, wire = buffer

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch_mlir import ir
 
-from tt_torch.errors import LoweringError, UnsupportedOpError
+from tt_torch.errors import BinaryFormatError, LoweringError, UnsupportedOpError
 from tt_torch.extending import registry
 from tt_torch.extending.arguments import Call, decoded
 from tt_torch.mlir import ods
@@ -47,9 +47,12 @@ class LoweringBuilder(Builder):
 def user_op(op: Op, b: Builder) -> Results:
     text = ods.attr(op, "backend_config")
     name, arguments = (custom_ops.parsed(text) if isinstance(text, str) else None) or ("a call of an op", "")
-    registered, call = registry.of(name), decoded(arguments) if arguments else None
-    if call is None or len(call.tensors()) != len(op.operands):
-        raise _refused(op, name, "its text in the module does not fit its operands")
+    try:
+        registered, call = registry.of(name), decoded(arguments)
+    except BinaryFormatError as error:
+        raise _refused(op, name, str(error)) from None
+    if len(call.tensors()) != len(op.operands):
+        raise _refused(op, name, "its arguments do not fit its operands")
     if registered is None:
         raise _refused(op, name, "this process has registered neither a lowering nor a kernel of it")
     if registered.lowering:
