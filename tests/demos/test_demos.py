@@ -161,6 +161,20 @@ def check_speech(text: str) -> None:
     assert number(r"difference +(\S+) ", text) < 1e-4 and "28 chunks" in text
 
 
+def check_text(text: str) -> None:
+    first, written, *_ = text.splitlines()
+    assert first.startswith("Llama with random weights") and written.startswith(" once upon a time ")
+    assert len(set(written.split())) > 6  # words that differ: the same token again and again would hide errors
+    assert "all tokens are the CPU's" in text
+
+
+def check_diffusion(text: str) -> None:
+    assert text.startswith("U-Net with random weights")
+    assert number(r"PCC of a step +(\S+) ", text) >= 0.9999 and number(r"PCC of the end +(\S+) ", text) >= 0.999
+
+
+PICTURES = {f"{name}.png" for name in ("names", "faces", "speech", "tokens", "diffusion", "curve")}
+TINY_LLAMA = ["--tokens", "6", "--layers", "1", "--width", "32", "-o", "tokens.png"]
 SPEECH = str(Path(find_spec("amfm_decompy").origin).with_name("sample.wav"))
 CASES = [
     Case("image_classification.py", ["-o", "names.png"], check_names),
@@ -169,6 +183,8 @@ CASES = [
     Case("digits.py", ["--epochs", "2"], check_digits),
     Case("face_detection.py", ["-o", "faces.png"], check_face, saves=False),
     Case("voice_activity.py", ["--sound", SPEECH, "-o", "speech.png"], check_speech),
+    Case("text_generation.py", TINY_LLAMA, check_text, saves=False),
+    Case("diffusion.py", ["--steps", "3", "--size", "16", "-o", "diffusion.png"], check_diffusion),
     Case("train_digits.py", ["--epochs", "1", "-o", "curve.png"], check_training, saves=False),
 ]
 
@@ -188,10 +204,12 @@ def test_demos(tmp_path, subtests):
         assert encode(decode(data)) == data
     pairs = json.dumps([[str(path), str(path.with_suffix(".pt"))] for path in saved])
     assert python("-c", LOAD, pairs, cwd=tmp_path) == "same\n"
-    assert {file.name for file in tmp_path.glob("*.png")} == {"names.png", "faces.png", "speech.png", "curve.png"}
+    assert {file.name for file in tmp_path.glob("*.png")} == PICTURES
     assert {(31, 119, 180), (255, 127, 14)} <= colours(tmp_path / "curve.png")  # the curves of the device and the CPU
     assert {(31, 119, 180)} <= colours(tmp_path / "names.png") & colours(tmp_path / "speech.png")
     assert {(90, 255, 90)} <= colours(tmp_path / "faces.png")
+    assert {(31, 119, 180), (255, 127, 14)} <= colours(tmp_path / "tokens.png")
+    assert len(colours(tmp_path / "diffusion.png")) > 100
 
 
 def colours(path: Path) -> set[tuple[int, int, int]]:
@@ -241,6 +259,9 @@ REFUSED = [
     ("face_detection.py", ["--smallest", "600"], "astronaut.png has 512 x 512 pixels"),
     ("face_detection.py", ["--image", "nowhere.jpg"], "nowhere.jpg"),
     ("voice_activity.py", ["--sound", __file__], "file does not start with RIFF id"),
+    ("text_generation.py", ["--prompt", " "], "the prompt has no words"),
+    ("text_generation.py", ["--width", "20"], "20 is no multiple of 8"),
+    ("diffusion.py", ["--size", "20"], "20 is no multiple of 8"),
     ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
     ("digits.py", ["--epochs", "0"], "--epochs"),
     ("train_digits.py", ["--epochs", "0"], "--epochs"),
