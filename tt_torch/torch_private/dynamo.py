@@ -19,6 +19,7 @@ import torch
 from torch._dynamo import (
     config,  # 2.13.0: for recurrent_layers_unrolled
     convert_frame,  # 2.13.0: for compiled_within
+    guards,  # 2.13.0: for guards_not_timed
     utils,  # 2.13.0: for nodes_run_by, once and told_of_recompilations
 )
 from torch._dynamo.eval_frame import innermost_backend  # 2.13.0: for compiled_within
@@ -135,6 +136,12 @@ def once(message: str, tell: Callable[[], None]) -> None:
 def recurrent_layers_unrolled() -> AbstractContextManager[None]:
     """While this context is active, Dynamo traces recurrent layers."""
     return config.patch(allow_rnn=True)
+
+
+# 2.13.0: without it `tt-torch fuzz` would empty the CPU's caches for each program.
+def guards_not_timed() -> AbstractContextManager[object]:
+    """While this context is active, Dynamo does not measure how long the guards of a new graph take."""
+    return mock.patch.object(guards, "profile_guard_manager", lambda *args: 0.0)
 
 
 run_node = utils.run_node  # 2.13.0: the function that nodes_run_by replaces, for its replacement to call
