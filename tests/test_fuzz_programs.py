@@ -150,6 +150,31 @@ def test_strides_of_shape_functions() -> None:
     assert wrong(replace(beside_nonzero, outputs=("v0", "v1")), "compile") == check.AS_TRACED
 
 
+def test_a_gradient_of_zeros_is_as_good_as_none() -> None:
+    """Tracing gives one for an input that is only written without gradients, and eager PyTorch gives none."""
+    made = program("x.detach().mul_(0.001)", "y.exp()", x=torch.ones(2), y=torch.ones(2))
+    assert wrong(replace(made, trains=True), "bf16") == check.MATCH
+    *_, of_x, of_y = run(made.function(), [torch.ones(2), torch.ones(2)], EAGER, trains=True)
+    assert of_x.value.tolist() == [0, 0]
+    assert of_y.value.tolist() != [0, 0]
+
+
+def test_two_ops_may_choose_the_sign_of_a_zero() -> None:
+    made = program("x.clamp(min=0)", "-v0", "v1.max()", x=torch.tensor([-0.0, -3.0]))
+    (expected,) = made.function()(made.inputs["x"])
+    assert difference(-expected, expected, others(made)) == ""
+    assert difference(expected + 1, expected, others(made)) != ""
+
+
+def test_a_quotient_by_what_may_be_zero_may_be_infinite() -> None:
+    made = program("x - x.exp().log()", "1 / (v0 + 1e-7)", x=torch.tensor([1.0, 2.0]))
+    (expected,) = made.function()(made.inputs["x"])
+    assert difference(torch.full((2,), inf), expected, others(made)) == ""
+    plain = program("1 / x", x=torch.tensor([0.0, 2.0, 1e-30]))
+    assert "(2 wrong)" in difference(torch.full((3,), inf), torch.tensor([inf, 0.5, 1e30]), others(plain))
+    assert "(1 wrong)" in difference(torch.tensor([inf]), torch.tensor([0.0]), [torch.tensor([0.0])])
+
+
 def test_moved_numbers_are_exact() -> None:
     made = program("x[1:].flip(0)", x=torch.tensor([1.0, 2.0, 3.0]))
     (expected,) = made.function()(*made.inputs.values())
@@ -250,6 +275,7 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
         ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),
         ("torch.nn.functional.scaled_dot_product_attention(v0, v0, v1)", torch.tensor([nan]), torch.ones(2)),
         ("torch.nn.functional.elu(v1, 0.5)", torch.tensor([nan]), torch.tensor([inf])),
+        ("torch.nn.functional.max_pool1d(v1, 2)", torch.ones(2, 3, 4).mT, torch.ones(2, 3, 4)),
         ("torch.copysign(v0, v1)", torch.tensor([nan]), torch.tensor([inf])),
     ],
 )

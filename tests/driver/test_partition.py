@@ -14,6 +14,7 @@ import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver import partition
 from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.dynamo.calls import in_strides
 from tt_torch.errors import UnsupportedOpError
 
 X = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
@@ -196,3 +197,26 @@ def test_results_have_the_strides_of_eager() -> None:
         assert torch.equal(g, e)
     assert got[0].stride() == (1, 4)
     assert got[1].stride() == (4, 1)
+
+
+def test_results_with_gaps_and_gradients_have_the_strides_of_eager() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.select_scatter(x[0] * 2, 0, 1), x.mT.diagonal_scatter(x[:, 0])
+
+    x = torch.stack([X, X], -1)[..., 0].requires_grad_()
+    got, _ = run(function, x)
+    expected = function(x)
+    assert [g.stride() for g in got] == [e.stride() for e in expected] == [(8, 2), (2, 8)]
+    for results in (got, expected):
+        sum((r * r).sum() for r in results).backward()
+    torch.testing.assert_close(got, expected)
+
+
+def test_elements_with_gradients_that_would_share_a_place_stay_apart() -> None:
+    x = torch.ones(3, 2, requires_grad=True)
+    assert in_strides(x, (2, 1)) is x
+    assert in_strides(x, (0, 1)) is x
+    assert in_strides(x, (1, 1)) is x
+    assert in_strides(x, (1, 3)).stride() == (1, 3)
+    assert in_strides(x, (5, 2)).stride() == (5, 2)
+    assert in_strides(x.detach(), (0, 1)).stride() == (0, 1)

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
-
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
 # Ops with which eager PyTorch checks values on the host, by the names that they have in files.
@@ -107,15 +105,25 @@ def draw_seeds(count: int, device: torch.device | None = None) -> torch.Tensor:
 def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """The tensor itself if it has these strides, otherwise the same elements in new memory with them.
 
-    Strides of dimensions of one element do not matter. Gradients pass if the new memory has no gaps; a tensor with
-    gradients that would have gaps stays as it is.
+    Strides of dimensions of one element do not matter. Gradients pass, unless several elements would share a place; a
+    tensor with gradients stays as it is then.
     """
     if x.stride() == strides or all(a == b or n == 1 for a, b, n in zip(x.stride(), strides, x.shape, strict=True)):
         return x
-    form = torch.empty_strided(x.shape, strides, dtype=x.dtype, device="meta")
-    if is_non_overlapping_and_dense_or_false(form):
+    if _has_a_place_for_each(x.shape, strides):
         return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
     return x if x.requires_grad else with_strides(x, strides)
+
+
+def _has_a_place_for_each(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether no two elements of a tensor with these strides share a place. Where that is hard to say, the answer is
+    no: for strides that jump back and forth, as those of windows do."""
+    reached = 0  # the last place of the dimensions so far
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, shape, strict=True) if size > 1):
+        if stride <= reached:
+            return False
+        reached += stride * (size - 1)
+    return True
 
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:

@@ -46,6 +46,10 @@ def _squares_overflow(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and bool((x.isfinite() & (x.double().abs() > 1e18)).any())
 
 
+def _is_permuted(x: torch.Tensor) -> bool:
+    return not x.is_contiguous()
+
+
 def _always(x: torch.Tensor) -> bool:
     return True
 
@@ -57,6 +61,8 @@ QUIRKS = (
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
     Quirk(re.compile("std|var"), _squares_overflow),
+    # Known, too: interpolation is a product with a matrix, and 0 * inf is NaN.
+    Quirk(re.compile("interpolate.*(linear|cubic)"), _is_not_finite),
     # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),
@@ -76,6 +82,8 @@ QUIRKS = (
     Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
     # The gradient at NaN is 0 in the vector loop, and that of the result in the loop over the remaining elements.
     Quirk(re.compile(r"hardtanh|\belu\("), _has_nan),
+    # The result of the kernel for gradients has the order of its input in memory, that of the other one has not.
+    Quirk(re.compile("max_pool1d"), _is_permuted),
     # IEEE 754 leaves the sign of a NaN open that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # `sub` adds with the negative of `alpha`, and int64 has no 2**63.

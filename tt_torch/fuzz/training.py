@@ -31,9 +31,10 @@ class Trained(torch.nn.Module):
 
 
 def train(function: Function, inputs: Tensors, compiled: Compiler, steps: int = 2) -> Tensors:
-    """The outputs of the last step, the inputs after it, and the gradients of those inputs that have one.
+    """The outputs of the last step, the inputs after it, and the gradients of the floats among them.
 
-    `inputs` are changed. Raises RuntimeError if PyTorch has no gradients of the function.
+    A gradient is zeros where there is none: tracing gives zeros for an input that is only written without gradients,
+    and eager PyTorch gives none. `inputs` are changed. Raises RuntimeError if PyTorch has no gradients of the function.
     """
     model = Trained(function, inputs)
     parameters = list(model.parameters())
@@ -48,7 +49,7 @@ def train(function: Function, inputs: Tensors, compiled: Compiler, steps: int = 
         with torch.no_grad():
             update = update or compiled(_update, (moved, gradients))
             update(moved, gradients)
-    return [*outputs, *inputs, *gradients]
+    return [*outputs, *inputs, *(torch.zeros_like(p) if p.grad is None else p.grad for p in parameters)]
 
 
 def _loss(outputs: Sequence[torch.Tensor]) -> torch.Tensor:
