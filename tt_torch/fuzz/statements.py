@@ -42,6 +42,9 @@ torch.ones_like({x}, dtype={t}) | torch.full_like({x}, {s}) | torch.arange({n}, 
 {x}.view(-1) | {x}.repeat_interleave({n}, {d}) | {x}.unbind({d})[0] | {x}.squeeze({d}) | {x}.detach() | {x}.rot90()
 {x}.permute(*range({x}.dim())[::-1]) | {x}.expand_as({y}) | {x}[:, None] | {x}[::2, 1:] | torch.hstack([{x}, {y}])
 torch.vstack([{x}, {y}]) | torch.broadcast_to({x}, (2, *{x}.shape)) | {x}.select({d}, 0) | {x}.swapaxes({d}, {e})
+torch.tile({x}, (2, 1)) | torch.kron({x}, {y}) | torch.block_diag({x}, {y}) | torch.diag_embed({x})
+torch.diagflat({x}) | torch.meshgrid({x}.flatten(), {y}.flatten(), indexing='ij')[0] | torch.combinations({x}.flatten())
+torch.tensor_split({x}, 3, {d})[1] | torch.column_stack([{x}, {y}])
 {x}.unflatten({d}, (-1, 1)) | torch.cat([{x}, {y}, {x}], {d}) | torch.empty_like({x}).copy_({y})
 """
 _REDUCTIONS = """
@@ -49,13 +52,18 @@ _REDUCTIONS = """
 {x}.max({d})[0] | {x}.prod({d}) | {x}.any({d}) | {x}.all() | {x}.all({d}) | {x}.argmax({d}) | {x}.argmin()
 {x}.var({d}) | {x}.std() | {x}.cumsum({d}) | {x}.cumprod({d}) | {x}.cummax({d})[0] | {x}.sort({d})[0]
 {x}.softmax({d}) | {x}.log_softmax({d}) | {x}.logsumexp({d}) | {x}.norm() | {x}.count_nonzero()
-{x}.topk({n}, {d})[0] | {x}.sort({d}, stable=True)[1] | {x}.nansum({d}) | torch.linalg.vector_norm({x}, 1, {d})
+{x}.topk({n}, {d})[0] | {x}.sort(dim={d}, stable=True)[1] | {x}.nansum({d}) | torch.linalg.vector_norm({x}, 1, {d})
 {x}.aminmax(dim={d})[1] | {x}.median() | {x}.diff(dim={d})
-{x}.cummin({d})[0] | {x}.cummax({d})[1] | {x}.logcumsumexp({d}) | {x}.argsort({d}, stable=True) | {x}.argmin({d})
+{x}.cummin({d})[0] | {x}.cummax({d})[1] | {x}.logcumsumexp({d}) | {x}.argsort(dim={d}, stable=True) | {x}.argmin({d})
 {x}.kthvalue(1, {d})[0] | {x}.mean() | {x}.std({d}) | {x}.max() | {x}.min({d})[0]
 {x}.sum((0, -1)) | {x}.amax((0, -1)) | {x}.any() | {x}.prod() | {x}.nanmean({d}) | {x}.sort({d}, descending=True)[0]
 torch.nn.functional.mse_loss({x}, {y}) | torch.nn.functional.normalize({x}, dim={d}) | {x}.trace()
-{x}.cumsum({d}, dtype={t})
+{x}.cumsum({d}, dtype={t}) | {x}.cumprod({d}, dtype={t}) | {x}.prod({d}, dtype={t}) | {x}.mean({d}, dtype={t})
+{x}.softmax({d}, dtype={t}) | {x}.sort(dim={d}, stable=True, descending=True)[1] | {x}.msort() | {x}.quantile(0.3, {d})
+{x}.nanquantile(0.5) | {x}.nanmedian({d})[0] | {x}.median({d})[0] | {x}.mode({d})[0] | {x}.norm(1, {d})
+torch.linalg.vector_norm({x}, inf, {d}) | torch.linalg.vector_norm({x}, 0, {d}) | torch.linalg.vector_norm({x}, 3)
+torch.linalg.matrix_norm({x}, 1) | torch.linalg.matrix_norm({x}) | torch.renorm({x}, 2, {d}, 1.0) | {x}.unique()
+torch.trapezoid({x}, dim={d}) | torch.histc({x}, 4, -1, 1)
 """
 _INDEXING = """
 {x}.gather({d}, {i}) | {x}.index_select({d}, {i}.flatten()) | {x}[{i}] | {x}[{m}.flatten()[0].long()] | {x}.take({i})
@@ -66,6 +74,10 @@ torch.searchsorted({x}.flatten().sort()[0], {y}) | {x}.scatter({d}, {i}, {s}) | 
 {x}.scatter_reduce({d}, {i}, {y}, 'amax') | {x}.scatter_reduce({d}, {i}, {y}, 'sum', include_self=False) | {x}[{m}]
 {x}.scatter_reduce({d}, {i}, {y}, 'mean') | {x}.index_copy({d}, {i}.flatten(), {y}) | {x}.take_along_dim({i}, {d})
 {x}[..., {i}] | {x}[{i}, None] | {x}.select_scatter({y}, {d}, {n}) | {x}.slice_scatter({y}, {d}, {n})
+{x}.scatter_reduce({d}, {i}, {y}, 'amin', include_self=False) | {x}.scatter_reduce({d}, {i}, {y}, 'prod')
+{x}.scatter_reduce({d}, {i}, {y}, 'mean', include_self=False) | {x}.index_reduce({d}, {i}.flatten(), {y}, 'amax')
+torch.bucketize({x}, {y}.flatten().sort()[0], right=True, out_int32=True)
+torch.searchsorted({x}.sort(-1)[0], {y}.contiguous(), right=True)
 {x}.diagonal_scatter({y}) | torch.nn.functional.embedding({i}, {x}) | {x}.nonzero() | torch.bincount({i}.flatten())
 """
 _PRODUCTS = """
@@ -75,6 +87,9 @@ torch.baddbmm({x}, {y}, {z}, beta={s}) | torch.nn.functional.layer_norm({x}, {x}
 torch.bmm({x}, {y}) | torch.addmm({x}, {y}, {z}, alpha={s}) | torch.mv({x}, {y}) | torch.tensordot({x}, {y}, 1)
 torch.einsum('...i,...i->...', {x}, {y}) | torch.nn.functional.conv1d({x}, {y}) | torch.cdist({x}, {y})
 torch.nn.functional.scaled_dot_product_attention({x}, {x}, {y}) | torch.nn.functional.avg_pool1d({x}, 2)
+torch.einsum('ij,kj->ik', {x}, {y}) | torch.einsum('ii->i', {x}) | torch.einsum('...ij->...ji', {x})
+torch.inner({x}, {y}) | torch.linalg.multi_dot([{x}, {y}]) | torch.matrix_power({x}, 2) | torch.cov({x})
+torch.cross({x}, {y}) | torch.addmv({x}, {y}, {z}, beta={s}) | torch.vander({x}, 3)
 torch.nn.functional.max_pool1d({x}, 2) | torch.nn.functional.rms_norm({x}, {x}.shape[-1:])
 """
 _WRITES = """
@@ -86,7 +101,48 @@ _WRITES = """
 {x}.view(-1)[::2].add_({s}) | {x}.index_add_({d}, {i}.flatten(), {y}) | {x}.index_fill_({d}, {i}.flatten(), {s})
 {x}.masked_scatter_({m}, {y}) | {x}.div_({y}) | {x}.pow_(2) | {x}.transpose_({d}, {e}) | {x}.squeeze_() | {x}.exp_()
 {x}.fill_diagonal_({s}) | {x}.floor_divide_({s}) | {x}.bitwise_xor_({y}) | {x}.scatter_add_({d}, {i}, {y})
-{x}.detach().mul_({s})
+{x}.detach().mul_({s}) | {x}.addcmul_({y}, {z}) | {x}.lerp_({y}, 0.5) | {x}.sign_() | {x}.fmod_({s}) | {x}.cumprod_({d})
+{x}.triu_() | {x}.round_() | {x}.eq_({y}) | {x}.index_copy_({d}, {i}.flatten(), {y}) | {x}.bitwise_and_({s})
+"""
+_FUNCTIONS = """
+{x}.acos() | {x}.acosh() | {x}.asinh() | {x}.atanh() | {x}.cosh() | {x}.erfc() | {x}.erfinv() | {x}.log2() | {x}.log10()
+{x}.lgamma() | {x}.digamma() | {x}.sinc() | {x}.logit() | {x}.logit(0.3) | {x}.deg2rad() | {x}.sgn()
+{x}.float_power({y}) | torch.special.i0({x}) | torch.special.entr({x}) | torch.special.ndtr({x})
+torch.special.xlog1py({x}, {y}) | torch.logaddexp2({x}, {y}) | torch.nextafter({x}, {y}) | torch.ldexp({x}, {y})
+torch.frexp({x})[0] | torch.frexp({x})[1] | torch.lcm({x}, {y}) | torch.fmin({x}, {y}) | {x}.clamp({y}, {z})
+{x}.logical_or({y}) | {x}.round(decimals=1) | torch.nn.functional.mish({x}) | torch.nn.functional.hardswish({x})
+torch.nn.functional.hardsigmoid({x}) | torch.nn.functional.celu({x}, {s}) | torch.nn.functional.selu({x})
+torch.nn.functional.glu({x}, {d}) | torch.nn.functional.logsigmoid({x}) | torch.nn.functional.softsign({x})
+torch.nn.functional.tanhshrink({x}) | torch.nn.functional.softshrink({x}, 0.5) | torch.nn.functional.relu6({x})
+torch.nn.functional.hardshrink({x}, {s}) | torch.nn.functional.gelu({x}, approximate='tanh')
+torch.nn.functional.prelu({x}, {y}.flatten()[:1]) | torch.complex({x}.float(), {y}.float()).abs()
+torch.view_as_real(torch.complex({x}.float(), {y}.float())) | (torch.complex({x}.float(), {y}.float()) * {y}).imag
+torch.fft.rfft({x}.float(), dim={d}).real
+"""
+_LAYERS = """
+torch.nn.functional.interpolate({x}.reshape(1, 1, -1), scale_factor=2, mode='nearest')
+torch.nn.functional.interpolate({x}.reshape(1, 1, -1), size=7, mode='linear')
+torch.nn.functional.interpolate({x}.reshape(1, 1, 5, -1), size=(7, 3), mode='bilinear', align_corners=True)
+torch.nn.functional.interpolate({x}.reshape(1, 1, 5, -1), size=(7, 3), mode='bicubic')
+torch.nn.functional.interpolate({x}.reshape(1, 1, 5, -1), size=(3, 7), mode='area')
+torch.nn.functional.interpolate({x}.reshape(1, 1, 5, -1), size=(3, 7), mode='nearest-exact')
+torch.nn.functional.max_pool2d({x}.reshape(1, 1, 5, -1), 3, 2, 1, ceil_mode=True)
+torch.nn.functional.max_pool1d({x}.reshape(1, 1, -1), 2, 2, 0, 2)
+torch.nn.functional.avg_pool2d({x}.reshape(1, 1, 5, -1), 3, 2, 1, True, False)
+torch.nn.functional.adaptive_avg_pool2d({x}.reshape(1, 1, 5, -1), (2, 3))
+torch.nn.functional.adaptive_max_pool1d({x}.reshape(1, 1, -1), 3)
+torch.nn.functional.conv2d({x}.reshape(1, 1, 5, -1), {y}.flatten()[:4].reshape(1, 1, 2, 2), None, 2, 1)
+torch.nn.functional.conv_transpose2d({x}.reshape(1, 1, 5, -1), {y}.flatten()[:4].reshape(1, 1, 2, 2), None, 2, 1, 1)
+torch.nn.functional.conv_transpose1d({x}.reshape(1, 1, -1), {y}.flatten()[:3].reshape(1, 1, 3), None, 2, 0, 0, 1, 2)
+torch.nn.functional.unfold({x}.reshape(1, 1, 5, -1), 2, padding=1) | torch.nn.functional.group_norm({x}, 1)
+torch.nn.functional.fold({x}.reshape(1, 4, -1), (5, {x}.numel() // 16 + 1), 2)
+torch.nn.functional.instance_norm({x}) | torch.nn.functional.batch_norm({x}, None, None, training=True)
+torch.nn.functional.cosine_similarity({x}, {y}, {d}) | torch.nn.functional.l1_loss({x}, {y})
+torch.nn.functional.smooth_l1_loss({x}, {y}) | torch.nn.functional.huber_loss({x}, {y})
+torch.nn.functional.binary_cross_entropy_with_logits({x}, {y}) | torch.nn.functional.kl_div({x}, {y}, reduction='sum')
+torch.nn.functional.cross_entropy({x}, {i}) | torch.nn.functional.nll_loss({x}, {i})
+torch.nn.functional.pad({x}, (1, 1), mode='reflect') | torch.nn.functional.pad({x}, (1, 2), mode='replicate')
+torch.nn.functional.pad({x}, (1, 1), mode='circular') | torch.nn.functional.pad({x}, (-1, {n}), value={s})
 """
 
 
@@ -102,6 +158,8 @@ FAMILIES = {
     "reductions": (3, _texts(_REDUCTIONS)),
     "indexing": (2, _texts(_INDEXING)),
     "products": (1, _texts(_PRODUCTS)),
+    "functions": (2, _texts(_FUNCTIONS)),
+    "layers": (1, _texts(_LAYERS)),
     "writes": (2, _texts(_WRITES)),
 }
 DTYPES = (
