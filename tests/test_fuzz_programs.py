@@ -15,7 +15,7 @@ import torch
 from torch import inf, nan
 
 from tt_torch.dynamo.types import Function
-from tt_torch.fuzz import check
+from tt_torch.fuzz import check, programs
 from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
 from tt_torch.fuzz.cli import _again
 from tt_torch.fuzz.programs import Program, Statement, generate, trainable
@@ -59,6 +59,14 @@ def test_programs_agree_with_eager(way: str) -> None:
     records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
     assert "match" in {record["verdict"] for record in records}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that eager PyTorch always refuses would test nothing."""
+    for text in {text for _, texts in FAMILIES.values() for text in texts}:
+        monkeypatch.setattr(programs, "_text", lambda draw, text=text: text)
+        assert any(generate(seed, 1).statements for seed in range(150)), text
 
 
 # --- what counts as a difference
