@@ -82,6 +82,17 @@ SPECIAL = [
     Row("frexp", torch.frexp, [_neighbours]),
     Row("ldexp", torch.ldexp, [uniform(-1, 1, 9), index(-9, 9, 9)]),
     Row(
+        "ldexp beyond the powers of float32",
+        torch.ldexp,
+        [
+            tensor([0.0, -0.0, 1e-30, 1e30, 1e-38, 3.0, -3.0, 1.0, math.inf], f32),
+            tensor([200, -200, 200, -200, 250, 127, 400, 128, -400], torch.int64),
+        ],
+        (f32,),
+    ),
+    Row("ldexp by floats", torch.ldexp, [uniform(-1, 1, 9), uniform(-9, 9, 9)], (f32,)),
+    Row("ldexp of integers", lambda e: torch.ldexp(torch.arange(9), e), [index(-9, 9, 9)]),
+    Row(
         "nextafter",
         lambda x, to: (torch.nextafter(x, to), torch.nextafter(-x, to)),
         [_neighbours, tensor([[0.0], [math.inf], [-math.inf], [math.nan]])],

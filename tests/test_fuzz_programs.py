@@ -136,6 +136,12 @@ def test_integers_are_converted_to_the_dtype_of_the_device() -> None:
         assert x.float()[x.argmax()] == 32768
 
 
+def test_complex_numbers_move_as_pairs() -> None:
+    with OtherRoundings(None, bf16=True):
+        moved = torch.complex(torch.tensor([1.001]), torch.tensor([3.0])) * 1
+        assert torch.view_as_real(moved).tolist() == [[1.0, 3.0]]
+
+
 def test_numbers_are_equal_that_other_roundings_make_equal() -> None:
     x = torch.tensor([1.0, 1.25])
     with OtherRoundings(None, bf16=True):
@@ -298,6 +304,8 @@ def test_factors_that_eager_does_not_define() -> None:
     assert undefined("torch.fmod(v0, 1e-45)", x) and not undefined("torch.fmod(v0, 1e-38)", x)
     assert undefined("v0.sub(v0, alpha=-9223372036854775808)", x)
     assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x)
+    assert undefined("torch.ldexp(v0, v1)", [*x, torch.tensor([2**40])])
+    assert not undefined("torch.ldexp(v0, v1)", [*x, torch.tensor([2**30])])
     assert not undefined("v0.sub(v0, alpha=-2147483648)", x)
     assert not undefined("torch.nn.functional.leaky_relu(v0, 0.5)", [torch.tensor([nan])])
 

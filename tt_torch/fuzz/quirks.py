@@ -38,6 +38,10 @@ def _has_nan(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and bool(x.isnan().any())
 
 
+def _is_beyond_int32(x: torch.Tensor) -> bool:
+    return x.dtype == torch.int64 and not torch.equal(x, x.int())
+
+
 def _is_empty(x: torch.Tensor) -> bool:
     return not x.numel()
 
@@ -86,6 +90,8 @@ QUIRKS = (
     Quirk(re.compile("max_pool1d"), _is_permuted),
     # IEEE 754 leaves the sign of a NaN open that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
+    # The kernel takes the exponent as a C int, which is undefined for other numbers.
+    Quirk(re.compile("ldexp"), _is_beyond_int32),
     # `sub` adds with the negative of `alpha`, and int64 has no 2**63.
     Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
     # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.

@@ -91,7 +91,7 @@ torch.nn.functional.avg_pool1d({x}, 2) | torch.einsum('ij,kj->ik', {x}, {y}) | t
 torch.einsum('...ij->...ji', {x}) | torch.inner({x}, {y}) | torch.linalg.multi_dot([{x}, {y}])
 torch.cross({x}, {y}) | torch.addmv({x}.mT[0], {x}, {x}[0], beta={s}) | torch.vander({x}, 3)
 torch.cov({x}) | torch.matrix_power({x}, 2) | torch.nn.functional.max_pool1d({x}, 2)
- torch.nn.functional.rms_norm({x}, {x}.shape[-1:])
+torch.nn.functional.rms_norm({x}, {x}.shape[-1:])
 """
 _WRITES = """
 {x}.add_({y}) | {x}.mul_({s}) | {x}.zero_() | {x}.fill_({s}) | {x}.copy_({y}) | {x}[..., 0].add_({y})

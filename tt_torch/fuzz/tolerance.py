@@ -80,7 +80,7 @@ class OtherRoundings(TorchDispatchMode):
         if op.overloadpacket in _CANCEL:
             return tree_map_only(torch.Tensor, lambda x: self._moved(x, exact=False), args)
         tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
-        if self._device is not torch.bfloat16 or any(x.dtype.is_floating_point for x in tensors):
+        if self._device is not torch.bfloat16 or any(x.is_floating_point() or x.is_complex() for x in tensors):
             return args
         if schema(op).is_mutable or _dtypes(op(*args, **kwargs)) != {torch.float32}:
             return args
@@ -102,6 +102,8 @@ class OtherRoundings(TorchDispatchMode):
         return torch.where(changed, -moved, moved)
 
     def _moved(self, value: torch.Tensor, exact: bool) -> torch.Tensor:
+        if value.is_complex():
+            return torch.view_as_complex(self._moved(torch.view_as_real(value.resolve_conj()), exact).contiguous())
         if not value.dtype.is_floating_point or (exact and value.dtype not in self._converted):
             return value
         if self._generator is None:

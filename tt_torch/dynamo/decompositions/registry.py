@@ -43,7 +43,6 @@ TAKEN = [
     aten.diag_embed.default,
     aten.im2col.default,
     aten.leaky_relu.default,
-    aten.ldexp.Tensor,
     aten.log_sigmoid_forward.default,
     aten.logsumexp.default,
     aten.mvlgamma.default,

@@ -98,6 +98,19 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
     return mantissa.to(x.dtype), exponent.to(torch.int32)
 
 
+@decomposes(aten.ldexp.Tensor)
+def ldexp(x: Tensor, exponent: Tensor) -> Tensor:
+    """`x * 2**exponent`. As in eager PyTorch, an integer exponent of a float scales in steps, because the power alone
+    may leave float32 although the product does not. Each step is a power that float32 has; 300 is beyond its range."""
+    if not x.dtype.is_floating_point or exponent.dtype.is_floating_point:
+        integers = not x.dtype.is_floating_point
+        return x * torch.pow(torch.full((), 2.0, dtype=torch.float32 if integers else x.dtype), exponent)
+    exponent = exponent.to(torch.int32).clamp(-300, 300)
+    third = torch.div(exponent, 3, rounding_mode="trunc")
+    value, step = x.to(torch.promote_types(x.dtype, torch.float32)), torch.exp2(third.to(torch.float32))
+    return (value * step * step * torch.exp2((exponent - 2 * third).to(torch.float32))).to(x.dtype)
+
+
 @decomposes(aten.nextafter.default)
 def nextafter(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
     """Adds a number whose sum rounds to the neighbour: Rump, Zimmermann, Boldo and Melquiond, BIT 49 (2009)."""
