@@ -8,6 +8,7 @@ Inputs are described in op_rows.py. Data movement, indexing and creation are in 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,6 +111,7 @@ UNARY = [
     Row("bitwise_not", torch.bitwise_not, [X], (*INTS, b1)),
     *(Row(name, getattr(F, name), [X]) for name in ACTIVATIONS),
     Row("gelu tanh", lambda x: F.gelu(x, approximate="tanh"), [X]),
+    Row("celu inf", lambda x: F.celu(x, math.inf), [tensor([3.0, 0.0, -3.0])]),
     Row("leaky_relu slope", lambda x: F.leaky_relu(x, 0.3), [X]),
     Row("prelu", F.prelu, [(2, 3, 4), (3,)]),
     Row("glu", F.glu, [(2, 3, 6)]),
@@ -306,6 +308,11 @@ REDUCTIONS = [
     ),
     Row("log_softmax near 0", lambda x: x.log_softmax(0, dtype=torch.float64), [tensor([9.0, -3, 1])], (f32,)),
     Row("bce_with_logits", F.binary_cross_entropy_with_logits, [X, uniform(0, 1, *X)]),
+    Row(
+        "bce_with_logits of a constant",
+        lambda x: F.binary_cross_entropy_with_logits(x, torch.full_like(x, 0.3), reduction="none"),
+        [tensor([3.0, -200.0, 200.0, 1e-12, 0.0])],
+    ),
     Row("kl_div", lambda x, y: F.kl_div(x, y, reduction="batchmean"), [X, positive(*X)]),
 ]
 

@@ -43,7 +43,7 @@ torch.ones_like({x}, dtype={t}) | torch.full_like({x}, {s}) | torch.arange({n}, 
 {x}.permute(*range({x}.dim())[::-1]) | {x}.expand_as({y}) | {x}[:, None] | {x}[::2, 1:] | torch.hstack([{x}, {y}])
 torch.vstack([{x}, {y}]) | torch.broadcast_to({x}, (2, *{x}.shape)) | {x}.select({d}, 0) | {x}.swapaxes({d}, {e})
 torch.tile({x}, (2, 1)) | torch.kron({x}, {y}) | torch.block_diag({x}, {y}) | torch.diag_embed({x})
-torch.diagflat({x}) | torch.meshgrid({x}.flatten(), {y}.flatten(), indexing='ij')[0] | torch.combinations({x}.flatten())
+torch.diagflat({x}) | torch.meshgrid({x}.flatten(), {y}.flatten(), indexing='ij')[0]
 torch.tensor_split({x}, 3, {d})[1] | torch.column_stack([{x}, {y}])
 {x}.unflatten({d}, (-1, 1)) | torch.cat([{x}, {y}, {x}], {d}) | torch.empty_like({x}).copy_({y})
 """

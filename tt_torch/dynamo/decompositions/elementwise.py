@@ -203,6 +203,12 @@ def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -
     return result.to(x.dtype)
 
 
+@decomposes(aten.celu.default)
+def celu(x: Tensor, alpha: float = 1) -> Tensor:
+    """torch-mlir's own form adds both parts, so an infinite `alpha` would spoil the linear one."""
+    return elu(x, alpha, 1, 1 / alpha)
+
+
 @decomposes(aten.hardtanh.default)
 def hardtanh(x: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor | NotImplementedType:
     """torch-mlir's own form loses the sign of a bound of -0.0."""
