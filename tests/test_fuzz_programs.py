@@ -282,6 +282,9 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
         ("v0 % v1", torch.tensor([1e-40]), torch.tensor([1.0, 0.0])),
         ("torch.nn.functional.gelu(v0)", torch.tensor([inf]), torch.tensor([1e30])),
         ("torch.nn.functional.gelu(v0)", torch.tensor([3e38]), torch.tensor([1e30])),
+        ("v1.sinc()", torch.tensor([4]), torch.tensor([0.0, 0.3])),
+        ("torch.nn.functional.hardswish(v0)", torch.tensor([3e38]), torch.tensor([1e30])),
+        ("(torch.complex(v0, v1) * torch.complex(v1, v0)).imag", torch.tensor([inf]), torch.tensor([1e30])),
         ("v1.std()", torch.tensor([2e19]), torch.tensor([1e17, inf])),
         ("torch.cdist(v0, v1)", torch.ones(0, 5), torch.ones(1, 5)),
         ("v0 @ v1", torch.full((2, 2), 3e38), torch.full((2, 2), inf)),
@@ -295,7 +298,7 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
 )
 def test_programs_that_eager_does_not_define(text: str, undefined_for: torch.Tensor, defined_for: torch.Tensor) -> None:
     assert undefined(text, [torch.ones(2), undefined_for])
-    assert not undefined(text, [torch.ones(2), defined_for])
+    assert not undefined(text, [torch.full((2,), 0.5), defined_for])
     assert not undefined("v0 + v1", [torch.ones(2), undefined_for])
 
 

@@ -42,6 +42,10 @@ def _is_beyond_int32(x: torch.Tensor) -> bool:
     return x.dtype == torch.int64 and not torch.equal(x, x.int())
 
 
+def _has_whole_numbers(x: torch.Tensor) -> bool:
+    return bool(((x != 0) & (x.double() == x.double().round())).any())
+
+
 def _is_empty(x: torch.Tensor) -> bool:
     return not x.numel()
 
@@ -70,6 +74,12 @@ QUIRKS = (
     # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),
+    # The kernel multiplies by six before it divides by six.
+    Quirk(re.compile("hardswish"), _is_near_overflow),
+    # The sine of a multiple of pi is the rounding error of the product with pi.
+    Quirk(re.compile("sinc"), _has_whole_numbers),
+    # The C library mends products of complex infinities, and the vector loop does not.
+    Quirk(re.compile(r"complex.* \* "), _is_not_finite),
     # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
     Quirk(
         re.compile(r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|pool1d"), _is_near_overflow

@@ -117,7 +117,8 @@ torch.nn.functional.glu({x}, {d}) | torch.nn.functional.logsigmoid({x}) | torch.
 torch.nn.functional.tanhshrink({x}) | torch.nn.functional.softshrink({x}, 0.5) | torch.nn.functional.relu6({x})
 torch.nn.functional.hardshrink({x}, {s}) | torch.nn.functional.gelu({x}, approximate='tanh')
 torch.nn.functional.prelu({x}, {y}.flatten()[:1]) | torch.complex({x}.float(), {y}.float()).abs()
-torch.view_as_real(torch.complex({x}.float(), {y}.float())) | (torch.complex({x}.float(), {y}.float()) * {y}).imag
+torch.view_as_real(torch.complex({x}.float(), {y}.float()))
+(torch.complex({x}.float(), {y}.float()) * torch.complex({y}.float(), {x}.float())).imag
 torch.fft.rfft({x}.float(), dim={d}).real
 """
 _LAYERS = """

@@ -79,7 +79,7 @@ class OtherRoundings(TorchDispatchMode):
         """The operands. If an op makes float32 of integers only, these are as the device converts them: bfloat16 has
         no 32767. Those of ops that lose digits have errors already."""
         if op.overloadpacket in _CANCEL:
-            return tree_map_only(torch.Tensor, lambda x: self._moved(x, exact=False), args)
+            return tree_map_only(torch.Tensor, lambda x: self._moved(_as_floats(x), exact=False), args)
         tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
         if self._device is not torch.bfloat16 or any(x.is_floating_point() or x.is_complex() for x in tensors):
             return args
@@ -112,6 +112,10 @@ class OtherRoundings(TorchDispatchMode):
         precision = max(self._least, torch.finfo(value.dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
         return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)
+
+
+def _as_floats(x: torch.Tensor) -> torch.Tensor:
+    return x if x.is_floating_point() or x.is_complex() else x.float()
 
 
 def _dtypes(result: Any) -> set[torch.dtype]:
