@@ -21,6 +21,7 @@ from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
+from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.stablehlo.lowering import KEPT, unsupported_by
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def _prepared(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[torch.Tenso
     weights = [value for value, is_one in zip(model.graph.initializer, is_weight, strict=True) if is_one]
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    correct(copy)
     del copy.graph.input[:], copy.graph.initializer[:]
     copy.graph.input.extend(inputs)
     copy.graph.input.extend(onnx.helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights)

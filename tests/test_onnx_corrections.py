@@ -1,0 +1,85 @@
+"""Nodes that torch-mlir imports as something else: results are those of ONNX Runtime, or the node is refused."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.onnx_compile import compile_onnx, prepare_inference_session
+
+DTYPES = {"int8": TensorProto.INT8, "int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8}
+
+
+def compared(nodes: Sequence[onnx.NodeProto], inputs: dict[str, np.ndarray]) -> None:
+    """Runs nodes as one model, whose results are all of their outputs, and compares with ONNX Runtime."""
+    names = [name for node in nodes for name in node.output]
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in inputs.items()
+    ]
+    graph = helper.make_graph(nodes, "graph", values, [helper.make_empty_tensor_value_info(name) for name in names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    expected = prepare_inference_session(onnx.shape_inference.infer_shapes(model)).run(None, inputs)
+    results = compile_onnx(model)(*map(torch.from_numpy, inputs.values()))
+    for name, got, want in zip(names, results, expected, strict=True):
+        assert (got.dtype, got.shape) == (torch.from_numpy(want).dtype, want.shape), name
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_remainders_of_integers_have_the_sign_of_the_divisor() -> None:
+    x, y = (7, -7, 7, -7, 6, -6, 0, 100), (3, 3, -3, -3, 3, -3, 5, 127)
+    inputs = {f"{side}{kind}": np.abs(v).astype(kind) if kind[0] == "u" else np.array(v, kind)
+              for kind in DTYPES for side, v in (("x", x), ("y", y))}  # fmt: skip
+    ends = np.array([2**31 - 2, -(2**31), -(2**31), 2**30]), np.array([2**31 - 1, 7, -7, 2**31 - 1])
+    inputs |= {"xends": ends[0].astype("int32"), "yends": ends[1].astype("int32")}
+    kinds = [*DTYPES, "ends"]
+    nodes = [helper.make_node("Mod", [f"x{kind}", f"y{kind}"], [f"floor {kind}"]) for kind in kinds]
+    nodes += [helper.make_node("Mod", [f"x{kind}", f"y{kind}"], [f"trunc {kind}"], fmod=1) for kind in kinds]
+    compared(nodes, inputs)
+
+
+def pool(op: str, name: str, kernel: Sequence[int], strides: Sequence[int], **more: object) -> onnx.NodeProto:
+    return helper.make_node(op, ["x"], [f"{op} {name}"], kernel_shape=kernel, strides=strides, **more)
+
+
+KERNELS, STRIDES = ([2, 2], [3, 2]), ([2, 2], [3, 3])
+PADS = ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0])
+FORMS = list(itertools.product(KERNELS, STRIDES, PADS, (0, 1)))
+
+
+def test_maxima_of_windows() -> None:
+    nodes = [pool("MaxPool", f"{form}", form[0], form[1], pads=form[2], ceil_mode=form[3]) for form in FORMS]
+    for auto, ceil in itertools.product(("SAME_UPPER", "SAME_LOWER", "VALID"), (0, 1)):
+        nodes.append(pool("MaxPool", f"{auto} {ceil}", [2, 3], [2, 2], auto_pad=auto, ceil_mode=ceil))
+    nodes.append(pool("MaxPool", "dilated", [2, 2], [2, 2], dilations=[2, 2], ceil_mode=1))
+    compared(nodes, {"x": np.random.default_rng(0).standard_normal((1, 2, 7, 6)).astype("float32")})
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_averages_of_windows(counted: int) -> None:
+    more = {"count_include_pad": counted}
+    nodes = [pool("AveragePool", f"{f}", f[0], f[1], pads=f[2], ceil_mode=f[3], **more) for f in FORMS]
+    for auto, ceil in itertools.product(("SAME_UPPER", "SAME_LOWER", "VALID"), (0, 1)):
+        nodes.append(pool("AveragePool", f"{auto} {ceil}", [2, 3], [2, 2], auto_pad=auto, ceil_mode=ceil, **more))
+    compared(nodes, {"x": np.random.default_rng(0).standard_normal((1, 2, 7, 6)).astype("float32")})
+
+
+def test_other_nodes_are_refused_by_name() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 4, 4])
+    grid = helper.make_tensor_value_info("g", TensorProto.FLOAT, [1, 2, 2, 2])
+    nodes = {
+        "GridSample": helper.make_node("GridSample", ["x", "g"], ["y"], mode="nearest"),
+        "AveragePool": helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], dilations=[2, 2]),
+    }
+    for name, node in nodes.items():
+        graph = helper.make_graph([node], "graph", [x, grid], [helper.make_empty_tensor_value_info("y")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+        with pytest.raises(UnsupportedOpError, match=rf"^onnx\.{name} is not supported in stage import-onnx"):
+            compile_onnx(model)

@@ -1,0 +1,206 @@
+"""Nodes of ONNX models that torch-mlir imports as something else: they are written in another way, or refused by name.
+
+Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
+with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
+dilations of AveragePool. Between two pixels, its GridSample with mode "nearest" takes another pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tt_torch.errors import UnsupportedOpError
+
+if TYPE_CHECKING:
+    import onnx
+
+UNPADDED = (b"", b"NOTSET", b"VALID")
+Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of values, where all sizes are known
+
+
+def correct(model: onnx.ModelProto) -> None:
+    """Changes the nodes of the graph. torch-mlir refuses nodes with graphs inside, and functions. Raises
+    UnsupportedOpError."""
+    from onnx.shape_inference import infer_shapes
+
+    graph = model.graph
+    if not any(node.op_type in CORRECTIONS for node in graph.node):
+        return
+    known = _known(infer_shapes(model).graph)
+    nodes = [new for old in graph.node for new in CORRECTIONS.get(old.op_type, _as_it_is)(old, known)]
+    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    del graph.value_info[:]  # ONNX counts windows that ceil_mode leaves out, so all shapes are inferred anew
+    for output in graph.output:
+        output.type.tensor_type.ClearField("shape")
+
+
+def _as_it_is(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    return [node]
+
+
+def _known(graph: onnx.GraphProto) -> Known:
+    found: Known = {}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if value.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+            found[value.name] = value.type.tensor_type.elem_type, [d.dim_value for d in dims]
+    return found | {value.name: (value.data_type, list(value.dims)) for value in graph.initializer}
+
+
+def _mod(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    """The remainder with the sign of the dividend, plus the divisor where this sign is not the divisor's."""
+    if _attributes(node).get("fmod", 0):
+        return [node]
+    from onnx.helper import make_node
+
+    (x, y), (result,) = node.input, node.output
+    names = ("rest", "zero", "below", "under", "other", "exact", "some", "wrong", "sum")
+    own = {name: f"{result}/{name}" for name in names}
+    fmod: dict[str, Any] = {"fmod": 1}
+    steps = [
+        ("Mod", [x, y], "rest"), ("Sub", [y, y], "zero"),
+        ("Less", [own["rest"], own["zero"]], "below"), ("Less", [y, own["zero"]], "under"),
+        ("Xor", [own["below"], own["under"]], "other"), ("Equal", [own["rest"], own["zero"]], "exact"),
+        ("Not", [own["exact"]], "some"), ("And", [own["other"], own["some"]], "wrong"),
+        ("Add", [own["rest"], y], "sum"), ("Where", [own["wrong"], own["sum"], own["rest"]], ""),
+    ]  # fmt: skip
+    return [
+        make_node(op, inputs, [own.get(name, result)], node.name, **(fmod if op == "Mod" else {}))
+        for op, inputs, name in steps
+    ]
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The windows of a pool along one dimension, with as much padding at the end as ceil_mode needs."""
+
+    length: int
+    size: int
+    stride: int
+    dilation: int
+    begin: int
+    given_end: int
+    ceil: bool
+
+    @property
+    def count(self) -> int:
+        """The last window that ceil_mode adds begins in the input or the padding before it, but not after the input."""
+        room = self.length + self.begin + self.given_end - self._reach
+        if not self.ceil:
+            return room // self.stride + 1
+        every = -(-room // self.stride) + 1
+        return every - ((every - 1) * self.stride >= self.length + self.begin)
+
+    @property
+    def end(self) -> int:
+        needed = (self.count - 1) * self.stride + self._reach - self.length - self.begin
+        return max(0, needed) if self.ceil else self.given_end
+
+    @property
+    def _reach(self) -> int:
+        return self.dilation * (self.size - 1) + 1
+
+    def counted(self, padding: bool) -> np.ndarray:
+        """How many elements of each window are of the input, or of the given padding."""
+        total = self.length + self.begin + max(self.end, self.given_end)
+        inside = np.zeros(total)
+        inside[(0 if padding else self.begin) : self.begin + self.length + (self.given_end if padding else 0)] = 1
+        places = self.stride * np.arange(self.count)[:, None] + self.dilation * np.arange(self.size)
+        return inside[places].sum(axis=1)
+
+
+def _windows(node: onnx.NodeProto, known: Known) -> list[_Windows]:
+    if node.input[0] not in known:
+        raise refused(node, "ceil_mode needs an input whose sizes are known")
+    given, size = _attributes(node), known[node.input[0]][1][2:]
+    ones, none = [1] * len(size), [0] * 2 * len(size)
+    strides, dilations, pads = (given.get(n, d) for n, d in (("strides", ones), ("dilations", ones), ("pads", none)))
+    kernel, automatic = given["kernel_shape"], given.get("auto_pad", b"NOTSET")
+    if automatic == b"VALID":
+        pads = none
+    elif automatic != b"NOTSET":
+        halves = [_same(*v, automatic == b"SAME_UPPER") for v in zip(size, kernel, strides, dilations, strict=True)]
+        pads = [half[end] for end in (0, 1) for half in halves]
+    ceil = bool(given.get("ceil_mode", 0)) and not automatic.startswith(b"SAME")
+    values = zip(size, kernel, strides, dilations, pads[: len(size)], pads[len(size) :], strict=True)
+    return [_Windows(n, k, s, d, begin, end, ceil) for n, k, s, d, begin, end in values]
+
+
+def _same(length: int, size: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
+    """The padding for which there is a window per stride. An odd element is at the end if `upper`."""
+    total = max(0, (-(-length // stride) - 1) * stride + dilation * (size - 1) + 1 - length)
+    return (total // 2, total - total // 2) if upper else (total - total // 2, total // 2)
+
+
+def _max_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
+    """Windows that ceil_mode adds become windows over padding at the end."""
+    if not _attributes(node).get("ceil_mode", 0):
+        return [node]
+    return [_pool(node, node.input[0], node.output, _windows(node, known))]
+
+
+def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
+    """The input is padded with zeros, and the averages of all elements are divided by the part that counts."""
+    from onnx.helper import make_node, tensor_dtype_to_np_dtype
+    from onnx.numpy_helper import from_array
+
+    given = _attributes(node)
+    if any(d != 1 for d in given.get("dilations", [])):
+        raise refused(node, "expected dilations of 1: torch-mlir ignores others")
+    if not given.get("ceil_mode", 0) and not any(given.get("pads", [])) and given.get("auto_pad", b"") in UNPADDED:
+        return [node]
+    windows, (result,) = _windows(node, known), node.output
+    parts = [w.counted(given.get("count_include_pad", 0)) / w.size for w in windows]
+    part = reduce(np.multiply.outer, parts)[None, None].astype(tensor_dtype_to_np_dtype(known[node.input[0]][0]))
+    pads = np.array([0, 0, *(w.begin for w in windows), 0, 0, *(w.end for w in windows)])
+    own = {name: f"{result}/{name}" for name in ("pads", "padded", "average", "part")}
+    bare = [replace(w, begin=0, given_end=0, ceil=False) for w in windows]
+    return [
+        make_node("Constant", [], [own["pads"]], name=node.name, value=from_array(pads)),
+        make_node("Constant", [], [own["part"]], name=node.name, value=from_array(part)),
+        make_node("Pad", [node.input[0], own["pads"]], [own["padded"]], name=node.name),
+        _pool(node, own["padded"], [own["average"]], bare),
+        make_node("Div", [own["average"], own["part"]], [result], name=node.name),
+    ]
+
+
+def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Sequence[_Windows]) -> onnx.NodeProto:
+    """The node without ceil_mode, with the padding of the windows."""
+    from onnx.helper import make_attribute, make_node
+
+    new = make_node(node.op_type, [source], results, node.name)
+    pads = make_attribute("pads", [*(w.begin for w in windows), *(w.end for w in windows)])
+    dropped = ("ceil_mode", "auto_pad", "pads", "count_include_pad")
+    new.attribute.extend([pads, *(a for a in node.attribute if a.name not in dropped)])
+    return new
+
+
+def _grid_sample(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    if _attributes(node).get("mode") == b"nearest":
+        raise refused(node, 'expected mode "linear": torch-mlir rounds places between two pixels in another way')
+    return [node]
+
+
+def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
+    return UnsupportedOpError(f"onnx.{node.op_type}", "import-onnx", f"node {node.name or node.output[0]!r}", detail)
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    from onnx.helper import get_attribute_value
+
+    return {a.name: get_attribute_value(a) for a in node.attribute}
+
+
+CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] = {
+    "AveragePool": _average_pool,
+    "GridSample": _grid_sample,
+    "MaxPool": _max_pool,
+    "Mod": _mod,
+}
