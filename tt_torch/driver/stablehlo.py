@@ -27,10 +27,17 @@ Run: TypeAlias = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 
 def tensor_type(value: Value) -> TensorType:
     """Shape and dtype of a value. Raises CompileError if a PyTorch tensor cannot have them."""
-    kind = ir.RankedTensorType(value.type) if isinstance(value.type, ir.RankedTensorType) else None
-    if kind is None or not kind.has_static_shape or str(kind.element_type) not in DTYPES:
+    dtype, kind = _dtype(value), ir.RankedTensorType(value.type)
+    if not kind.has_static_shape:
         raise CompileError(f"no PyTorch tensor has the type {value.type}")
-    return tuple(kind.shape), DTYPES[str(kind.element_type)]
+    return tuple(kind.shape), dtype
+
+
+def _dtype(value: Value) -> torch.dtype:
+    element = str(value.type.element_type) if isinstance(value.type, ir.RankedTensorType) else ""
+    if element not in DTYPES:
+        raise CompileError(f"no PyTorch tensor has the type {value.type}")
+    return DTYPES[element]
 
 
 def input_types(module: ir.Module) -> list[TensorType]:
@@ -48,7 +55,7 @@ def load_stablehlo(
     beyond these raises InputDtypeError. Raises what `compile_stablehlo` and `device.load` raise.
     """
     *_, end = block(main(module)).operations
-    dtypes = [tensor_type(value)[1] for value in end.operands]
+    dtypes = [_dtype(value) for value in end.operands]
     kinds = argument_kinds(main(module))
     binary = compile_stablehlo(module, config)
     compiled = CompiledGraph(binary, list(constants), kinds, dtypes, None, compare_weights=config.compare_weights)

@@ -15,7 +15,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
-from tt_torch.mlir.context import describe, run_native
+from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
@@ -23,6 +23,8 @@ from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.types import Op
 
 MOST_OPS = 100_000  # after inlining; a module that has more itself may have eight times its own number
+_READING_SIZES = "broadcast_in_dim conv gather iota pad reshape"
+DYNAMIC = {f"stablehlo.dynamic_{name}" for name in _READING_SIZES.split()} | {"stablehlo.real_dynamic_slice"}
 BRANCHES = ("stablehlo.case", "stablehlo.if")
 # The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
@@ -34,6 +36,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
     Raises UnsupportedOpError if no function can be the program.
     """
     name_entry(module)
+    _require_static_arguments(module)
     for op in [op for op in _nested(module) if op.name == "stablehlo.composite" and not known(op)]:
         with module.context, ir.InsertionPoint(op), op.location:
             callee = {"callee": op.attributes["decomposition"]}
@@ -44,6 +47,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
     for function in list(module.body.operations):
         if function.operation.name != "func.func" or function.name.value != "main":
             function.operation.erase()
+    _make_static(module)
     body = block(main(module))
     with module.context:
         _take_branches_apart(body)
@@ -72,6 +76,30 @@ def name_entry(module: ir.Module) -> None:
         detail = f"a program is the function main, or the only public one; public are: {names}"
         raise UnsupportedOpError("builtin.module", "stablehlo-to-ttir", describe(module.operation.location), detail)
     public[0].attributes["sym_name"] = ir.StringAttr.get("main", module.context)
+
+
+def _require_static_arguments(module: ir.Module) -> None:
+    """Raises UnsupportedOpError for an argument of the program with a size that is open."""
+    for number, argument in enumerate(main(module).arguments):
+        if _is_open(argument):
+            where, detail = (
+                argument.location,
+                f"argument {number} of main has the type {argument.type}; give it fixed sizes",
+            )
+            raise UnsupportedOpError("func.func", "stablehlo-to-ttir", describe(where), detail)
+
+
+def _is_open(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.ShapedType) and not value.type.has_static_shape
+
+
+def _make_static(module: ir.Module) -> None:
+    """Ops that read the sizes of their results from constants become ops with these sizes."""
+    if any(op.name in DYNAMIC or any(map(_is_open, op.results)) for op in _nested(main(module))):
+        run_native(module, "stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
+    for op in _nested(main(module)):
+        if any(map(_is_open, op.results)):
+            raise unsupported(op, "stablehlo-to-ttir", "results whose sizes are constants")
 
 
 def _require_bounded(module: ir.Module) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, flip, spread
+from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Attrs, Op, Value
 
@@ -14,6 +15,8 @@ from tt_torch.mlir.types import Attrs, Op, Value
 @RULES.rewrites("stablehlo.convolution")
 def convolution(op: Op, b: Builder) -> Value | None:
     """A convolution with channels last, as in TTNN. What TTNN's attributes cannot express is done to the operands."""
+    if any(0 in shape(value) for value in (*op.operands, *op.results)):  # a sum of nothing
+        return full(b, shape(op.results[0]), dtype(op.results[0]), 0)
     dims = attrs.convolution(op)
     spatial, kernel, out = (
         list(d) for d in (dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, dims.output_spatial_dimensions)

@@ -11,7 +11,7 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
 
-@RULES.rewrites("stablehlo.reshape", "tensor.cast")
+@RULES.rewrites("stablehlo.reshape", "stablehlo.dynamic_reshape", "tensor.cast")
 def reshape(op: Op, b: Builder) -> Value:
     return b("ttir.reshape", op.operands[0], shape=shape(op.results[0]))
 
@@ -21,10 +21,12 @@ def transpose(op: Op, b: Builder) -> Value:
     return b("ttir.permute", op.operands[0], permutation=attrs.ints(op, "permutation"))
 
 
-@RULES.rewrites("stablehlo.broadcast_in_dim")
+@RULES.rewrites("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 def broadcast_in_dim(op: Op, b: Builder) -> Value:
-    """Orders the dimensions of the operand, reshapes it to the rank of the result, and repeats dimensions of size 1."""
-    (x,), target = op.operands, shape(op.results[0])
+    """The result type has the shape, also if an operand has it, too.
+
+    Orders the dimensions of the operand, reshapes it to the rank of the result, and repeats dimensions of size 1."""
+    x, target = op.operands[0], shape(op.results[0])
     value = splat_of(x)
     if value is not None:
         return full(b, target, dtype(x), value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import counts
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
@@ -68,13 +69,25 @@ def _key(condition: Value, arguments: list[Value], directions: str) -> Key | Non
 def _canonical(value: Value) -> Value:
     """The value before JAX replaced all zeros by one zero and all NaNs by one NaN; the device orders them so anyway."""
     while choice := producer(value, "stablehlo.select"):
-        chosen = producer(choice.operands[1], "stablehlo.constant")
-        if chosen is None or producer(choice.operands[0], "stablehlo.compare") is None or _is_number(chosen):
+        condition, chosen, other = choice.operands
+        if not _finds(producer(condition, "stablehlo.compare"), _number(chosen), other):
             return value
-        value = choice.operands[2]
+        value = other
     return value
 
 
-def _is_number(constant: Op) -> bool:
-    number = attrs.splat(constant.attributes["value"])
-    return number != 0 and number == number
+def _finds(compare: Op | None, number: float | None, x: Value) -> bool:
+    """Whether a comparison finds the zeros of `x`, if the number is zero, or the NaNs of `x`, if the number is NaN."""
+    if compare is None or number is None or _canonical(compare.operands[0]) != _canonical(x):
+        return False
+    left, right = compare.operands
+    if number == 0:
+        return attrs.direction(compare) == "EQ" and _number(right) == 0
+    return number != number and attrs.direction(compare) == "NE" and left == right
+
+
+def _number(value: Value) -> float | None:
+    """The value of a constant in the comparator or outside of it, where it is a full already; None for others."""
+    if constant := producer(value, "stablehlo.constant"):
+        return attrs.splat(constant.attributes["value"])
+    return splat_of(value)
