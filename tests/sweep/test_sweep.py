@@ -36,12 +36,25 @@ def test_a_fraction_is_drawn_evenly_from_all_items():
 def test_the_last_record_of_a_key_counts_and_a_torn_line_does_not(tmp_path):
     results = Results(tmp_path / "r.jsonl")
     for verdict in ("wrong", "match"):
-        results.append({"key": "a", "verdict": verdict, "commit": provenance()["commit"]})
+        results.append({"key": "a", "verdict": verdict, **provenance()})
     with results.path.open("a") as file:
         file.write('{"key": "b", "verd')
-    results.append({"key": "c", "verdict": "match", "commit": "another"})
+    results.append({"key": "c", "verdict": "match", **provenance(), "commit": "another"})
     assert [(record["key"], record["verdict"]) for record in read(results.path)] == [("a", "match"), ("c", "match")]
-    assert results.done() == {"a"}
+    assert results.done(provenance()) == {"a"}
+    assert results.done({**provenance(), "versions": {}}) == results.done({**provenance(), "source_hash": "0"}) == set()
+
+
+@pytest.mark.slow
+def test_a_changed_file_of_models_runs_again(tmp_path):
+    """`make` fails at first, before anything is compiled. The corrected file gives another record of the same key."""
+    models, output = tmp_path / "changed_models.py", tmp_path / "r.jsonl"
+    text = "from tt_torch.sweep.registry import Model\nMODELS = [Model('m', lambda: 1 / 0)]\n"
+    arguments = ["sweep", str(models), "-o", str(output)]
+    for content in (text, text, text.replace("1 / 0", "{}['no such key']")):
+        models.write_text(content)
+        assert CliRunner().invoke(app, arguments).exit_code == 1
+    assert [record["error"] for record in lines(output)] == ["ZeroDivisionError", "KeyError"]
 
 
 def test_device_only_counts_static_samples_that_eager_runs():

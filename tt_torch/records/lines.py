@@ -34,10 +34,9 @@ class Results:
                 file.write(b"\n")  # the incomplete last line of a killed sweep keeps its own line, which readers skip
             file.write(json.dumps(record).encode() + b"\n")
 
-    def done(self) -> set[str]:
-        """The keys of the records that this commit wrote."""
-        now = provenance()["commit"]
-        return {record["key"] for record in read(self.path) if record.get("commit") == now}
+    def done(self, origin: Record) -> set[str]:
+        """The keys of the records that have all fields of `origin`: the same commit, versions and models."""
+        return {record["key"] for record in read(self.path) if origin.items() <= record.items()}
 
 
 def _ends_line(file: BinaryIO) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -33,6 +34,12 @@ def _from_module(source: str) -> Sequence[Model]:
                 source, f"MODELS has an entry of type {type(row).__name__}, not a tt_torch.sweep.registry.Model"
             )
     return module.MODELS
+
+
+def content_hash(source: str) -> str:
+    """A hash of the file of a module that `load` has loaded. Files that it imports are not in it."""
+    path = source if source.endswith(".py") else sys.modules[source].__file__
+    return hashlib.sha256(Path(str(path)).read_bytes()).hexdigest()[:16]
 
 
 def module_of(source: str) -> ModuleType:

@@ -51,7 +51,8 @@ Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the i
 Timeout = Annotated[float, typer.Option(min=0.1, help="time limit per item, in seconds")]
 Memory = Annotated[float, typer.Option(min=0.5, help="limit of address space per worker, in GiB")]
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="JSON lines; items that have a record of this commit there are skipped")
+    Path,
+    typer.Option("-o", "--output", help="JSON lines; items with a record of this commit and file of models are skipped"),
 ]
 Db = Annotated[str, typer.Option(help="results database to which each record is written, too")]
 _LINE_SECONDS = 20.0  # between lines of progress
@@ -129,6 +130,7 @@ def models(
     if file is None:
         needs("sweeps")
     from tt_torch.sweep import models
+    from tt_torch.sweep.catalogue import content_hash
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json)
     if op_by_op and compiler != ["tt-torch"]:
@@ -139,7 +141,8 @@ def models(
         source = str(file or module)
         rows = list(models.op_by_op_items(source, output.parent / "models") if op_by_op else models.items(source))
     chosen = choose(rows, select, fraction, seed, shard)
-    _sweep("op-by-op" if op_by_op else "model", chosen if op_by_op else by_compiler(chosen, compiler), plan)
+    todo = chosen if op_by_op else by_compiler(chosen, compiler)
+    _sweep("op-by-op" if op_by_op else "model", todo, plan, {"source_hash": content_hash(source)} if source else None)
 
 
 @app.command()
@@ -229,8 +232,8 @@ def _shard(text: str) -> tuple[int, int]:
     raise typer.BadParameter(f"{text} is not i/n with 1 <= i <= n", param_hint="--shard")
 
 
-def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
-    """Runs the items that have no record yet and shows all records.
+def _sweep(kind: str, items: Sequence[Item], plan: Plan, source: Record | None = None) -> None:
+    """Runs the items that have no record yet and shows all records. `source` tells the content of the user's file.
 
     The exit status is 1 if a record is not right, or an op took too long to compile.
     """
@@ -238,7 +241,8 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
     from tt_torch.records.summary import good, slowness
 
     results = Results(plan.output)
-    done = results.done()
+    origin = {**provenance(), **(source or {})}
+    done = results.done(origin)
     todo = [item for item in items if item.key not in done]
     keys = {item.key for item in items}
     with ExitStack() as stack, one_line_errors():
@@ -249,7 +253,7 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan) -> None:
                     sink(record)
         for item, outcome in _progress(_outcomes(todo, plan), len(todo)):
             labels = {"kind": kind, "key": item.key, **item.arguments}
-            record = {**labels, **outcome, **provenance(), "time": stamp()}
+            record = {**labels, **outcome, **origin, "time": stamp()}
             for sink in sinks:
                 sink(record)
     records = [record for record in read(plan.output) if record["key"] in keys]
