@@ -21,10 +21,13 @@ from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods, user_ops
 from tt_torch.mlir.functions import block, main, mark_arguments, replace
 
+_FATAL = frozenset({torch.float8_e8m0fnu})
+
 
 def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str]) -> ir.Module:
     """The graph in the torch dialect: `@main` with one argument per placeholder, whose roles are `kinds`
     (input, parameter or constant), and one private function per form of each composite."""
+    _refuse_fatal_types(graph)
     importer = FxImporter(context=context)
     importer._cc = _NamedLocations(context)
     try:
@@ -44,6 +47,14 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
         names = {f.symbol: _composite_attributes(f) for f in forms}
         module.operation.attributes["tt.composites"] = ir.DictAttr.get(names)
     return module
+
+
+def _refuse_fatal_types(graph: torch.fx.Graph) -> None:
+    """Raises UnsupportedOpError for an op with a result of a type for which torch-mlir's lowering aborts the process."""
+    for node in graph.nodes:
+        if node.op == "call_function" and getattr(node.meta.get("val"), "dtype", None) in _FATAL:
+            dtype = node.meta["val"].dtype
+            raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), f"torch-mlir cannot make {dtype}")
 
 
 class _NamedLocations(ContextCache):
