@@ -62,6 +62,8 @@ SPECIAL = [
     Row("polygamma below zero", lambda x: torch.polygamma(3, x), [uniform(-8.9, -8.1, 9)], (f32,)),
     Row("mvlgamma", lambda x: torch.mvlgamma(x, 3), [uniform(1.2, 9, 7)]),
     Row("zeta", special.zeta, [uniform(1.1, 9, 7, 1), uniform(0.1, 9, 5)], (f32,)),
+    Row("zeta of a number", lambda q: special.zeta(2.5, q), [uniform(0.1, 9, 5)], (f32, *INTS)),
+    Row("zeta at a number", lambda s: special.zeta(s, 2), [uniform(0.5, 9, 7)], (f32, *INTS)),
     Row("zeta below zero", special.zeta, [tensor([[2.0], [3.0], [2.5], [1.0], [0.5]]), uniform(-30, 0, 5)], (f32,)),
     Row("xlog1py", special.xlog1py, [tensor([0.0, 0.0, 2.0]), tensor([-1.0, math.nan, 0.5])]),
     *(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.chebyshev import Fit, horner, series, special
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -80,9 +81,11 @@ def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
     return torch.where((q <= 0) & (f == 0), math.inf, value)
 
 
-@special(aten.special_zeta.default)
-def zeta(s: Tensor, q: Tensor) -> Tensor:
-    """The Hurwitz zeta function, with eager's values outside of its domain."""
+@special(aten.special_zeta.default, aten.special_zeta.self_scalar, aten.special_zeta.other_scalar)
+def zeta(s: Argument, q: Argument) -> Tensor:
+    """The Hurwitz zeta function, with eager's values outside of its domain. One of both may be a number."""
+    s = s if isinstance(s, Tensor) else torch.full_like(q, s)
+    q = q if isinstance(q, Tensor) else torch.full_like(s, q)
     s, q = torch.broadcast_tensors(s, q)
     whole = s == torch.floor(s)
     sign = 1 - 4 * (s / 2 - torch.floor(s / 2))
