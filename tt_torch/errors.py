@@ -136,7 +136,8 @@ class OpByOpError(CompileError):
     """The option `check_all_ops_execute` is set, and an op-by-op run found ops that were not executed."""
 
     def __init__(self, ops: list[str], file: str) -> None:
-        super().__init__("\n  ".join([f"{len(ops)} ops were not executed; {file} has the reasons:", *ops]))
+        count = "1 op was" if len(ops) == 1 else f"{len(ops)} ops were"
+        super().__init__("\n  ".join([f"{count} not executed; {file} has the reasons:", *ops]))
         self.ops, self.file = ops, file
 
 

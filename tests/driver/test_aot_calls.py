@@ -90,6 +90,7 @@ def test_a_class_that_is_a_pytree_of_pytorch() -> None:
 CHANGED: list[tuple[Any, type[Exception], str]] = [
     ({"batch": Batch(X[:2])}, InputShapeError, r"batch\.ids has the shape \(2, 4\)"),
     ({"batch": Batch(X.double())}, InputDtypeError, r"batch\.ids has the dtype torch\.float64"),
+    ({"batch": Batch(X.numpy())}, ArgumentError, r"batch\.ids is of type ndarray, but the .* a tensor of shape \(\d"),
     ({"batch": Batch(X, 2)}, ArgumentError, r"batch\.scale is int 2, but the model was compiled for float 2\.0"),
     ({"batch": Batch(X, 3.0)}, ArgumentError, r"batch\.scale is float 3\.0"),
     ({"batch": X}, ArgumentError, "batch is a tensor of shape"),

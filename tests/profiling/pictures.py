@@ -28,4 +28,6 @@ def main(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("error: give one page: python -m tests.profiling.pictures results/perf/profile.html")
     main(Path(sys.argv[1]))

@@ -18,8 +18,10 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ProfileFormatError
 from tt_torch.profiling import comparison_page, groups, html, page, recorder, what_if
+from tt_torch.profiling.groups import Spread
 from tt_torch.profiling.model import JSON_NAME, Profile, of_session, read_json, write_json
 from tt_torch.profiling.session import Session
+from tt_torch.profiling.words import quartiles
 from tt_torch.tools.cli import app
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'<b>"
@@ -182,6 +184,16 @@ def test_json_and_comparison(profile: Profile, tmp_path: Path) -> None:
     assert first["new"]["host"]["median"] > first["old"]["host"]["median"]
     assert found["total"]["old"]["modelled"] == found["total"]["new"]["modelled"]
     assert CliRunner().invoke(app, command[:-1]).output.count("matrix product") == 1
+
+
+def test_quartiles_show_their_unit_once() -> None:
+    assert quartiles(Spread(1.2e6, 1.1e6, 1.3e6)) == "1.10 – 1.30 ms"
+    assert quartiles(Spread(1e6, 900.0e3, 1.3e6)) == "900 µs – 1.30 ms"
+
+
+def test_a_folder_without_a_profile(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["compare-profiles", str(tmp_path), str(tmp_path)])
+    assert done.exit_code == 1 and "it has no profile.json" in done.stderr
 
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "{}", '{"format": 0}', '{"format": 1, "graphs": [], "ops": [{}]}'])

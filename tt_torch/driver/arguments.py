@@ -139,7 +139,10 @@ def trained(inputs: Sequence[object], names: Sequence[str], known: Set[int]) -> 
 def _form(part: object) -> Form:
     if isinstance(part, torch.Tensor):
         return TensorForm(tuple(part.shape), part.dtype, device_of(part))
-    return part.text if isinstance(part, Container) else f"{type(part).__name__} {part!r}"
+    if isinstance(part, Container):
+        return part.text
+    kind = type(part).__name__
+    return f"{kind} {part!r}" if isinstance(part, PLAIN) else f"of type {kind}"  # its text may be pages of numbers
 
 
 def _described(form: Form) -> str:

@@ -119,8 +119,10 @@ def write_json(profile: Profile, folder: Path) -> None:
 
 
 def read_json(folder: Path) -> Profile:
-    """The profile in a folder. Raises OSError if there is none, and ProfileFormatError if the file is damaged."""
+    """The profile in a folder. Raises ProfileFormatError if there is none, or if its file is damaged."""
     path = folder / JSON_NAME
+    if not path.exists():
+        raise ProfileFormatError(folder, f"it has no {JSON_NAME}")
     try:
         data = json.loads(path.read_bytes())
         if data["format"] != FORMAT:

@@ -22,7 +22,10 @@ def size(count: float) -> str:
 
 
 def quartiles(spread: Spread) -> str:
-    return f"{duration(spread.low)} – {duration(spread.high)}"
+    """ "1.20 – 1.35 ms", with two units if they differ."""
+    low, high = duration(spread.low), duration(spread.high)
+    number, unit = low.split()
+    return f"{number if high.endswith(f' {unit}') else low} – {high}"
 
 
 def factor(old: float, new: float) -> str:
