@@ -52,7 +52,7 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="time limit per item, in s
 Memory = Annotated[float, typer.Option(min=0.5, help="limit of address space per worker, in GiB")]
 Output = Annotated[
     Path,
-    typer.Option("-o", "--output", help="JSON lines; items with a record of this commit and file of models are skipped"),
+    typer.Option("-o", "--output", help="JSON lines; items with a record of this commit and models are skipped"),
 ]
 Db = Annotated[str, typer.Option(help="results database to which each record is written, too")]
 _LINE_SECONDS = 20.0  # between lines of progress

@@ -50,7 +50,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
 
 
 def _refuse_fatal_types(graph: torch.fx.Graph) -> None:
-    """Raises UnsupportedOpError for an op with a result of a type for which torch-mlir's lowering aborts the process."""
+    """Raises UnsupportedOpError for an op with a result of a type for which torch-mlir's lowering aborts."""
     for node in graph.nodes:
         if node.op == "call_function" and getattr(node.meta.get("val"), "dtype", None) in _FATAL:
             dtype = node.meta["val"].dtype
