@@ -12,10 +12,10 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+import tt_torch
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
-from tt_torch.driver.stablehlo import load_stablehlo
-from tt_torch.errors import CompileError, InputDtypeError, InputShapeError, UnsupportedOpError
-from tt_torch.mlir.context import make_context, parse
+from tt_torch.driver.onnx import identifiers
+from tt_torch.errors import CompileError, InexactError, InputDtypeError, InputShapeError, UnsupportedOpError
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.onnx import onnx_to_stablehlo
 from tt_torch.onnx_compile import compile_onnx, prepare_inference_session, run_model_proto, torch_input_to_onnx
@@ -184,7 +184,7 @@ def test_inputs_are_given_in_order_or_by_name():
 
 def test_matrices_are_arguments_and_small_initializers_are_constants():
     module, weights = onnx_to_stablehlo(convnet(), CompilerConfig())
-    assert [tuple(w.shape) for w in weights] == [(8, 3, 3, 3), (5, 32)]
+    assert {name: tuple(w.shape) for name, w in weights.items()} == {"filter": (8, 3, 3, 3), "last": (5, 32)}
     roles = [str(role["ttcore.argument_type"]) for role in main(module).attributes["arg_attrs"]]
     assert roles == ['"input"', '"parameter"', '"parameter"']
 
@@ -221,7 +221,7 @@ def test_open_dimensions_are_named():
 def test_integers_beyond_32_bits_are_refused():
     program = compile_onnx(MODELS["integers"]())
     ones = torch.ones(8, dtype=torch.int64)
-    with pytest.raises(InputDtypeError, match="input 0 has integers beyond 32 bits"):
+    with pytest.raises(InexactError, match=r"x0 \(torch.int64\) has values in"):
         program(torch.full((4, 8), 2**31), ones)
     (result,) = program(torch.full((4, 8), 2**31 - 1), ones)
     assert torch.equal(result, torch.full((4, 8), 2**31 - 1))
@@ -251,7 +251,7 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth):
 
 @pytest.mark.parametrize("depth", [CompileDepth.STABLEHLO, CompileDepth.TTNN_IR])
 def test_below_execute_onnx_runtime_computes(depth: CompileDepth, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tt_torch.onnx_compile.load_stablehlo", None)
+    monkeypatch.setattr("tt_torch.onnx_compile.compiled_module", None)
     program = compile_onnx(mlp(), CompilerConfig(compile_depth=depth))
     x = torch.randn(2, 3)
     torch.testing.assert_close(program(x), [torch.from_numpy(v) for v in run_model_proto(mlp(), x)])
@@ -267,19 +267,33 @@ def test_inputs_of_a_session():
         torch_input_to_onnx(session, x)
 
 
-def test_a_stablehlo_module_by_itself():
-    text = """func.func @main(%x: tensor<4xi64>, %y: tensor<4xi64>) -> (tensor<4xi64>, tensor<4xi1>) {
-      %sum = stablehlo.add %x, %y : tensor<4xi64>
-      %less = stablehlo.compare LT, %x, %y : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi1>
-      return %sum, %less : tensor<4xi64>, tensor<4xi1>
-    }"""
-    run = load_stablehlo(parse(text, make_context()), CompilerConfig())
-    x, y = torch.tensor([1, -2, 3, 4]), torch.tensor([2, -3, 3, 5])
-    total, less = run([x, y])
-    assert torch.equal(total, x + y) and torch.equal(less, x < y)
+def test_compiled_models_have_weights_by_name(tmp_path: Path):
+    onnx.save(convnet(), tmp_path / "net.onnx")
+    compiled = tt_torch.compile_onnx(tmp_path / "net.onnx")
+    x = torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(compiled(x), torch.from_numpy(run_model_proto(convnet(), x)[0]), rtol=1e-4, atol=1e-4)
+    assert sorted(compiled.state_dict()) == ["filter", "last"]
+    compiled.save(tmp_path / "net.ttpkg", weights=False)
+    loaded = tt_torch.load(tmp_path / "net.ttpkg")
+    loaded.load_state_dict({name: torch.zeros_like(weight) for name, weight in compiled.state_dict().items()})
+    assert torch.equal(loaded(x), torch.zeros(2, 5))
 
 
-def test_a_type_that_no_tensor_has_is_refused():
-    text = "func.func @main(%x: tensor<2xi4>) -> tensor<2xi4> { return %x : tensor<2xi4> }"
-    with pytest.raises(CompileError, match="no PyTorch tensor has the type tensor<2xi4>"):
-        load_stablehlo(parse(text, make_context()), CompilerConfig())
+def test_inputs_of_compiled_models_have_names():
+    """Names that are no identifiers are changed, and stay different from others."""
+    assert identifiers(["in put:0", "in_put_0", "1", "class", "é", "x"]) == [
+        "in_put_0_",
+        "in_put_0",
+        "_1",
+        "_class",
+        "_",
+        "x",
+    ]
+    kinds = [("a.b", F32, [2]), ("a_b", F32, [2])]
+    node = helper.make_node("Sub", ["a.b", "a_b"], ["o"])
+    compiled = tt_torch.compile_onnx(model([node], kinds, [("o", F32, [2]), ("a.b", F32, [2])]))
+    x, y = torch.randn(2), torch.randn(2)
+    difference, same = compiled(a_b=y, a_b_=x)
+    assert torch.equal(difference, x - y) and torch.equal(same, x)
+    with pytest.raises(InputDtypeError, match=r"a_b has the dtype torch\.float64"):
+        compiled(x, y.double())

@@ -135,6 +135,23 @@ def test_stablehlo(tmp_path: Path) -> None:
     assert result.exit_code == 0 and result.stdout.startswith("output 0: float32 (2, 3)\n"), result.output
 
 
+def test_files_become_packages(tmp_path: Path) -> None:
+    """The names of inputs and results are those that `tt-torch run` takes."""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    (tmp_path / "add.mlir").write_text(MLIR)
+    exported = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(2, 3),))
+    torch.export.save(exported, tmp_path / "linear.pt2")
+    expected = {"add.mlir": 2 * x, "linear.pt2": exported.module()(torch.from_numpy(x)).detach().numpy()}
+    for (name, golden), given in zip(expected.items(), ("arg0", "input"), strict=True):
+        package = (tmp_path / name).with_suffix(".ttpkg")
+        result = tt_torch("compile", tmp_path / name, "-o", package)
+        assert result.exit_code == 0, result.output
+        np.savez(tmp_path / "x.npz", **{given: x})
+        np.savez(tmp_path / "golden.npz", result=golden)
+        result = tt_torch("run", package, "-i", tmp_path / "x.npz", "--golden", tmp_path / "golden.npz")
+        assert result.exit_code == 0, result.output
+
+
 def test_onnx(tmp_path: Path) -> None:
     """The weights are inputs of the binary, and a file beside it has them."""
     x, w = np.ones((2, 3), np.float32), np.random.default_rng(0).standard_normal((3, 4), np.float32)
@@ -157,18 +174,24 @@ def test_onnx(tmp_path: Path) -> None:
     ("source", "output", "status", "said"),
     [
         ("net.py:make", "net.pt", 2, "net.pt does not end in .ttpkg or .ttnn"),
-        ("add.mlir", "add.ttpkg", 2, "add.ttpkg does not end in .ttnn"),
         ("absent.mlir", "add.ttnn", 2, "there is no file 'absent.mlir'"),
         ("net.py:other", "net.ttpkg", 2, "net.py has no function other"),
-        ("bad.mlir", "bad.ttnn", 1, "bad.mlir is no MLIR module"),
+        ("bad.mlir", "bad.ttnn", 1, "the file is not an MLIR module of the known dialects"),
         ("bad.onnx", "bad.ttnn", 1, "bad.onnx is no ONNX model"),
+        ("bad.pt2", "bad.ttpkg", 1, "bad.pt2 is no program of torch.export"),
     ],
 )
 def test_what_cannot_be_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, output: str, status: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {"net.py": "def make(): ...", "add.mlir": MLIR, "bad.mlir": "module {", "bad.onnx": "no model"}
+    files = {
+        "net.py": "def make(): ...",
+        "add.mlir": MLIR,
+        "bad.mlir": "module {",
+        "bad.onnx": "no model",
+        "bad.pt2": "PK",
+    }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     result = tt_torch("compile", source, "-o", output)

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from tt_torch.driver.compiled import CompiledFamily, CompiledModel
     from tt_torch.driver.explain import explain
     from tt_torch.driver.loading import load
+    from tt_torch.driver.onnx import compile_onnx
     from tt_torch.driver.pending import to_host
     from tt_torch.driver.report import compile_report
+    from tt_torch.driver.stablehlo import compile_stablehlo
     from tt_torch.extending.registry import kernel, register_lowering
     from tt_torch.runtime import refresh
     from tt_torch.version import __version__ as __version__
@@ -30,7 +32,9 @@ __all__ = [
     "CompilerConfig",
     "backend",
     "compile_model",
+    "compile_onnx",
     "compile_report",
+    "compile_stablehlo",
     "explain",
     "kernel",
     "load",
@@ -47,7 +51,9 @@ _HOMES = {
     "CompiledFamily": "driver.compiled",
     "CompiledModel": "driver.compiled",
     "compile_model": "driver.aot",
+    "compile_onnx": "driver.onnx",
     "compile_report": "driver.report",
+    "compile_stablehlo": "driver.stablehlo",
     "backend": "driver.backend",
     "explain": "driver.explain",
     "kernel": "extending.registry",

@@ -5,7 +5,7 @@ This needs the packages `onnx` and `onnxruntime`: pip install 'tt-torch[onnx]'.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -14,17 +14,19 @@ from torch_mlir import ir
 
 from tt_torch.bringup.op_by_op import run_module
 from tt_torch.config import CompileDepth, CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
-from tt_torch.driver.stablehlo import Run, TensorType, input_types, load_stablehlo
+from tt_torch.driver.onnx import identifiers
+from tt_torch.driver.stablehlo import TensorType, compiled_module, in_a_list, input_types
 from tt_torch.extras import require
-from tt_torch.mlir.onnx import onnx_to_stablehlo
+from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
 Tensors: TypeAlias = Sequence[torch.Tensor]
+Run: TypeAlias = Callable[[Tensors], list[torch.Tensor]]
 OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
 
 
@@ -56,25 +58,28 @@ def compile_onnx(
     """
     config = (compiler_config or CompilerConfig()).with_env()
     module, weights = onnx_to_stablehlo(model_proto, config)
-    initialized = {value.name for value in model_proto.graph.initializer}
-    names = [value.name for value in model_proto.graph.input if value.name not in initialized]
-    inputs = dict(zip(names, input_types(module), strict=False))  # the weights follow
+    inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
     return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))
 
 
 def _runner(
-    model: onnx.ModelProto, module: ir.Module, weights: Tensors, config: CompilerConfig, device: Device | None
+    model: onnx.ModelProto,
+    module: ir.Module,
+    weights: Mapping[str, torch.Tensor],
+    config: CompilerConfig,
+    device: Device | None,
 ) -> Run:
     if config.compile_depth == CompileDepth.EXECUTE:
-        return load_stablehlo(module, config, weights, device)
+        compiled = compiled_module(module, identifiers(input_names(model)), weights, config, device)
+        return lambda inputs: in_a_list(compiled(*inputs))
     if config.compile_depth == CompileDepth.TTNN_IR:
-        compile_stablehlo(module, config)
+        compile_module(module, config)
     session = prepare_inference_session(model)
     to_take_apart = [module] if config.compile_depth in OP_BY_OP else []
 
     def run(inputs: Tensors) -> list[torch.Tensor]:
         if to_take_apart:
-            run_module(to_take_apart.pop(), [*inputs, *weights], config)
+            run_module(to_take_apart.pop(), [*inputs, *weights.values()], config)
         return onnx_output_to_torch(session.run(None, torch_input_to_onnx(session, inputs)))
 
     return run

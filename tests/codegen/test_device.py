@@ -25,7 +25,7 @@ from tt_torch.codegen.client import Client
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
 from tt_torch.driver import devices
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.errors import (
     ConfigError,
     DeviceError,
@@ -114,7 +114,7 @@ func.func public @main(%x: tensor<3xf32>, %y: tensor<3xbf16>) -> (tensor<3xf32>,
 
 def test_constants_of_a_binary_are_sent_with_it(stand_in):
     with make_context():
-        binary = compile_stablehlo(ir.Module.parse(ADDED), CompilerConfig())
+        binary = compile_module(ir.Module.parse(ADDED), CompilerConfig())
     added = stand_in().load(binary)([torch.zeros(3), torch.zeros(3, dtype=torch.bfloat16)])
     assert [tensor.tolist() for tensor in added] == [[1.5, -2.0, 0.25], [4.0, 8.0, -1.0]]
 

@@ -87,9 +87,9 @@ def test_stablehlo_op_by_op(tmp_path: Path):
 
 
 def test_below_execute_a_module_is_only_compiled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tt_torch.dynamo.shlo_backend.load_stablehlo", None)
+    monkeypatch.setattr("tt_torch.dynamo.shlo_backend.compile_stablehlo", None)
     compiled = []
-    monkeypatch.setattr("tt_torch.dynamo.shlo_backend.compile_stablehlo", lambda *arguments: compiled.append(arguments))
+    monkeypatch.setattr("tt_torch.dynamo.shlo_backend.compile_module", lambda *arguments: compiled.append(arguments))
     for depth in (CompileDepth.STABLEHLO, CompileDepth.TTNN_IR):
         config = CompilerConfig(compile_depth=depth)
         assert StablehloExecutor(TEXT, compiler_config=config)(torch.randn(2, 3), torch.arange(3)) is None

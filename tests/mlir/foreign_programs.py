@@ -10,7 +10,7 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.mlir.context import make_context
 from tt_torch.runtime import Binary, Executable
 
@@ -46,7 +46,7 @@ def run(program: Program) -> list[torch.Tensor]:
     head = f"func.func public @main({arguments}) -> ({program.results.split(' : ')[1]}) {{"
     with make_context():
         module = ir.Module.parse(f"{head}\n{program.body}\nreturn {program.results}\n}}\n{program.functions}")
-        binary = compile_stablehlo(module, CompilerConfig(verify_ir=True))
+        binary = compile_module(module, CompilerConfig(verify_ir=True))
     return Executable(Binary(binary))([real(t) for t in program.inputs])
 
 

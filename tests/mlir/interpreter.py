@@ -11,7 +11,7 @@ from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.driver.stablehlo import DTYPES
 from tt_torch.mlir.context import make_context, run_native
 from tt_torch.mlir.functions import main
@@ -51,7 +51,7 @@ def _tensor(result: ir.Attribute) -> torch.Tensor:
 
 def compiled(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     with make_context():
-        binary = compile_stablehlo(ir.Module.parse(text), CompilerConfig(verify_ir=True))
+        binary = compile_module(ir.Module.parse(text), CompilerConfig(verify_ir=True))
     return Executable(Binary(binary))(inputs)
 
 

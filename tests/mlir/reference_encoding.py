@@ -20,7 +20,7 @@ from torch_mlir import ir
 
 import tt_torch
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.mlir.context import make_context
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
@@ -133,7 +133,7 @@ def compile_all(programs: Iterable[str]) -> dict[str, list[dict]]:
     """All ops, by kind, that our compiler emits for the StableHLO programs and for `FUNCTIONS` and `CONSTANT`."""
     made = [tt_torch.compile_model(f, inputs).executor.compiled.binary for f, inputs in FUNCTIONS]
     with make_context():
-        made += [compile_stablehlo(ir.Module.parse(text), CompilerConfig()) for text in (*programs, CONSTANT)]
+        made += [compile_module(ir.Module.parse(text), CompilerConfig()) for text in (*programs, CONSTANT)]
     ours: dict[str, list[dict]] = {}
     for binary in made:
         for kind, op in ops(decode(binary)):

@@ -9,10 +9,9 @@ import pytest
 import torch
 from edge_rows import BITS, TYPES, Row, named, rows
 from interpreter import interpreted
-from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.stablehlo import load_stablehlo
+from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
 from tt_torch.mlir.context import make_context
 
 DOUBLE = 2e-5  # the device computes it in float32
@@ -69,7 +68,7 @@ def within_32_bits(expected: torch.Tensor) -> torch.Tensor:
 def differences(group: Sequence[Row]) -> list[str]:
     text, inputs = merged(group)
     with make_context():
-        results = load_stablehlo(ir.Module.parse(text), CompilerConfig(verify_ir=True))(inputs)
+        results = in_a_list(compile_stablehlo(text, CompilerConfig(verify_ir=True))(*inputs))
     compared = zip(group, results, interpreted(text, inputs), strict=True)
     return [text for row, got, expected in compared if (text := wrong(row, got, expected))]
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn.to_binary import translate
@@ -202,7 +202,7 @@ RESOURCE = """module {
 
 def test_a_constant_in_a_resource() -> None:
     with make_context():
-        binary = compile_stablehlo(ir.Module.parse(RESOURCE), CompilerConfig())
+        binary = compile_module(ir.Module.parse(RESOURCE), CompilerConfig())
     (result,) = Executable(Binary(binary))([torch.tensor([1, 2, 3], dtype=torch.int32)])
     assert result.tolist() == [6, 8, 2]
 

@@ -8,7 +8,7 @@ from foreign_programs import Program, check, i32, randn, run
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import make_context
 
@@ -115,4 +115,4 @@ def test_a_comparator_that_changes_other_numbers_is_refused() -> None:
 )
 def test_open_sizes_are_refused(text: str, message: str) -> None:
     with make_context(), pytest.raises(UnsupportedOpError, match=message):
-        compile_stablehlo(ir.Module.parse(text), CompilerConfig())
+        compile_module(ir.Module.parse(text), CompilerConfig())

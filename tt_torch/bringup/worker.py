@@ -21,7 +21,7 @@ from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, cal
 from tt_torch.bringup.records import OpCompilationStatus, Work
 from tt_torch.bringup.single_op import SingleOp
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import CompiledGraph, Form, compile_graph, compile_stablehlo
+from tt_torch.driver.compile import CompiledGraph, Form, compile_graph, compile_module
 from tt_torch.driver.devices import default_device
 from tt_torch.driver.executor import Executor
 from tt_torch.errors import CompileError, TTTorchError, UnsupportedOpError
@@ -135,7 +135,7 @@ def _compile(work: Work, config: CompilerConfig, record: _Record) -> CompiledGra
         module = ir.Module.parse(op)
     record.reached("FX", None)
     record.reached("STABLEHLO", module)
-    binary = compile_stablehlo(module, config, record.reached)
+    binary = compile_module(module, config, record.reached)
     return CompiledGraph(binary, [], ["input"] * len(inputs), work["dtypes"], None)
 
 

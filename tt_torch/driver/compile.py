@@ -94,7 +94,7 @@ def _reported(gm: torch.fx.GraphModule, name: str) -> Iterator[pipeline.Timings]
         now.step, now.ops = "loading", 0
 
 
-def compile_stablehlo(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
+def compile_module(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
     """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph."""
     timings, dump = pipeline.Timings(), Dump(config, watch)
     return _finish(module, config, timings, dump)

@@ -17,7 +17,7 @@ from tt_torch.driver.package import contents
 from tt_torch.driver.package.loading import LoadedModel, unpickled
 from tt_torch.driver.package.saving import package_of
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import InexactError, PackagingError
+from tt_torch.errors import PackagingError
 from tt_torch.files import write
 
 
@@ -84,14 +84,7 @@ class CompiledModel(_Packable):
 
         Raises InexactError for a call that runs in eager PyTorch.
         """
-        self.executor.keep_arguments = True
-        try:
-            self(*args, **kwargs)
-            if self.executor.last_arguments is None:
-                raise InexactError("this call runs in eager PyTorch, and not the program; a warning says why")
-            return self.executor.last_arguments
-        finally:
-            self.executor.keep_arguments, self.executor.last_arguments = False, None
+        return self.executor.arguments_of(lambda: self(*args, **kwargs))
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
         call = self.compilation.signature.bind(args, kwargs)

@@ -5,14 +5,14 @@ This imports no compiler.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from tt_torch import runtime
 from tt_torch.driver.devices import Device
-from tt_torch.errors import DeviceError
+from tt_torch.errors import DeviceError, InexactError
 
 
 @dataclass
@@ -49,6 +49,20 @@ class Executor:
     @property
     def binary(self) -> bytes:
         return self.compiled.binary
+
+    def arguments_of(self, call: Callable[[], object]) -> list[torch.Tensor]:
+        """The inputs of the program, weights included, in a call that runs it.
+
+        Raises InexactError for a call that runs in eager PyTorch.
+        """
+        self.keep_arguments = True
+        try:
+            call()
+            if self.last_arguments is None:
+                raise InexactError("this call runs in eager PyTorch, and not the program; a warning says why")
+            return self.last_arguments
+        finally:
+            self.keep_arguments, self.last_arguments = False, None
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         arguments = [*inputs, *self.compiled.constants]

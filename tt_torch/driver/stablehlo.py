@@ -1,28 +1,88 @@
-"""StableHLO modules of any origin as callables on a device."""
+"""StableHLO modules of any origin as models that are compiled ahead of time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import TypeAlias
 
 import torch
 from torch_mlir import ir
 
-from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import CompiledGraph, compile_stablehlo
-from tt_torch.driver.devices import Device, default_device
-from tt_torch.driver.executor import Executor
-from tt_torch.errors import CompileError, InputDtypeError
-from tt_torch.mlir.functions import argument_kinds, block, main
+from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.arguments import TensorForm
+from tt_torch.driver.compile import compile_module
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import CompiledProgram
+from tt_torch.driver.package.contents import Package
+from tt_torch.driver.package.loading import LoadedModel
+from tt_torch.driver.package.manifest import MAIN, Json, Manifest, Place, ProgramForm, Weight
+from tt_torch.dynamo.calls import Interface, Result
+from tt_torch.dynamo.exactness.interval import Interval
+from tt_torch.dynamo.exactness.runner import Limit
+from tt_torch.errors import CompileError
+from tt_torch.mlir.functions import argument_kind, block, main
+from tt_torch.mlir.reading import Source, read_stablehlo
 from tt_torch.mlir.types import Value
+from tt_torch.runtime import Binary
 
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
     "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
     "ui16": torch.uint16, "ui32": torch.uint32, "ui64": torch.uint64,
+    "complex<f32>": torch.complex64, "complex<f64>": torch.complex128,
 }  # fmt: skip
+# The device has 32 bits for these.
+IN_32_BITS = {torch.int64: Interval(-(2**31), 2**31 - 1), torch.uint64: Interval(0, 2**32 - 1)}
+CPU = torch.device("cpu")
 TensorType: TypeAlias = tuple[tuple[int, ...], torch.dtype]  # shape and dtype
-Run: TypeAlias = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
+
+
+def compile_stablehlo(
+    source: Source, config: CompilerConfig | None = None, *, device: Device | None = None
+) -> LoadedModel:
+    """Compiles a StableHLO module for a device; None is the default device.
+
+    `source` is StableHLO as text, the bytes of MLIR bytecode or of a portable artifact, the path of a file with any of
+    these, or a module of torch-mlir or of JAX. The program is the function `main`, or the only public one. The result
+    takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
+    tuple if the program has no or several results. A call with a 64-bit integer beyond 32 bits raises InexactError.
+    Environment variables override `config`. Raises ModuleFormatError for something else, UnsupportedOpError for an op
+    that the device does not support, and CompileError for a type that PyTorch's tensors do not have.
+    """
+    chosen = (config or CompilerConfig()).with_env()
+    module = read_stablehlo(source)
+    return compiled_module(module, [f"arg{i}" for i in range(len(main(module).arguments))], {}, chosen, device)
+
+
+def compiled_module(
+    module: ir.Module,
+    names: Sequence[str],
+    weights: Mapping[str, torch.Tensor],
+    config: CompilerConfig,
+    device: Device | None = None,
+) -> LoadedModel:
+    """The same for a module, which is changed on the way, and a config with the overrides of the environment.
+
+    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
+    """
+    if config.compile_depth != CompileDepth.EXECUTE:
+        raise CompileError(
+            f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
+        )
+    types = input_types(module)
+    *_, end = block(main(module)).operations
+    dtypes = [_dtype(value) for value in end.operands]
+    kinds = [argument_kind(main(module), i) for i in range(len(names))] + ["parameter"] * len(weights)
+    binary = compile_module(module, config)
+    parts = [dtype.to_real() if dtype.is_complex else dtype for dtype in dtypes]
+    made = CompiledProgram(binary, [], kinds, parts, None, compare_weights=config.compare_weights)
+    tensors = {f"program/{MAIN}": torch.frombuffer(bytearray(binary), dtype=torch.uint8)}
+    tensors |= {f"weight/{name}": x for name, x in weights.items()}
+    results = list(zip(_shapes(binary, dtypes), dtypes, strict=True))
+    manifest = _manifest(made, [(False, name) for name in names] + [(True, name) for name in weights], types, results)
+    return LoadedModel(Package([manifest], tensors), device)
 
 
 def tensor_type(value: Value) -> TensorType:
@@ -41,38 +101,74 @@ def _dtype(value: Value) -> torch.dtype:
 
 
 def input_types(module: ir.Module) -> list[TensorType]:
-    """Shape and dtype of each argument of `main`."""
-    return [tensor_type(argument) for argument in main(module).arguments]
+    """Shape and dtype of each argument of `main`. Raises CompileError that names an argument without them."""
+    types = []
+    for number, argument in enumerate(main(module).arguments):
+        try:
+            types.append(tensor_type(argument))
+        except CompileError as error:
+            raise CompileError(f"argument {number} of the module cannot be an input: {error}") from None
+    return types
 
 
-def load_stablehlo(
-    module: ir.Module, config: CompilerConfig, constants: Sequence[torch.Tensor] = (), device: Device | None = None
-) -> Run:
-    """Compiles a module, which is changed on the way, for a device; None is the default device of `config`.
+def _manifest(
+    made: CompiledProgram,
+    inputs: Sequence[tuple[bool, str]],
+    types: Sequence[TensorType],
+    results: Sequence[TensorType],
+) -> Manifest:
+    """The manifest of a program. `inputs` tell which are weights, and their names."""
+    known = list(zip(inputs, types, strict=True))
+    limits = {i: Limit(n, IN_32_BITS[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in IN_32_BITS}
+    return Manifest(
+        interface=_interface([dtype for _, dtype in types], [dtype for _, dtype in results]),
+        views={},
+        checks=[],
+        limits=limits,
+        checked=[],
+        resident=[i for i, kind in enumerate(made.kinds) if kind != "input"],
+        programs={MAIN: ProgramForm(made.kinds, made.output_dtypes, None, None, made.compare_weights, 0)},
+        signature=[(name, int(inspect.Parameter.POSITIONAL_OR_KEYWORD)) for weight, name in inputs if not weight],
+        forms={name: TensorForm(*form, CPU) for (weight, name), form in known if not weight},
+        weights={name: Weight(*form, CPU, (), True) for (weight, name), form in known if weight},
+        inputs=list(inputs),
+        tokens=0,
+        written=[],
+        places=[Place(shape, _contiguous(shape), 0, None) for shape, _ in results],
+        result=_tree(len(results)),
+        versions={name: version(name) for name in ("tt-torch", "torch")},
+    )
 
-    `constants` are the values of the last arguments of `main`. The result takes the others as a sequence, and returns a
-    list of tensors with the dtypes that the module gives. The device computes 64-bit integers in 32 bits, so an input
-    beyond these raises InputDtypeError. Raises what `compile_stablehlo` and `device.load` raise.
-    """
-    *_, end = block(main(module)).operations
-    dtypes = [_dtype(value) for value in end.operands]
-    kinds = argument_kinds(main(module))
-    binary = compile_stablehlo(module, config)
-    compiled = CompiledGraph(binary, list(constants), kinds, dtypes, None, compare_weights=config.compare_weights)
-    executor = Executor(compiled, device or default_device(config))
 
-    def run(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        for number, value in enumerate(inputs):
-            _require_32_bits(number, value)
-        return executor(inputs)
-
-    return run
+def _interface(inputs: Sequence[torch.dtype], results: Sequence[torch.dtype]) -> Interface:
+    """Passes tensors through. The program has a last dimension of size 2 for the parts of complex numbers."""
+    return Interface(
+        inputs=list(range(len(inputs))),
+        outputs=[...] * len(results),
+        seeds=[],
+        complex_inputs=[i for i, dtype in enumerate(inputs) if dtype.is_complex],
+        complex_outputs=[i for i, dtype in enumerate(results) if dtype.is_complex],
+        strides={},
+        places=list(range(len(results))),
+    )
 
 
-def _require_32_bits(number: int, value: torch.Tensor) -> None:
-    if value.dtype not in (torch.int64, torch.uint64) or not value.numel():
-        return
-    limits = torch.iinfo(torch.int32 if value.dtype == torch.int64 else torch.uint32)
-    held = value.cpu().numpy()  # PyTorch does not compare uint64
-    if held.min() < limits.min or held.max() > limits.max:
-        raise InputDtypeError(f"input {number} has integers beyond 32 bits, and the device computes in 32 bits")
+def in_a_list(result: Result) -> list[torch.Tensor]:
+    """The results of a compiled module, which returns a tensor or a tuple."""
+    return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def _shapes(binary: bytes, dtypes: Sequence[torch.dtype]) -> list[tuple[int, ...]]:
+    """The shapes of the results. In the module, a size may be unknown that follows from constants."""
+    made = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs]
+    return [shape[:-1] if dtype.is_complex else shape for shape, dtype in zip(made, dtypes, strict=True)]
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(torch.empty(shape, device="meta").stride())
+
+
+def _tree(count: int) -> Json:
+    """The only result, or a tuple."""
+    parts = [{"result": i} for i in range(count)]
+    return parts[0] if count == 1 else {"container": "tuple", "keys": [], "parts": parts}

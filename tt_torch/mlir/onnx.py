@@ -31,11 +31,11 @@ TO_TORCH = f"torch-onnx-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}"
 WEIGHT_DIMENSIONS = 2  # float initializers with at least this number of dimensions are weights
 
 
-def onnx_to_stablehlo(model: onnx.ModelProto, config: CompilerConfig) -> tuple[ir.Module, list[torch.Tensor]]:
-    """The StableHLO of a model, and its weights, which are the last arguments of `main`. `model` is not changed.
+def onnx_to_stablehlo(model: onnx.ModelProto, config: CompilerConfig) -> tuple[ir.Module, dict[str, torch.Tensor]]:
+    """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    Raises CompileError for a model with open dimensions, UnsupportedOpError for an op that torch-mlir does not know,
-    and ExtraMissingError if the package `onnx` is not installed.
+    `model` is not changed. Raises CompileError for a model with open dimensions, UnsupportedOpError for an op that
+    torch-mlir does not know, and ExtraMissingError if the package `onnx` is not installed.
     """
     named, weights = _prepared(model)
     module = _imported(named)
@@ -51,12 +51,12 @@ def onnx_to_stablehlo(model: onnx.ModelProto, config: CompilerConfig) -> tuple[i
     return module, weights
 
 
-def _prepared(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[torch.Tensor]]:
-    """A copy of the model, and its weights. The copy has them as its last inputs, the types of all values, and names of
-    nodes for messages."""
+def _prepared(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
+    """A copy of the model, and its weights by name. The copy has them as its last inputs, the types of all values, and
+    names of nodes for messages."""
     onnx = onnx_package()
-    given = {value.name for value in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in given]
+    names = input_names(model)
+    inputs = [value for value in model.graph.input if value.name in names]
     for value in inputs:
         _require_static(value)
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
@@ -73,7 +73,7 @@ def _prepared(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[torch.Tenso
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
-    tensors = [torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in weights]
+    tensors = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in weights}
     return onnx.shape_inference.infer_shapes(copy, data_prop=True), tensors
 
 
@@ -103,6 +103,12 @@ def _imported(model: onnx.ModelProto) -> ir.Module:
         if function.name.value == model.graph.name:
             function.attributes["sym_name"] = ir.StringAttr.get("main", module.context)
     return module
+
+
+def input_names(model: onnx.ModelProto) -> list[str]:
+    """The names of the inputs that have no value in the model."""
+    given = {value.name for value in model.graph.initializer}
+    return [value.name for value in model.graph.input if value.name not in given]
 
 
 def read_onnx(path: Path) -> onnx.ModelProto:

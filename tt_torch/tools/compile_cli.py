@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,92 +15,88 @@ from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, print_json
 from tt_torch.tools.explain_cli import FORM, TARGET, model_of
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL", help=f"{TARGET}: a function that returns {FORM}; or a StableHLO .mlir or an .onnx file"
-    ),
-]
+if TYPE_CHECKING:
+    from tt_torch.driver.compiled import CompiledModel
+    from tt_torch.driver.package.loading import LoadedModel
+
+STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
+FILES = f"a StableHLO file ({', '.join(STABLEHLO)}), an .onnx file, or a .pt2 file of torch.export"
+Source = Annotated[str, typer.Argument(metavar="MODEL", help=f"{TARGET}: a function that returns {FORM}; or {FILES}")]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", help="a .ttpkg package or a .ttnn binary; default: the model's name"),
+    typer.Option("-o", "--output", help="a .ttpkg package or a .ttnn binary; default: the model's name with .ttpkg"),
 ]
-FROM_FILE = (".mlir", ".mlirbc", ".onnx")  # models without weights of their own, or in another form: no packages
 
 
 def compile_(source: Source, output: Output = None, as_json: AsJson = False) -> None:
     """Compiles a model to a package, which has its weights, or to a binary, which takes them as inputs.
 
-    A .mlir or .onnx file becomes a binary. The weights of an .onnx file go into a .safetensors file beside it, by the
-    names that `tt-torch run` takes. Options of the compiler are environment variables, such as TT_TORCH_DTYPE=bf16.
+    The weights of a .ttnn binary from a file go into a .safetensors file beside it, by the names that `tt-torch run`
+    takes. Options of the compiler are environment variables, such as TT_TORCH_DTYPE=bf16.
     """
-    suffix = Path(source).suffix
-    kinds = (".ttnn",) if suffix in FROM_FILE else (".ttpkg", ".ttnn")
-    name = Path(source).stem if suffix in FROM_FILE else source.rpartition(":")[2]
-    target = output or Path(f"{name}{kinds[0]}")
-    if target.suffix not in kinds:
-        raise typer.BadParameter(f"{target} does not end in {' or '.join(kinds)}", param_hint="--output")
-    if suffix in FROM_FILE and not Path(source).is_file():
+    readers: dict[str, Callable[[Path], CompiledModel | LoadedModel]] = dict.fromkeys(STABLEHLO, _stablehlo)
+    compiled = (readers | {".onnx": _onnx, ".pt2": _exported}).get(Path(source).suffix)
+    target = output or Path((Path(source).stem if compiled else source.rpartition(":")[2]) + ".ttpkg")
+    if target.suffix not in (".ttpkg", ".ttnn"):
+        raise typer.BadParameter(f"{target} does not end in .ttpkg or .ttnn", param_hint="--output")
+    if compiled and not Path(source).is_file():
         raise typer.BadParameter(f"there is no file {source!r}", param_hint="MODEL")
     with one_line_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         begin = time.perf_counter()
-        if suffix == ".onnx":
-            binary, written = _onnx(Path(source), target)
-        elif suffix in FROM_FILE:
-            binary, written = _stablehlo(Path(source), target)
-        else:
-            binary, written = _pytorch(source, target)
+        model = compiled(Path(source)) if compiled else _pytorch(source)
+        model.save(target)
+        written = [target, *_weights_beside(model, target)]
         seconds = time.perf_counter() - begin
-    _show(binary, written, seconds, as_json)
+    _show(model.binary, written, seconds, as_json)
 
 
-def _pytorch(source: str, target: Path) -> tuple[bytes, list[Path]]:
-    """The main program of a model, and the files that were written."""
+def _pytorch(source: str) -> CompiledModel:
     model, args, kwargs = model_of(source)
     import tt_torch
 
-    compiled = tt_torch.compile_model(model, args, kwargs=kwargs)
-    compiled.save(target)
-    return compiled.binary, [target]
+    return tt_torch.compile_model(model, args, kwargs=kwargs)
 
 
-def _stablehlo(source: Path, target: Path) -> tuple[bytes, list[Path]]:
-    from torch_mlir import ir
+def _exported(source: Path) -> CompiledModel:
+    """A program of torch.export, for arguments like its example. Its open dimensions get the sizes of the example."""
+    import torch
 
-    from tt_torch.config import CompilerConfig
-    from tt_torch.driver.compile import compile_stablehlo
+    import tt_torch
     from tt_torch.errors import CompileError
-    from tt_torch.files import write
-    from tt_torch.mlir.context import make_context, parse
-    from tt_torch.tools.opt_cli import read
 
     try:
-        module = parse(read(str(source)), make_context())
-    except (ir.MLIRError, UnicodeDecodeError) as error:
-        raise CompileError(f"{source} is no MLIR module: {error}") from None
-    binary = compile_stablehlo(module, CompilerConfig.from_env())
-    write(target, binary)
-    return binary, [target]
+        program = torch.export.load(source)
+    except Exception as error:  # it raises errors of zip files, of JSON, of its own and others
+        raise CompileError(f"{source} is no program of torch.export: {error}") from error
+    if program.example_inputs is None:
+        raise CompileError(f"{source} has no example of its arguments; save it with those of torch.export.export")
+    args, kwargs = program.example_inputs
+    return tt_torch.compile_model(program, args, kwargs=kwargs)
 
 
-def _onnx(source: Path, target: Path) -> tuple[bytes, list[Path]]:
-    from tt_torch.config import CompilerConfig
-    from tt_torch.driver.compile import compile_stablehlo
-    from tt_torch.files import write
-    from tt_torch.mlir.functions import main
-    from tt_torch.mlir.onnx import onnx_to_stablehlo, read_onnx
+def _stablehlo(source: Path) -> LoadedModel:
+    import tt_torch
+
+    return tt_torch.compile_stablehlo(source)
+
+
+def _onnx(source: Path) -> LoadedModel:
+    import tt_torch
+
+    return tt_torch.compile_onnx(source)
+
+
+def _weights_beside(model: CompiledModel | LoadedModel, target: Path) -> list[Path]:
+    """Writes the weights of a model from a file beside its binary. A model of PyTorch has a checkpoint of its own."""
+    from tt_torch.driver.package.loading import LoadedModel
     from tt_torch.tools import tensor_files
 
-    config = CompilerConfig.from_env()
-    module, weights = onnx_to_stablehlo(read_onnx(source), config)
-    first = len(main(module).arguments) - len(weights)
-    binary = compile_stablehlo(module, config)
-    write(target, binary)
-    if not weights:
-        return binary, [target]
+    if target.suffix == ".ttpkg" or not isinstance(model, LoadedModel) or not model.weights:
+        return []
+    first = len(model.tensor_forms)
     beside = target.with_suffix(".safetensors")
-    tensor_files.write(beside, {f"input {first + i}": x for i, x in enumerate(weights)})
-    return binary, [target, beside]
+    tensor_files.write(beside, {f"input {first + i}": x for i, x in enumerate(model.weights.values())})
+    return [beside]
 
 
 def _show(binary: bytes, written: list[Path], seconds: float, as_json: bool) -> None:

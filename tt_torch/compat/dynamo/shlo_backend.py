@@ -8,9 +8,9 @@ from torch_mlir import ir
 from tt_torch.accuracy import random_inputs
 from tt_torch.bringup.op_by_op import run_module
 from tt_torch.config import CompileDepth, CompilerConfig
-from tt_torch.driver.compile import compile_stablehlo
+from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
-from tt_torch.driver.stablehlo import input_types, load_stablehlo
+from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list, input_types
 from tt_torch.mlir.context import make_context, parse
 from tt_torch.mlir.stablehlo.flatten import name_entry
 
@@ -50,13 +50,13 @@ class StablehloExecutor:
         self._module = parse_module_from_str(str(parsed_module) if module_str is None else module_str)
         self._config = (compiler_config or CompilerConfig()).with_env()
         if self._config.compile_depth == CompileDepth.EXECUTE:
-            self._run = load_stablehlo(self._module, self._config, device=device)
+            self._compiled = compile_stablehlo(self._module, self._config, device=device)
         elif self._config.compile_depth == CompileDepth.TTNN_IR:
-            compile_stablehlo(self._module, self._config)
+            compile_module(self._module, self._config)
 
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor] | None:
         if self._config.compile_depth == CompileDepth.EXECUTE:
-            return self._run(inputs)
+            return in_a_list(self._compiled(*inputs))
         if self._config.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP):
             run_module(self._module, inputs, self._config)
         return None

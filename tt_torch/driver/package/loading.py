@@ -22,6 +22,7 @@ from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
 from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
+from tt_torch.files import write as write_file
 
 
 class Weights(Mapping[str, torch.Tensor]):
@@ -94,11 +95,12 @@ class LoadedModel:
             self.weights = Weights(package.tensors, self._forms, self._parameters or {})
             self._members = [_member(package, number, self._device) for number in range(len(package.manifests))]
 
-    def _now(self) -> Package:
-        """The package with the present weights."""
+    def _now(self, checkpoint: bool = True) -> Package:
+        """The package with the present weights; without `checkpoint`, only those that are in no checkpoint."""
         names = [name for name in self._package.tensors if not name.startswith("weight/")]
         tensors = {name: self._package.tensors[name] for name in names}
-        weights = separate({f"weight/{name}": weight for name, weight in self.weights.items()})
+        kept = [name for name in self.weights if checkpoint or not self._forms[name].in_checkpoint]
+        weights = separate({f"weight/{name}": self.weights[name] for name in kept})
         manifests = [self._manifest_now(manifest) for manifest in self._package.manifests]
         return Package(manifests, tensors | weights, self._package.family)
 
@@ -110,14 +112,38 @@ class LoadedModel:
         now = {name: known.get(name, trained) for name, trained in manifest.training.parameters.items()}
         return replace(manifest, training=replace(manifest.training, parameters=now))
 
-    def save(self, path: str | Path) -> None:
-        """Writes the package with its present weights. An existing file is replaced only once the new one is complete.
+    @property
+    def executor(self) -> Executor:
+        """Runs the program. Raises PackagingError for a package with several programs."""
+        if self._package.family or self._parameters is not None:
+            raise PackagingError("the package has several programs, so no single binary has all of it")
+        runner = self._members[0].forward.runner
+        assert isinstance(runner, ExactRunner) and isinstance(runner.runner, Executor)
+        return runner.runner
 
-        Raises PackagingError if the name does not end in `.ttpkg`.
+    @property
+    def binary(self) -> bytes:
+        """The content of the `.ttnn` file. Raises PackagingError for a package with several programs."""
+        return self.executor.binary
+
+    def arguments(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+        """The inputs of the program, weights included, for a call with these arguments, which runs.
+
+        `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does, if `path` is a .ttnn file. Raises
+        PackagingError for a package with several programs.
         """
-        if Path(path).suffix != ".ttpkg":
-            raise PackagingError(f"{path} does not end in .ttpkg")
-        write(path, self._now())
+        return self.executor.arguments_of(lambda: self(*args, **kwargs))
+
+    def save(self, path: str | Path, weights: bool = True) -> None:
+        """Writes the package with its present weights if the name ends in `.ttpkg`; otherwise the binary alone.
+
+        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
+        that a checkpoint has. Raises PackagingError for a package with several programs and another name.
+        """
+        if Path(path).suffix == ".ttpkg":
+            write(path, self._now(weights))
+        else:
+            write_file(path, self.binary)
 
     def __reduce__(self) -> tuple[object, ...]:
         return unpickled, (to_bytes(self._now()),)

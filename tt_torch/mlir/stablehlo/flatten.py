@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import count
 
 import numpy as np
 from torch_mlir import ir
@@ -19,6 +20,7 @@ from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
+from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.types import Op
 
@@ -42,15 +44,15 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
             callee = {"callee": op.attributes["decomposition"]}
             replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
     _require_bounded(module)
-    if any(op.name == "func.call" for op in _nested(main(module))):
-        run_native(module, "inline{default-pipeline=}")
+    _inline(module)
+    with module.context:
+        _take_loops_apart(module)
     for function in list(module.body.operations):
         if function.operation.name != "func.func" or function.name.value != "main":
             function.operation.erase()
     _make_static(module)
     body = block(main(module))
     with module.context:
-        _take_branches_apart(body)
         _take_tuples_apart(body)
         states_to_words(body)
     if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
@@ -121,6 +123,21 @@ def _require_bounded(module: ir.Module) -> None:
     most = max(MOST_OPS, 8 * sum(map(len, ops.values())))
     if sizes["main"] > most:
         raise _unbounded(module, f"with all calls inlined it has more than {most:,} ops")
+
+
+def _inline(module: ir.Module) -> None:
+    if any(op.name == "func.call" for op in _nested(main(module))):
+        run_native(module, "inline{default-pipeline=}")
+
+
+def _take_loops_apart(module: ir.Module) -> None:
+    """Each time round takes the outermost loops."""
+    for depth in count():
+        _take_branches_apart(block(main(module)))  # a loop may be in a branch, and a branch in a loop
+        if not take_loops_apart(main(module), f"tt.loop_{depth}"):
+            return
+        _require_bounded(module)
+        _inline(module)
 
 
 def _unbounded(module: ir.Module, detail: str) -> UnsupportedOpError:

@@ -28,6 +28,7 @@ from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 
 elementwise.take_the_rest()
 SOURCE = ("stablehlo.", "chlo.", "arith.", "tensor.", "func.call")
+TARGET = ("ttir.", "func.return")
 
 
 def convert(module: ir.Module) -> None:
@@ -41,7 +42,8 @@ def convert(module: ir.Module) -> None:
             raise unsupported(use.owner)
     for op in function.regions[0].blocks[0].operations:
         used = any(True for r in op.results for _ in r.uses)
-        if used and (op.operation.name.startswith(SOURCE) or any(_foreign(r) for r in op.results)):
+        unknown = not op.operation.name.startswith((*SOURCE, *TARGET))  # it may do something without a result
+        if unknown or (used and (op.operation.name.startswith(SOURCE) or any(_foreign(r) for r in op.results))):
             raise unsupported(op)
     with module.context, ir.Location.unknown():
         retype_function(function)

@@ -1,0 +1,55 @@
+"""ONNX models as models that are compiled ahead of time.
+
+This needs the package `onnx`: pip install 'tt-torch[onnx]'.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.devices import Device
+from tt_torch.driver.package.loading import LoadedModel
+from tt_torch.driver.stablehlo import compiled_module
+from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo, read_onnx
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def compile_onnx(
+    model: onnx.ModelProto | str | Path, config: CompilerConfig | None = None, *, device: Device | None = None
+) -> LoadedModel:
+    """Compiles an ONNX model, or that in a file, for a device; None is the default device.
+
+    All inputs must have fixed sizes. The result takes tensors in the order of the model's inputs, or by their names; in
+    a name that is no identifier, `_` stands for each other character. It returns a tensor, or a tuple if the model has
+    several outputs. Matrices and filters among the initializers are weights by their names, so that
+    `load_state_dict` takes others. Environment variables override `config`.
+    Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
+    `onnx` is not installed, and OSError.
+    """
+    chosen = (config or CompilerConfig()).with_env()
+    if isinstance(model, (str, Path)):
+        model = read_onnx(Path(model))
+    module, weights = onnx_to_stablehlo(model, chosen)
+    return compiled_module(module, identifiers(input_names(model)), weights, chosen, device)
+
+
+def identifiers(names: Sequence[str]) -> list[str]:
+    """A different Python identifier for each name: `in put:0` becomes `in_put_0`."""
+    made: list[str] = []
+    for name in names:
+        made.append(_unused(re.sub(r"\W", "_", name, flags=re.ASCII), {*names, *made} - {name}))
+    return made
+
+
+def _unused(name: str, used: set[str]) -> str:
+    name = name if name.isidentifier() and not keyword.iskeyword(name) else f"_{name}"
+    while name in used:
+        name += "_"
+    return name
