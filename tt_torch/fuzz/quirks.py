@@ -69,8 +69,8 @@ QUIRKS = (
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
     Quirk(re.compile("std|var"), _squares_overflow),
-    # Known, too: interpolation is a product with a matrix, and 0 * inf is NaN.
-    Quirk(re.compile("interpolate.*(linear|cubic)"), _is_not_finite),
+    # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
+    Quirk(re.compile("interpolate.*(linear|cubic)|fft"), _is_not_finite),
     # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),

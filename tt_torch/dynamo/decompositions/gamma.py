@@ -35,7 +35,8 @@ def lgamma(x: Tensor) -> Tensor:
     """Stirling's formula from 3 on, a polynomial from 1 to 3, otherwise the recurrence and DLMF 5.5.3 (reflection)."""
     y = torch.where(x < 0, 1 - x, x)
     near = torch.where(y < 1, y + 1, y)
-    low = (near - 1) * (near - 2) * _BETWEEN(near) - torch.where(y < 1, torch.log(y), 0)
+    # Added to zero, the product is 0.0 at 1, and not -0.0.
+    low = torch.where(y < 1, -torch.log(y), 0) + (near - 1) * (near - 2) * _BETWEEN(near)
     positive = torch.where(y < 3, low, _stirling(y) + _BEYOND(1 / y) / y)
     reflected = math.log(math.pi) - torch.log(torch.sin(math.pi * (x - torch.round(x))).abs()) - positive
     return torch.where(x.abs() == math.inf, math.inf, torch.where(x < 0, reflected, positive))
