@@ -42,7 +42,8 @@ class Everything(nn.Module):
         self.first, self.last, self.unused = nn.Linear(4, 4, bias=False), nn.Linear(4, 4), nn.Linear(2, 1)
         self.last.weight = self.first.weight
         self.last.bias.requires_grad_(False)
-        self.norm = nn.BatchNorm1d(4)
+        # With the usual eps, a column of nearly equal values would make float32 itself inexact by 1e-3.
+        self.norm = nn.BatchNorm1d(4, eps=0.1)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         hidden = self.norm(torch.tanh(self.first(x)))
@@ -72,6 +73,8 @@ def test_training_is_that_of_eager_and_goes_on_from_files(tmp_path: Path, monkey
     for each, optimizer in zip((eager, compiled, loaded), optimizers, strict=True):
         steps(each, optimizer)
     loaded.save(tmp_path / "later.ttpkg")
+    with pytest.raises(PackagingError, match="the package has several programs"):
+        loaded.save(tmp_path / "later.ttnn")
     copies = [tt_torch.load(tmp_path / "later.ttpkg"), pickle.loads(pickle.dumps(loaded)), copy.deepcopy(loaded)]
     for each in copies:
         optimizer = sgd(each)
@@ -223,8 +226,8 @@ def test_what_cannot_be_trained(tmp_path: Path) -> None:
     inference = copy.deepcopy(tt_torch.compile_model(nn.Linear(4, 2).eval(), (X,)))
     with pytest.raises(PackageError, match=r"for inference; compile_model\(\.\.\., training=True\)"):
         inference.parameters()
-    with pytest.raises(PackagingError, match=r"does not end in \.ttpkg"):
-        inference.save(tmp_path / "model.ttnn")
+    inference.save(tmp_path / "model.ttnn")
+    assert (tmp_path / "model.ttnn").read_bytes() == inference.binary
 
 
 def test_weights_of_a_checkpoint_keep_the_parameters(tmp_path: Path) -> None:

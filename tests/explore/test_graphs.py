@@ -51,6 +51,16 @@ def test_binary(files: Path) -> None:
     assert set(graph.data["model [ns]"]) == {n.id for n in graph.nodes if n.label.endswith("Op")}
 
 
+def test_a_package_has_the_graphs_of_its_programs(files: Path) -> None:
+    model = torch.nn.Linear(8, 8)
+    tt_torch.compile_model(model.eval(), (torch.ones(4, 8),)).save(files / "one.ttpkg")
+    (graph,) = (graph for graph in read_graphs(files / "one.ttpkg") if graph.name == "main")
+    assert "LinearOp" in {node.label for node in graph.nodes}
+    tt_torch.compile_model(model.train(), (torch.ones(4, 8),), training=True).save(files / "two.ttpkg")
+    names = {graph.name for graph in read_graphs(files / "two.ttpkg")}
+    assert {"main: main", "backward/main: main"} <= names
+
+
 @pytest.mark.parametrize(("level", "last"), [("stablehlo", "stablehlo.divide"), ("ttnn", "ttnn.softmax")])
 def test_mlir(files: Path, level: str, last: str) -> None:
     (file,) = files.glob(f"*_{level}.mlir")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tt_torch.explore.graphs import Graph
 
-File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn or .mlir file")]
+File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn, .ttpkg or .mlir file")]
 TT_ADAPTER = "tt_torch"  # the id of the adapter in tt_torch/explore/main.py
 Table = Path | None
 DEFAULT_PORT = 8080  # that of Model Explorer

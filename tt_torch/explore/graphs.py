@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tt_torch.driver.package.contents import binaries
 from tt_torch.errors import BinaryFormatError, ModuleFormatError
 from tt_torch.profiling.cost_model import PlannedOp, planned
 from tt_torch.wire import facts, locations
@@ -54,13 +55,19 @@ class Graph:
 
 
 def read_graphs(path: Path) -> list[Graph]:
-    """The programs of a `.ttnn` file, or the functions of an `.mlir` file."""
-    data = path.read_bytes()
-    if path.suffix != ".ttnn":
-        return _functions(data)
-    binary = decode(data)
-    arch = first_chip(binary["system_desc"])["arch"]
-    return [_program(program, arch) for program in binary["programs"]]
+    """The programs of a `.ttnn` or `.ttpkg` file, or the functions of an `.mlir` file."""
+    if path.suffix not in (".ttnn", ".ttpkg"):
+        return _functions(path.read_bytes())
+    files = binaries(path)
+    graphs = []
+    for name, data in files.items():
+        binary = decode(data)
+        arch = first_chip(binary["system_desc"])["arch"]
+        made = [_program(program, arch) for program in binary["programs"]]
+        for graph in made if len(files) > 1 else ():
+            graph.name = f"{name.rpartition(' ')[2]}: {graph.name}"  # several programs have a function `main`
+        graphs += made
+    return graphs
 
 
 def _program(program: Program, arch: str) -> Graph:

@@ -10,14 +10,14 @@ from tt_torch.explore.graphs import Graph, Node, read_graphs
 
 
 class TTAdapter(Adapter):
-    """Programs of .ttnn files, and functions of .mlir files of any level."""
+    """Programs of .ttnn and .ttpkg files, and functions of .mlir files of any level."""
 
     metadata = AdapterMetadata(
         id="tt_torch",
         name="tt_torch adapter",
         description="TTNN binaries, and MLIR of the dialects that tt_torch compiles through",
         source_repo="",
-        fileExts=["ttnn", "mlir"],
+        fileExts=["ttnn", "ttpkg", "mlir"],
     )
 
     def convert(self, model_path: str, settings: dict[str, object]) -> ModelExplorerGraphs:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tt_torch.codegen.check import Report
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]
+Checked = Annotated[
+    list[Path] | None, typer.Argument(exists=True, dir_okay=False, help=".ttnn binaries or .ttpkg packages")
+]
 Folder = Annotated[
     Path | None, typer.Option(help="environment of the ttnn package; default: in the user's cache folder")
 ]
@@ -39,7 +42,9 @@ def codegen(
 
 
 def check(
-    files: Annotated[list[Path] | None, typer.Argument(exists=True, dir_okay=False, help=".ttnn binaries")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(exists=True, dir_okay=False, help=".ttnn binaries or .ttpkg packages")
+    ] = None,
     setup: Annotated[bool, typer.Option("--setup", help="install the ttnn package into --folder first")] = False,
     device: Annotated[str, typer.Option(help="mock device: n150 or p150")] = "n150",
     folder: Folder = None,
@@ -49,6 +54,7 @@ def check(
     """Checks each op of binaries with Tenstorrent's library on a mock device; exit status 1 if something differs."""
     from tt_torch.codegen import environment
     from tt_torch.codegen.check import Checker, own_peaks
+    from tt_torch.driver.package.contents import binaries
     from tt_torch.errors import ConfigError
 
     if not files and not setup:
@@ -61,11 +67,11 @@ def check(
             print(f"set up in {environment.set_up(folder)}", file=sys.stderr)
         if files:
             with Checker(device, folder) as checker:
-                for file in files:
-                    report = reports[str(file)] = checker.check(file.read_bytes())
+                for file, name, binary in ((f, *each) for f in files for each in binaries(f).items()):
+                    report = reports[str(file.with_name(name))] = checker.check(binary)
                     if not as_json:
-                        show(file.name, device, report, every_op)
-                        own = own_peaks(file.read_bytes(), environment.DEVICES[device])
+                        show(name, device, report, every_op)
+                        own = own_peaks(binary, environment.DEVICES[device])
                         print(
                             f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1"
                         )

@@ -114,6 +114,19 @@ def read(path: str | Path) -> Package:
     return _package(str(path), metadata, tensors)
 
 
+def binaries(path: Path) -> dict[str, bytes]:
+    """The binaries in a .ttpkg or .ttnn file. Their names are those of the programs behind that of the file:
+    `m.ttpkg main`, or `m.ttnn` for a binary alone.
+
+    Raises PackageError for a damaged package, and OSError.
+    """
+    if not (is_package(path) or path.suffix == ".ttpkg"):
+        return {path.name: path.read_bytes()}
+    begin = "program/"
+    programs = {name.removeprefix(begin): x for name, x in read(path).tensors.items() if name.startswith(begin)}
+    return {f"{path.name} {name}": bytes(x.numpy()) for name, x in programs.items()}
+
+
 def from_bytes(data: bytes) -> Package:
     """The package in the bytes of a file. Raises what `read` raises."""
     return _package("the package", *unpacked("the package", data))
