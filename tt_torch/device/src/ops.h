@@ -32,7 +32,7 @@ constexpr std::string_view kOps[] = {
     // element-wise, several operands
     "__lshift__", "__rshift__", "_add_relu", "add", "addcdiv", "addcmul", "atan2", "bitwise_and",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "div", "floor_divide",
-    "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "lcm", "lerp", "logaddexp", "logaddexp2", "logical_and",
+    "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logical_and",
     "logical_or", "logical_xor", "maximum", "minimum", "mul", "nextafter", "pow", "remainder", "rsub", "sub",
     "where", "xlogy",
     // comparison

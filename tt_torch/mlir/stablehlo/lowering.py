@@ -49,6 +49,7 @@ def to_stablehlo(module: ir.Module) -> None:
         to_custom_calls(module)
         _name_composites(module)
         for function in module.body.operations:
+            _fill_shifts_with_zeros(function)
             if function.name.value != "main":
                 _make_sorts_stable(function)
 
@@ -89,6 +90,18 @@ def _name_composites(module: ir.Module) -> None:
             )
         replace(op, new)
     del module.operation.attributes["tt.composites"]
+
+
+def _fill_shifts_with_zeros(function: Function) -> None:
+    """Makes right shifts of unsigned integers logical. torch-mlir writes PyTorch's `>>` as an arithmetic shift, to which
+    the highest bit is a sign in StableHLO, but PyTorch has no signs in unsigned types."""
+    for op in list(block(function).operations):
+        op = op.operation
+        if op.name != "stablehlo.shift_right_arithmetic" or not op.results[0].type.element_type.is_unsigned:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            kinds = [result.type for result in op.results]
+            replace(op, ir.Operation.create("stablehlo.shift_right_logical", kinds, list(op.operands)))
 
 
 def _make_sorts_stable(decomposition: Function) -> None:

@@ -25,6 +25,9 @@ ENDS = {
     "f32": (-3.4028234e38, 3.4028234e38),
     "bf16": (-3.3895313e38, 3.3895313e38),
     "i32": (-(2**31), 2**31 - 1),
+    "i16": (-(2**15), 2**15 - 1),
+    "i8": (-128, 127),
+    "ui16": (0, 2**16 - 1),
     "ui8": (0, 255),
 }
 
@@ -128,7 +131,9 @@ def _argmax(op: Op, b: Builder, dims: list[int]) -> list[Value] | None:
     if len(dims) != 1 or not compares or not counts(positions, dims[0]):
         return None
     target = {"G": "max", "L": "min"}.get(attrs.direction(compares[0])[0], "")
-    if not target or not neutral(target, splat_of(op.operands[2]), dtype(x), False):
+    types = op.operation.attributes
+    element = types["tt.types"][0].value if "tt.types" in types else dtype(x)  # that of the program: see `normalize`
+    if not target or not neutral(target, splat_of(op.operands[2]), element, False):
         return None
     if target == "max":
         return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
