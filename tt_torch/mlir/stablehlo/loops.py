@@ -129,13 +129,9 @@ def _computed(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
     operands = [_scalar(x, known) for x in op.operands]
     with np.errstate(over="ignore"):  # integers wrap
         if name == "compare":
-            return np.asarray(_COMPARE[_direction(op)](*operands))
+            return np.asarray(_COMPARE[attrs.direction(op)](*operands))
         computed = operands[0] if name in ("convert", "reshape") else _SCALARS[name](*operands)
         return np.asarray(computed).astype(dtype).reshape(())
-
-
-def _direction(compare: ir.Operation) -> str:
-    return str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
 
 
 def _replace_by_calls(loop: ir.Operation, states: Sequence[State], name: str, beside: Function) -> None:
