@@ -1,4 +1,4 @@
-"""What the demos that classify photographs share: preprocessing, and the names of CPU and device side by side."""
+"""Code of the demos that classify photographs: preprocessing, and tables of the names that CPU and device give."""
 
 from __future__ import annotations
 

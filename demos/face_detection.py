@@ -136,7 +136,7 @@ def look_closer(network: Network, image: Image.Image, boxes: torch.Tensor, size:
 
 
 def detect(networks: list[Network], image: Image.Image, smallest: int) -> Faces:
-    """All faces. Which windows a network looks at depends on what the one before it found."""
+    """All faces. Each network looks at the windows that the one before it has found."""
     boxes = propose(networks[0], image, smallest)
     if len(boxes):
         offsets, scores = look_closer(networks[1], image, boxes, *REFINED)

@@ -102,7 +102,7 @@ def test_faces_of_two_sizes(faces):
 
 
 def test_best_boxes(faces):
-    """Of boxes that overlap much, the most probable one stays, whatever their order."""
+    """The most probable one of several boxes that overlap much stays. Their order does not matter."""
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [30, 30, 40, 40], [2, 2, 5, 5]])
     scores = torch.tensor([0.7, 0.9, 0.8, 0.6])
     assert faces.best(boxes, scores, 0.5).tolist() == [1, 2, 3]

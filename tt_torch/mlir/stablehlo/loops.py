@@ -62,7 +62,7 @@ def _refused(loop: ir.Operation, detail: str) -> UnsupportedOpError:
 
 
 def _states(loop: ir.Operation) -> list[State]:
-    """What is known about the carried values before each step. Values that do not count are not computed."""
+    """The known ones of the carried values before each step. Values that do not decide the number of steps are None."""
     condition, body = (region.blocks[0] for region in loop.regions)
     going_on, results = list(condition.operations)[-1].operands[0], list(list(body.operations)[-1].operands)
     needed = _needed(going_on, condition, body, results)
