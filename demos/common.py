@@ -132,6 +132,20 @@ def installed(package: str) -> Path:
     return Path(spec.origin).parent
 
 
+def save_curves(path: Path, curves: dict[str, tuple[Sequence[float], Sequence[float]]], **axes: str) -> None:
+    """Plots lines by name, from x and y, as a PNG. The second one is dashed. `axes` are the title and the labels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), dpi=100, layout="constrained")
+    plot = figure.subplots()
+    for (name, (x, y)), style in zip(curves.items(), ("-", "--"), strict=True):
+        plot.plot(x, y, style, label=name)
+    plot.set(**axes)
+    plot.grid(alpha=0.3)
+    plot.legend()
+    save_figure(figure, path)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Writes a figure of matplotlib as a PNG. An existing file is replaced only by a complete new one."""
     write_by(path, lambda unfinished: figure.savefig(unfinished, format="png"))

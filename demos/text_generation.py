@@ -20,10 +20,9 @@ from common import (
     installed,
     print_facts,
     run,
-    save_figure,
+    save_curves,
     short_time,
 )
-from matplotlib.figure import Figure
 
 import tt_torch
 
@@ -86,18 +85,6 @@ def write(model: LlamaForCausalLM, prompt: torch.Tensor, count: int, writer: Wri
     return all_tokens[0, prompt.shape[1] :].tolist()
 
 
-def draw(curves: dict[str, list[float]], path: Path) -> None:
-    """Plots the number of tokens over time."""
-    figure = Figure(figsize=(7, 3.5), dpi=100, layout="constrained")
-    axes = figure.subplots()
-    for (name, seconds), style in zip(curves.items(), ("-", "--"), strict=True):
-        axes.plot(seconds, range(1, len(seconds) + 1), style, label=name)
-    axes.set(title="A Llama with random weights", xlabel="seconds after the prompt", ylabel="tokens")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    save_figure(figure, path)
-
-
 def speed(seconds: list[float]) -> str:
     """Tokens per second without the first one, for which the whole prompt was read."""
     return f"{(len(seconds) - 1) / (seconds[-1] - seconds[0]):.1f} per second; the first after {short_time(seconds[0])}"
@@ -128,7 +115,9 @@ def main(
     device = write(model, ids, tokens, Writer(tokenizer))
     first = time.perf_counter() - start
     again = write(model, ids, tokens, on_device)
-    draw({"device": on_device.seconds(), "CPU (eager)": on_cpu.seconds()}, out)
+    curves = {"device": on_device.seconds(), "CPU (eager)": on_cpu.seconds()}
+    lines = {name: (seconds, range(1, len(seconds) + 1)) for name, seconds in curves.items()}
+    save_curves(out, lines, title="A Llama with random weights", xlabel="seconds after the prompt", ylabel="tokens")
     print_facts(
         {
             "model": f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f} million parameters, {layers} layers",

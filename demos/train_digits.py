@@ -15,9 +15,8 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from common import OutOption, conclude, console, print_facts, run, save_figure, short_time
+from common import OutOption, conclude, console, print_facts, run, save_curves, short_time
 from digits import BATCH, accuracy, load_data, make_model, predict
-from matplotlib.figure import Figure
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
@@ -75,19 +74,6 @@ def train(
     return losses
 
 
-def save_curve(path: Path, curves: dict[str, list[float]]) -> None:
-    """Plots each curve, loss against step, as a PNG."""
-    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    styles = ["-", "--"]
-    for (name, losses), style in zip(curves.items(), styles, strict=True):
-        axes.plot(range(1, len(losses) + 1), losses, style, label=name, linewidth=1.5)
-    axes.set(title="Training on the digits", xlabel="step", ylabel="cross entropy", yscale="log")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    save_figure(figure, path)
-
-
 def first_and_last(losses: list[float]) -> str:
     return f"{losses[0]:.4f} at the first step, {losses[-1]:.4f} at the last"
 
@@ -112,7 +98,9 @@ def main(
 
     on_the_device = accuracy(predict(on_device(model.eval()), test_images), test_labels)
     on_the_cpu = accuracy(predict(reference.eval(), test_images), test_labels)
-    save_curve(out, {"device": device, "CPU": cpu})
+    lines = {name: (range(1, len(losses) + 1), losses) for name, losses in (("device", device), ("CPU", cpu))}
+    labels = {"title": "Training on the digits", "xlabel": "step", "ylabel": "cross entropy"}
+    save_curves(out, lines, **labels, yscale="log")
     print_facts(
         {
             "steps": f"{len(order)} of {BATCH} images, {optimizer}",
