@@ -12,10 +12,10 @@ from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
-from tt_torch.driver.stablehlo import DTYPES
 from tt_torch.mlir.context import make_context, run_native
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.runtime import Binary, Executable
 
 

@@ -24,15 +24,10 @@ from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.errors import CompileError
 from tt_torch.mlir.functions import argument_kind, block, main
 from tt_torch.mlir.reading import Source, read_stablehlo
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
 
-DTYPES = {
-    "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i1": torch.bool,
-    "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
-    "ui16": torch.uint16, "ui32": torch.uint32, "ui64": torch.uint64,
-    "complex<f32>": torch.complex64, "complex<f64>": torch.complex128,
-}  # fmt: skip
 # The device has 32 bits for these.
 IN_32_BITS = {torch.int64: Interval(-(2**31), 2**31 - 1), torch.uint64: Interval(0, 2**32 - 1)}
 CPU = torch.device("cpu")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
@@ -12,9 +11,8 @@ from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import run_guarded
-from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.blame import first_failing
-from tt_torch.mlir.stablehlo.build import constant
+from tt_torch.mlir.stablehlo.of_pytorch import correct
 from tt_torch.mlir.types import Function
 from tt_torch.mlir.user_ops import to_custom_calls
 
@@ -52,8 +50,7 @@ def to_stablehlo(module: ir.Module) -> None:
         to_custom_calls(module)
         _name_composites(module)
         for function in module.body.operations:
-            _fill_shifts_with_zeros(function)
-            _search_all_of_uint8(function)
+            correct(function)
             if function.name.value != "main":
                 _make_sorts_stable(function)
 
@@ -94,32 +91,6 @@ def _name_composites(module: ir.Module) -> None:
             )
         replace(op, new)
     del module.operation.attributes["tt.composites"]
-
-
-def _fill_shifts_with_zeros(function: Function) -> None:
-    """Makes right shifts of unsigned integers logical. torch-mlir writes PyTorch's `>>` as an arithmetic shift, for
-    which the highest bit is a sign in StableHLO. In PyTorch, unsigned types have no sign."""
-    for op in list(block(function).operations):
-        op = op.operation
-        if op.name != "stablehlo.shift_right_arithmetic" or not op.results[0].type.element_type.is_unsigned:
-            continue
-        with ir.InsertionPoint(op), op.location:
-            kinds = [result.type for result in op.results]
-            replace(op, ir.Operation.create("stablehlo.shift_right_logical", kinds, list(op.operands)))
-
-
-def _search_all_of_uint8(function: Function) -> None:
-    """Corrects the initial value of argmin and argmax of uint8, which torch-mlir takes from int8: with 127, an element
-    of 200 would never be the smallest."""
-    for op in list(block(function).operations):
-        op = op.operation
-        if op.name != "stablehlo.reduce" or len(op.results) != 2 or str(op.operands[0].type.element_type) != "ui8":
-            continue
-        compares = (o for o in op.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare")
-        if first := next(compares, None):
-            end = 0 if attrs.direction(first).startswith("G") else 255
-            with ir.InsertionPoint(op), op.location:
-                op.operands[2] = constant(op.operands[2].type, np.array(end, np.uint8))
 
 
 def _make_sorts_stable(decomposition: Function) -> None:

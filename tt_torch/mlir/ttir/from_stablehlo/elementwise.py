@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from torch_mlir import ir
 
-from tt_torch.mlir.context import node_of
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.of_pytorch import SIGN_OF_NAN_IS_ZERO
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttir.from_stablehlo.bits import FLOAT16, rounded
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
@@ -157,10 +157,10 @@ def _scalar(b: Builder, like: Value, value: float | int) -> Value:
 
 @RULES.rewrites("stablehlo.sign")
 def sign(op: Op, b: Builder) -> Value:
-    """TTIR's sign of NaN is 0, and that of a zero has no sign of its own; PyTorch has the same, but not StableHLO."""
+    """TTIR's sign of NaN is 0, and that of a zero has no sign, as in PyTorch. In StableHLO, both are the operand."""
     (x,) = op.operands
     signs = b("ttir.sign", x)
-    if isinstance(dtype(x), ir.IntegerType) or node_of(op.location)[1].startswith("aten."):
+    if isinstance(dtype(x), ir.IntegerType) or SIGN_OF_NAN_IS_ZERO in op.operation.attributes:
         return signs
     return b("ttir.where", b("ttir.gt", b("ttir.abs", x), _scalar(b, x, 0.0)), signs, x)
 

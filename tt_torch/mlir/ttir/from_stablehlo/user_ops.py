@@ -14,17 +14,12 @@ from tt_torch.extending.arguments import Call, decoded
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.stablehlo.dtypes import NAMES
 from tt_torch.mlir.stablehlo.normalize import NORMAL
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Attr, Built, Op, Operand, Results, Value
 from tt_torch.wire import custom_ops
-
-# The element types of StableHLO for the dtypes of PyTorch.
-ELEMENTS = {
-    torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.bool: "i1",
-    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "ui8",
-}  # fmt: skip
 
 
 class LoweringBuilder(Builder):
@@ -41,7 +36,7 @@ class LoweringBuilder(Builder):
 
     def element(self, dtype: torch.dtype) -> ir.Type:
         """The element type that the device has for a dtype: bf16 for booleans, 32 bits for those of 64 bits."""
-        return ir.Type.parse(NORMAL.get(ELEMENTS[dtype], ELEMENTS[dtype]))
+        return ir.Type.parse(NORMAL.get(NAMES[dtype], NAMES[dtype]))
 
 
 def user_op(op: Op, b: Builder) -> Results:

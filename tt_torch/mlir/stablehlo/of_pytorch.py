@@ -1,0 +1,50 @@
+"""Corrects StableHLO that torch-mlir writes for an op of PyTorch, where it means something else than the op."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir.functions import block, replace
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.build import constant
+from tt_torch.mlir.types import Function
+
+SIGN_OF_NAN_IS_ZERO = "tt.sign_of_nan_is_zero"
+
+
+def correct(function: Function) -> None:
+    for op in list(block(function).operations):
+        if correction := CORRECTIONS.get(op.operation.name):
+            with ir.InsertionPoint(op), op.operation.location:
+                correction(op.operation)
+
+
+def _shift(op: ir.Operation) -> None:
+    """A right shift of unsigned integers fills with zeros. In StableHLO, the highest bit is a sign for this op."""
+    if op.results[0].type.element_type.is_unsigned:
+        kinds = [result.type for result in op.results]
+        replace(op, ir.Operation.create("stablehlo.shift_right_logical", kinds, list(op.operands)))
+
+
+def _reduce(op: ir.Operation) -> None:
+    """The search for the smallest or largest uint8 begins at 255 or 0. torch-mlir begins at the ends of int8, so an
+    element of 200 would never be the smallest."""
+    if len(op.results) != 2 or str(op.operands[0].type.element_type) != "ui8":
+        return
+    compares = (o for o in op.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare")
+    if first := next(compares, None):
+        end = 0 if attrs.direction(first).startswith("G") else 255
+        op.operands[2] = constant(op.operands[2].type, np.array(end, np.uint8))
+
+
+def _sign(op: ir.Operation) -> None:
+    """The sign of NaN is 0, and that of a zero has no sign. In StableHLO, both are the operand."""
+    op.attributes[SIGN_OF_NAN_IS_ZERO] = ir.UnitAttr.get()
+
+
+CORRECTIONS = {
+    "stablehlo.reduce": _reduce,
+    "stablehlo.shift_right_arithmetic": _shift,
+    "stablehlo.sign": _sign,
+}
