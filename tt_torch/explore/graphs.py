@@ -65,7 +65,7 @@ def read_graphs(path: Path) -> list[Graph]:
         arch = first_chip(binary["system_desc"])["arch"]
         made = [_program(program, arch) for program in binary["programs"]]
         for graph in made if len(files) > 1 else ():
-            graph.name = f"{name.rpartition(' ')[2]}: {graph.name}"  # several programs have a function `main`
+            graph.name = f"{name}: {graph.name}"  # several programs have a function `main`
         graphs += made
     return graphs
 

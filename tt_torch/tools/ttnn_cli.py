@@ -67,7 +67,8 @@ def check(
             print(f"set up in {environment.set_up(folder)}", file=sys.stderr)
         if files:
             with Checker(device, folder) as checker:
-                for file, name, binary in ((f, *each) for f in files for each in binaries(f).items()):
+                for file, program, binary in ((f, *each) for f in files for each in binaries(f).items()):
+                    name = f"{file.name} {program}".rstrip()
                     report = reports[str(file.with_name(name))] = checker.check(binary)
                     if not as_json:
                         show(name, device, report, every_op)

@@ -115,16 +115,14 @@ def read(path: str | Path) -> Package:
 
 
 def binaries(path: Path) -> dict[str, bytes]:
-    """The binaries in a .ttpkg or .ttnn file. Their names are those of the programs behind that of the file:
-    `m.ttpkg main`, or `m.ttnn` for a binary alone.
+    """The binaries in a .ttpkg or .ttnn file, by the names of the programs; that in a .ttnn file has the name "".
 
     Raises PackageError for a damaged package, and OSError.
     """
     if not (is_package(path) or path.suffix == ".ttpkg"):
-        return {path.name: path.read_bytes()}
-    begin = "program/"
-    programs = {name.removeprefix(begin): x for name, x in read(path).tensors.items() if name.startswith(begin)}
-    return {f"{path.name} {name}": bytes(x.numpy()) for name, x in programs.items()}
+        return {"": path.read_bytes()}
+    begin, tensors = "program/", read(path).tensors
+    return {name.removeprefix(begin): bytes(x.numpy()) for name, x in tensors.items() if name.startswith(begin)}
 
 
 def from_bytes(data: bytes) -> Package:
