@@ -72,7 +72,10 @@ def test_every_form_of_a_module(tmp_path: Path) -> None:
 
 
 def test_calls_files_and_pickles(tmp_path: Path) -> None:
+    before = len(tt_torch.compile_report().programs)
     model = tt_torch.compile_stablehlo(TEXT)
+    (program,) = tt_torch.compile_report().programs[before:]
+    assert program.ops == 4 and program.seconds > 0  # with the return
     assert expect(model(X, arg2=N, arg1=Z))
     model.save(tmp_path / "m.ttpkg")
     for other in (tt_torch.load(tmp_path / "m.ttpkg"), pickle.loads(pickle.dumps(model))):

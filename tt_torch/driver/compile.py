@@ -24,6 +24,7 @@ from tt_torch.errors import ConfigError
 from tt_torch.files import write
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import context_to_compile
+from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
@@ -51,7 +52,7 @@ def compile_graph(
     ("BINARY"). `gm` is not changed. Raises UnsupportedOpError for an op without a rule, and StageError if a step fails.
     """
     dump = Dump(config, watch)
-    with _reported(gm, dump.stem) as timings:
+    with _reported(report.ops_of(gm), dump.stem) as timings:
         return _compiled(gm, kinds, config, timings, dump)
 
 
@@ -80,10 +81,10 @@ def _compiled(
 
 
 @contextmanager
-def _reported(gm: torch.fx.GraphModule, name: str) -> Iterator[pipeline.Timings]:
+def _reported(ops: int, name: str) -> Iterator[pipeline.Timings]:
     """Timings that the line on the terminal follows, and that go to the report at the end, also after an error."""
     now, timings = report.running(), pipeline.Timings()
-    now.name, now.ops, now.steps = name, report.ops_of(gm), timings.steps
+    now.name, now.ops, now.steps = name, ops, timings.steps
     timings.started = partial(setattr, now, "step")
     outcome = report.REFUSED
     try:
@@ -96,8 +97,9 @@ def _reported(gm: torch.fx.GraphModule, name: str) -> Iterator[pipeline.Timings]
 
 def compile_module(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
     """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph."""
-    timings, dump = pipeline.Timings(), Dump(config, watch)
-    return _finish(module, config, timings, dump)
+    dump = Dump(config, watch)
+    with report.compiling(), _reported(len(block(main(module)).operations), dump.stem) as timings:
+        return _finish(module, config, timings, dump)
 
 
 def _lower(
