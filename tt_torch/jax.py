@@ -29,9 +29,9 @@ class CompiledFunction:
         import jax
 
         self.model, self._form = model, lowered.in_tree
-        self._given = [leaf.dtype for leaf in jax.tree_util.tree_leaves(lowered.args_info)]
+        self._dtypes = [leaf.dtype for leaf in jax.tree_util.tree_leaves(lowered.args_info)]
         results, self._result = jax.tree_util.tree_flatten(lowered.out_info)
-        self._results = [leaf.dtype for leaf in results]
+        self._keys = [_kind_of_key(leaf.dtype) for leaf in results]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raises ArgumentError for arguments in other containers, InputShapeError and InputDtypeError."""
@@ -40,8 +40,8 @@ class CompiledFunction:
         leaves, form = jax.tree_util.tree_flatten((args, kwargs))
         if form != self._form:
             raise ArgumentError(f"the arguments have the form {form}, but the function was compiled for {self._form}")
-        results = in_a_list(self.model(*map(_tensor, leaves, self._given)))
-        return jax.tree_util.tree_unflatten(self._result, map(_array, results, self._results))
+        results = in_a_list(self.model(*map(_tensor, leaves, self._dtypes)))
+        return jax.tree_util.tree_unflatten(self._result, map(_array, results, self._keys))
 
 
 def compile(
@@ -73,18 +73,18 @@ def _tensor(leaf: Any, dtype: Any) -> torch.Tensor:
 
     if not isinstance(leaf, jax.Array):
         leaf = jax.numpy.asarray(leaf, dtype)
-    return torch.utils.dlpack.from_dlpack(jax.random.key_data(leaf) if _is_key(leaf.dtype) else leaf)
+    return torch.utils.dlpack.from_dlpack(jax.random.key_data(leaf) if _kind_of_key(leaf.dtype) else leaf)
 
 
-def _array(x: torch.Tensor, dtype: Any) -> Any:
+def _array(x: torch.Tensor, kind: str) -> Any:
     import jax
 
     array = jax.dlpack.from_dlpack(x)
-    return jax.random.wrap_key_data(array, impl=dtype._impl.name) if _is_key(dtype) else array
+    return jax.random.wrap_key_data(array, impl=kind) if kind else array
 
 
-def _is_key(dtype: Any) -> bool:
-    """Whether arrays have keys of random numbers, which JAX passes to programs as plain integers."""
+def _kind_of_key(dtype: Any) -> str:
+    """The kind of random keys, which JAX passes to programs as plain integers; "" for arrays of numbers."""
     import jax
 
-    return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
+    return dtype._impl.name if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key) else ""

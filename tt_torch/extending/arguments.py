@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -95,6 +96,7 @@ def _name(value: Value) -> str:
     return str(value).removeprefix("torch.")
 
 
+@lru_cache(maxsize=1024)  # each call of a kernel has the same text
 def decoded(text: str) -> Call:
     """The call of a text. Raises BinaryFormatError for any other text."""
     try:
