@@ -95,6 +95,13 @@ def test_a_difference_of_nearly_equal_numbers_may_be_far_off() -> None:
     assert "wrong" in difference(expected + 1e-3, expected, others(made))
 
 
+def test_the_cross_product_of_equal_vectors_is_a_rounding_error_except_for_integers() -> None:
+    x = torch.tensor([1116.77734375, 1586.1846923828125, -1403.8804931640625])
+    with OtherRoundings(1, bf16=False):
+        assert torch.linalg.cross(x, x).count_nonzero() == 3
+        assert torch.linalg.cross(x.int(), x.int() + 1).equal(torch.linalg.cross(x.long(), x.long() + 1).int())
+
+
 def test_an_error_of_a_plain_result_is_seen() -> None:
     x = torch.tensor([1.0, 2.0, 3.0])
     made = program("x.exp()", x=x)
