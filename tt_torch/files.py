@@ -1,4 +1,4 @@
-"""Writing files."""
+"""Names of files, and how files are written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+# The endings of files of StableHLO: text, bytecode, and portable artifacts.
+STABLEHLO_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
 # A name that does not depend on the file's: that one may be as long as names can be.
 _TEMPORARY = ".tt_torch_unfinished."
 

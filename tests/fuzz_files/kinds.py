@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tests.fuzz_files import damage, ops, packages
+from tests.fuzz_files import damage, modules, ops, packages
 from tests.fuzz_files.documents import document
 from tests.wire.messages import op_members, random_binary, with_op
 from tt_torch.driver.aot import compile_model
@@ -82,12 +82,14 @@ KINDS = {
     "system": (".ttsys", system),
     "package": (".ttpkg", packages.damaged),
     "records": ("", document),
+    "stablehlo": ("", modules.module),
 }
 
 
 def prepare():
     """Makes what all files share, so that child processes need not."""
     ops.kernels_by_schema(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
+    modules.binaries(".mlirbc"), modules.binaries(".vhlo")
     for data in (*binaries(), *systems()):
         damage.structure(data)
 

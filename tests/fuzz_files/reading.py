@@ -14,6 +14,7 @@ import torch
 from tt_torch.codegen.program import from_message
 from tt_torch.codegen.source import constant, to_source
 from tt_torch.driver.loading import load
+from tt_torch.driver.stablehlo import compile_stablehlo
 from tt_torch.errors import TTTorchError
 from tt_torch.explore.graphs import read_graphs
 from tt_torch.mlir.ttnn.passes.place_in_l1 import budget
@@ -127,6 +128,11 @@ def _run_package(path, on):
     package.run(inputs, {name: torch.empty(shape, dtype=dtype) for name, shape, dtype in small})
 
 
+def _of_module(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:
+    path.write_bytes(data)
+    yield partial(compile_stablehlo, path, device=on)
+
+
 def _of_records(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], object]]:
     path.write_bytes(data)
     yield partial(_report, path)
@@ -144,5 +150,6 @@ _READERS = {
     (".ttnn", False): _run_and_decode,
     **dict.fromkeys(product((".ttsys",), (True, False)), _of_system),
     **dict.fromkeys(product((".ttpkg",), (True, False)), _of_package),
+    **dict.fromkeys(product((".mlir", ".mlirbc", ".vhlo"), (True, False)), _of_module),
     **dict.fromkeys(product((".jsonl", ".json", ".xml"), (True, False)), _of_records),
 }

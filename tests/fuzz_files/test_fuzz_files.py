@@ -24,6 +24,7 @@ COUNTS = {
     "parts": 2000,
     "system": 200,
     "records": 200,
+    "stablehlo": 100,
 }
 
 

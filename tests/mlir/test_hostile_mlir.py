@@ -1,14 +1,17 @@
 """StableHLO that was made to harm: an error, before anything grows or overflows."""
 
+import contextlib
 import io
 import time
 
 import pytest
 from torch_mlir import ir
+from torch_mlir._mlir_libs import _stablehlo
 from typer.testing import CliRunner
 
 from tt_torch.errors import ModuleFormatError, UnsupportedOpError
 from tt_torch.mlir.context import MOST_NESTED, make_context, parse
+from tt_torch.mlir.reading import read_stablehlo
 from tt_torch.mlir.stablehlo.flatten import flatten
 from tt_torch.tools.cli import app
 
@@ -119,3 +122,37 @@ def test_bytecode():
     module.operation.write_bytecode(data)
     with pytest.raises(ModuleFormatError, match="ops inside one another"):
         parse(data.getvalue(), make_context())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        function("main", LAST).replace("@main", r'@"\FF"'),
+        function("main", LAST.replace(f": {T} return", f': {T} loc("\\C3\\28"("f.py":1:2)) return')),
+        function("main", LAST.replace("add %a, %a", r'add %a, %a {"\\\FFa" = 1 : i32}')),
+    ],
+    ids=["symbol", "location", "attribute"],
+)
+def test_strings_that_are_not_utf8(text):
+    """The binding ends the process where it makes a Python string of these bytes."""
+    with pytest.raises(ModuleFormatError, match="is not UTF-8"):
+        parse(text, make_context())
+
+
+def test_escaped_strings_that_are_utf8():
+    module = parse(r'module attributes {x.a = "\C3\A9 \\FF \"\n"} {}', make_context())
+    assert module.operation.attributes["x.a"].value == 'é \\FF "\n'
+
+
+def test_bytes_that_end_the_process_that_reads_them():
+    """A wrong size in a portable artifact makes LLVM abort: the reader is another process."""
+    module = ir.Module.parse(function("main", LAST), make_context())
+    data = bytearray(_stablehlo.serialize_portable_artifact(module, "1.0.0"))
+    ended = 0
+    for place in range(24, 42):
+        with contextlib.suppress(UnsupportedOpError):
+            try:
+                read_stablehlo(bytes(data[:place]) + b"\0" + bytes(data[place + 1 :]))
+            except ModuleFormatError as error:
+                ended += "the process that read it ended: it died of SIG" in str(error)
+    assert ended

@@ -67,14 +67,15 @@ def context_to_compile() -> ir.Context:
 
 
 MOST_NESTED = 256  # brackets of a text and regions of a module: MLIR and we recurse into each
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=|[<({\[]|[>)}\]]')
 
 
 def parse(source: str | bytes, context: ir.Context) -> ir.Module:
-    """The module in a text or in bytecode. Raises MLIRError, and ModuleFormatError if it is nested so deeply that the
-    stack of this process would overflow."""
-    if isinstance(source, str) and _is_deep(source):
-        raise ModuleFormatError(f"it has more than {MOST_NESTED} brackets inside one another")
+    """The module in a text or in bytecode. Raises MLIRError, and ModuleFormatError for what would end this process: ops
+    that are nested so deeply that its stack overflows, and strings that are not UTF-8."""
+    if isinstance(source, str):
+        require_harmless(source)
     module = ir.Module.parse(source, context)
     level = [module.operation]
     for _ in range(MOST_NESTED):
@@ -86,13 +87,40 @@ def parse(source: str | bytes, context: ir.Context) -> ir.Module:
     return module
 
 
-def _is_deep(text: str) -> bool:
+BYTECODE = b"ML\xefR"  # the first bytes of MLIR bytecode; its version follows in one byte, and then its producer
+ARTIFACT = b"StableHLO_v"  # the producer of portable artifacts, which are bytecode of the dialect VHLO
+
+
+def is_artifact(bytecode: bytes) -> bool:
+    return bytecode[len(BYTECODE) + 1 :].startswith(ARTIFACT)
+
+
+def parse_bytecode(source: bytes, context: ir.Context) -> ir.Module:
+    """The module in bytecode or in a portable artifact. Raises MLIRError and ValueError. Damaged bytes may end the
+    process, so those of a user are read by `guard.read_guarded` first."""
+    if is_artifact(source):
+        return _stablehlo.deserialize_portable_artifact(context, source)
+    return ir.Module.parse(source, context)
+
+
+def require_harmless(text: str) -> None:
     depth = 0
-    for token in _TOKENS.finditer(text):
-        depth += (token[0] in "<({[") - (token[0] in ">)}]")
+    for token in map(itemgetter(0), _TOKENS.finditer(text)):
+        if token.startswith('"'):
+            _require_utf8(token)
+        else:
+            depth += (token in "<({[") - (token in ">)}]")
         if depth > MOST_NESTED:
-            return True
-    return False
+            raise ModuleFormatError(f"it has more than {MOST_NESTED} brackets inside one another")
+
+
+def _require_utf8(string: str) -> None:
+    """The binding aborts the process when it makes a Python string of other bytes, which MLIR writes as `\\FF`."""
+    if "\\" in string:
+        try:
+            _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()) if match[1] else b"", string.encode()).decode()
+        except UnicodeDecodeError:
+            raise ModuleFormatError(f"its string {string} is not UTF-8") from None
 
 
 def run_native(module: ir.Module, *passes: str) -> None:

@@ -22,11 +22,11 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.mlir.child import NativeCrash, in_child
-from tt_torch.mlir.context import make_context, run_native
+from tt_torch.mlir.context import make_context, parse_bytecode, require_harmless, run_native
 
 # A limit of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base
 # take less than a second of it. A run that waits, for a lock of another thread, uses none of it.
-PROCESSOR_SECONDS, SECONDS_PER_OP = 3, 0.02
+PROCESSOR_SECONDS, SECONDS_PER_OP, BYTES_PER_SECOND = 3, 0.02, 1e6
 OK, FAILED = b"\0", b"\1"
 SIZES = struct.Struct("<QQ")
 SERVE = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from tt_torch.mlir.guard import serve; serve()"
@@ -41,6 +41,17 @@ def run_guarded(module: ir.Module, *passes: str) -> None:
     _adopt(module, data[1:])
 
 
+def read_guarded(source: bytes) -> bytes:
+    """Bytecode or a portable artifact, read in another process, as bytecode that can be read in this one.
+
+    It may have ops of unknown dialects. Raises NativeCrash if that process dies, and ValueError for damaged bytes.
+    """
+    data = SERVER.ask(source, None, PROCESSOR_SECONDS + len(source) / BYTES_PER_SECOND)
+    if data[:1] == FAILED:
+        raise ValueError(data[1:].decode())
+    return data[1:]
+
+
 class Server:
     """The process that runs passes. It is started for the first run, and again after it died."""
 
@@ -53,9 +64,9 @@ class Server:
         with self._lock:
             self._running()
 
-    def ask(self, module: bytes, passes: Sequence[str], seconds: float) -> bytes:
-        """The answer of `_passed`. Raises NativeCrash if the passes do not end by themselves within `seconds` of
-        processor time, or if the process dies."""
+    def ask(self, module: bytes, passes: Sequence[str] | None, seconds: float) -> bytes:
+        """The answer of `_passed`, or without passes that of `_read`. Raises NativeCrash if this does not end by itself
+        within `seconds` of processor time, or if the process dies."""
         with self._lock:
             process = self._running()
             assert process.stdin and process.stdout
@@ -110,7 +121,8 @@ def serve() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             question, module = receive(questions)
-            work = partial(_passed, module, question["passes"], context)
+            passes = question["passes"]
+            work = partial(_read, module, context) if passes is None else partial(_passed, module, passes, context)
             try:
                 send(answers, {"crash": ""}, in_child(work, question["seconds"], questions))
             except NativeCrash as crash:
@@ -125,6 +137,18 @@ def _passed(source: bytes, passes: Sequence[str], context: ir.Context) -> bytes:
         module.operation.write_bytecode(buffer)
     except ir.MLIRError:
         return FAILED
+    return OK + buffer.getvalue()
+
+
+def _read(source: bytes, context: ir.Context) -> bytes:
+    buffer = io.BytesIO()
+    context.allow_unregistered_dialects = True
+    try:
+        module = parse_bytecode(source, context)
+        require_harmless(module.operation.get_asm(large_elements_limit=1, enable_debug_info=True))
+        module.operation.write_bytecode(buffer)
+    except (ir.MLIRError, ValueError) as error:
+        return FAILED + str(error).encode()
     return OK + buffer.getvalue()
 
 

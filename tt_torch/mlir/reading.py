@@ -6,28 +6,28 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from torch_mlir import ir
-from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.errors import ModuleFormatError
-from tt_torch.mlir.context import make_context, parse
+from tt_torch.files import STABLEHLO_SUFFIXES
+from tt_torch.mlir.child import NativeCrash
+from tt_torch.mlir.context import BYTECODE, is_artifact, make_context, parse
+from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
 
 Source: TypeAlias = Any  # str, bytes, Path, or a module: an object with an `operation` that can print itself
-SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")  # a text that ends so, and is one line, is the name of a file
-BYTECODE = b"ML\xefR"  # the first bytes of MLIR bytecode; its version follows in one byte, and then its producer
 _ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableHLO, nor have ops of the dialect sdy"
-ARTIFACT = b"StableHLO_v"  # the producer of portable artifacts, which are bytecode of the dialect VHLO
 
 
 def read_stablehlo(source: Source) -> ir.Module:
     """A new module, whose program is the function `main`.
 
     `source` is StableHLO as text; bytecode or a portable artifact as bytes; the path of a file with any of these; or a
-    module, also one of another MLIR package, such as that of JAX. A text in one line that ends in one of SUFFIXES is a
-    path. Raises ModuleFormatError for anything else, UnsupportedOpError for a module without a program, and OSError.
+    module, also one of another MLIR package, such as that of JAX. A text in one line that ends in one of
+    STABLEHLO_SUFFIXES is a path. Raises ModuleFormatError for anything else, UnsupportedOpError for a module without a
+    program, and OSError.
     """
-    if isinstance(source, str) and source.endswith(SUFFIXES) and "\n" not in source:
+    if isinstance(source, str) and source.endswith(STABLEHLO_SUFFIXES) and "\n" not in source:
         source = Path(source)
     if isinstance(source, Path):
         source = source.read_bytes()
@@ -45,14 +45,13 @@ def read_stablehlo(source: Source) -> ir.Module:
 def _parsed(source: str | bytes) -> ir.Module:
     context = make_context()
     context.allow_unregistered_dialects = True  # torch-mlir lacks Shardy's
-    artifact = isinstance(source, bytes) and source[len(BYTECODE) + 1 :].startswith(ARTIFACT)
+    binary = source if isinstance(source, bytes) and source.startswith(BYTECODE) else b""
     try:
-        if isinstance(source, bytes) and artifact:
-            return _stablehlo.deserialize_portable_artifact(context, source)
-        if isinstance(source, bytes) and source.startswith(BYTECODE):
-            return parse(source, context)
+        if binary:
+            return parse(read_guarded(binary), context)
         return parse(plain_text(source if isinstance(source, str) else source.decode()), context)
     except ModuleFormatError:
         raise
-    except (ir.MLIRError, ValueError) as error:  # UnicodeDecodeError is a ValueError
-        raise ModuleFormatError(f"{error}{_ARTIFACTS if artifact else ''}") from None
+    except (ir.MLIRError, NativeCrash, ValueError) as error:  # UnicodeDecodeError is a ValueError
+        cause = f"the process that read it ended: {error}" if isinstance(error, NativeCrash) else str(error)
+        raise ModuleFormatError(f"{cause}{_ARTIFACTS if is_artifact(binary) else ''}") from None

@@ -13,14 +13,14 @@ import typer
 
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, print_json
+from tt_torch.files import STABLEHLO_SUFFIXES
 from tt_torch.tools.explain_cli import FORM, TARGET, model_of
 
 if TYPE_CHECKING:
     from tt_torch.driver.compiled import CompiledModel
     from tt_torch.driver.package.loading import LoadedModel
 
-STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
-FILES = f"a StableHLO file ({', '.join(STABLEHLO)}), an .onnx file, or a .pt2 file of torch.export"
+FILES = f"a StableHLO file ({', '.join(STABLEHLO_SUFFIXES)}), an .onnx file, or a .pt2 file of torch.export"
 Source = Annotated[str, typer.Argument(metavar="MODEL", help=f"{TARGET}: a function that returns {FORM}; or {FILES}")]
 Output = Annotated[
     Path | None,
@@ -34,7 +34,7 @@ def compile_(source: Source, output: Output = None, as_json: AsJson = False) -> 
     The weights of a .ttnn binary from a file go into a .safetensors file beside it, by the names that `tt-torch run`
     takes. Options of the compiler are environment variables, such as TT_TORCH_DTYPE=bf16.
     """
-    readers: dict[str, Callable[[Path], CompiledModel | LoadedModel]] = dict.fromkeys(STABLEHLO, _stablehlo)
+    readers: dict[str, Callable[[Path], CompiledModel | LoadedModel]] = dict.fromkeys(STABLEHLO_SUFFIXES, _stablehlo)
     compiled = (readers | {".onnx": _onnx, ".pt2": _exported}).get(Path(source).suffix)
     target = output or Path((Path(source).stem if compiled else source.rpartition(":")[2]) + ".ttpkg")
     if target.suffix not in (".ttpkg", ".ttnn"):
