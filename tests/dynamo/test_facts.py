@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.testing._internal import common_utils
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import VALUES, Fact
+from tt_torch.torch_private.op_samples import outside_of_a_test_case
 
 aten, prims = torch.ops.aten, torch.ops.prims
 SAMPLES = 2
@@ -279,14 +279,13 @@ MORE: list[tuple[Any, tuple]] = [
 
 
 @pytest.mark.slow
-def test_facts_hold_in_eager_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    # For each op, this function searches the source file of each frame, which takes a minute in a worker of xdist.
-    monkeypatch.setattr(common_utils, "extract_test_fn", lambda: None)
+def test_facts_hold_in_eager_pytorch() -> None:
     torch.manual_seed(0)
     mode = Checked()
-    for sample in samples():
-        with torch.no_grad(), mode:
-            sample()
+    with outside_of_a_test_case():
+        for sample in samples():
+            with torch.no_grad(), mode:
+                sample()
     for op, args in MORE:
         kwargs = {"start": 1, "step": 2, "dtype": torch.int64, "device": "cpu", "requires_grad": False}
         mode.check(op, facts.of(op), args, kwargs if op is prims.iota.default else {})

@@ -15,7 +15,7 @@ from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.records.lines import Record
 from tt_torch.sweep.compare import Arguments, check_sample
-from tt_torch.torch_private.op_samples import op_db, seeded_by_the_caller
+from tt_torch.torch_private.op_samples import op_db, outside_of_a_test_case, seeded_by_the_caller
 from tt_torch.workers.engine import Item
 
 DTYPES = ("float32", "bfloat16", "int64", "bool")
@@ -49,7 +49,8 @@ def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
-    sample = next(itertools.islice(info.sample_inputs("cpu", dtype), index, None), None)
+    with outside_of_a_test_case():
+        sample = next(itertools.islice(info.sample_inputs("cpu", dtype), index, None), None)
     return None if sample is None else ((sample.input, *sample.args), sample.kwargs)
 
 
