@@ -26,6 +26,14 @@ def constant(kind: ir.RankedTensorType, values: np.ndarray) -> ir.Value:
     return make("constant", kind, value=ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=kind))
 
 
+def zeros(kind: ir.RankedTensorType) -> ir.Value:
+    """Zeros of a type of floats or complex numbers."""
+    if isinstance(kind.element_type, ir.ComplexType):
+        part = zeros(ir.RankedTensorType.get(kind.shape, kind.element_type.element_type))
+        return make("complex", kind, part, part)
+    return make("constant", kind, value=ir.Attribute.parse(f"dense<0.0> : {kind}"))
+
+
 def compared(direction: str, x: ir.Value, y: ir.Value) -> ir.Value:
     kind = ir.RankedTensorType.get(x.type.shape, ir.IntegerType.get_signless(1))
     attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")

@@ -63,15 +63,27 @@ def part_type(kind: TensorType, *more: int) -> ir.RankedTensorType:
     return ir.RankedTensorType.get([*kind.shape, *more], element)
 
 
+def split_pairs(pairs: Value) -> Parts:
+    """The parts of numbers that have both in a last dimension."""
+    *sizes, _ = pairs.type.shape
+    columns = [sliced(pairs, [0] * len(sizes) + [i], [*sizes, i + 1]) for i in (0, 1)]
+    kind = ir.RankedTensorType.get(sizes, pairs.type.element_type)
+    return make("reshape", kind, columns[0]), make("reshape", kind, columns[1])
+
+
+def joined_parts(value: Value) -> Value:
+    """A complex value as pairs, with both parts in a last dimension."""
+    real, imaginary = (make(part, part_type(value.type), value) for part in ("real", "imag"))
+    return _joined(real, imaginary, value.type)
+
+
 def _take_from_pairs(argument: Value) -> None:
     """Changes a complex argument to floats, and rebuilds the parts from these."""
-    kind, rank, uses = argument.type, len(argument.type.shape), list(argument.uses)
+    kind, uses = argument.type, list(argument.uses)
     for use in uses:
         _refuse_pytorchs(use.owner.operation)
     argument.set_type(part_type(kind, 2))
-    parts = [sliced(argument, [0] * rank + [i], [*kind.shape, i + 1]) for i in (0, 1)]
-    parts = [make("reshape", part_type(kind), v) for v in parts]
-    whole = make("complex", kind, *parts)
+    whole = make("complex", kind, *split_pairs(argument))
     for use in uses:
         use.owner.operands[use.operand_number] = whole
 

@@ -19,6 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
+from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
@@ -57,6 +58,8 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         states_to_words(body)
     if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
+    with module.context:
+        compute_by_pytorch(main(module), MOST_OPS)
     if has_complex(body):
         run_native(module, "func.func(stablehlo-complex-math-expander)")
         with module.context:

@@ -1,0 +1,175 @@
+"""Ops that become several plain ops by the decompositions that PyTorch's ops have: Fourier transforms, triangular
+systems, and Cholesky's factorization.
+
+For each form of such an op, a function of PyTorch with the same meaning is traced, decomposed and lowered to StableHLO.
+Copies of the ops that this gives replace the op.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import isqrt
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch_mlir import ir
+
+from tt_torch.config import CompilerConfig
+from tt_torch.dynamo.complex_pairs import has_complex, to_pairs
+from tt_torch.dynamo.composites import FUNCTIONS
+from tt_torch.dynamo.decompositions import DECOMPOSITIONS
+from tt_torch.dynamo.decompositions.linalg import LARGEST, UNROLLED
+from tt_torch.dynamo.decompositions.registry import NARROW
+from tt_torch.dynamo.passes import run_passes
+from tt_torch.dynamo.passes.constant_fold import LARGEST as LARGEST_FOLDED
+from tt_torch.mlir import ods
+from tt_torch.mlir.context import run_native, unsupported
+from tt_torch.mlir.functions import block, main
+from tt_torch.mlir.stablehlo import attrs, lowering
+from tt_torch.mlir.stablehlo.build import constant, make, zeros
+from tt_torch.mlir.stablehlo.complex_parts import is_complex, joined_parts, split_pairs
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.stablehlo.importer import import_graph
+from tt_torch.mlir.types import Function, Value
+from tt_torch.torch_private.tensors import FakeTensorMode
+from tt_torch.torch_private.tracing import make_fx
+
+Compute: TypeAlias = Callable[..., Tensor]
+
+# Elements of the matrix of a transform. It is computed at compile time, from a matrix of 64-bit integers.
+LARGEST_MATRIX = LARGEST_FOLDED // 8
+
+ACCEPTED = {
+    "stablehlo.cholesky": f"real matrices of at most {LARGEST['Cholesky']} rows",
+    "stablehlo.fft": f"lengths of at most {LARGEST_MATRIX:,} without a prime factor above {isqrt(LARGEST_MATRIX):,}",
+    "stablehlo.triangular_solve": f"real matrices of at most {LARGEST['Cholesky']} rows",
+}
+
+
+def compute_by_pytorch(function: Function, most: int) -> None:
+    """Replaces the ops of a function that are in `RULES`. Raises UnsupportedOpError for a form without decomposition,
+    and if the function would have more than `most` ops."""
+    ops = [op.operation for op in block(function).operations]
+    known: dict[str, ir.Module] = {}
+    size, found = len(ops), [(op, _form(op)) for op in ops if op.name in RULES]
+    for op, form in found:
+        if form and form not in known:
+            with op.location:
+                known[form] = _lowered(op)
+        size += len(block(main(known[form])).operations) if form else 0
+        if size > most:
+            raise unsupported(op, "stablehlo-to-ttir", f"a program of at most {most:,} ops")
+    for op, form in found:
+        with ir.InsertionPoint(op), op.location:
+            new = _replacement(op, known[form]) if form else zeros(op.results[0].type)  # sums of nothing
+        op.results[0].replace_all_uses_with(new)
+        op.erase()
+
+
+def _form(op: ir.Operation) -> str:
+    """The op without the names of its operands; "" if an operand has no elements."""
+    empty = 0 in [size for v in op.operands for size in v.type.shape]
+    return "" if empty else re.sub(r"%[\w#]+", "%", op.get_asm(print_generic_op_form=True))
+
+
+def _replacement(op: ir.Operation, module: ir.Module) -> Value:
+    operands = [joined_parts(v) if is_complex(v) else v for v in op.operands]
+    (result,) = _copied(module, operands)
+    kind = op.results[0].type
+    return make("complex", kind, *split_pairs(result)) if is_complex(op.results[0]) else result
+
+
+def _lowered(op: ir.Operation) -> ir.Module:
+    """The op as a module of StableHLO. Complex numbers have both parts in a last dimension."""
+    graph = _traced(RULES[op.name](op), list(op.operands), DTYPES[str(op.results[0].type.element_type)])
+    _refuse(op, has_complex(graph) or any(node.target in UNROLLED for node in graph.graph.nodes))
+    constants = run_passes(graph, CompilerConfig())
+    _refuse(op, any(node.target in FUNCTIONS for node in graph.graph.nodes))  # their bodies would be in `main`'s module
+    arguments = graph.graph.find_nodes(op="placeholder")
+    module = import_graph(graph.graph, op.context, ["input"] * len(arguments))
+    lowering.to_stablehlo(module)
+    body = block(main(module))
+    with ir.InsertionPoint.at_block_begin(body):
+        for argument, value in zip(list(body.arguments)[len(op.operands) :], constants.values(), strict=True):
+            argument.replace_all_uses_with(constant(argument.type, value.numpy()))
+    run_native(module, "canonicalize", "cse")
+    return module
+
+
+def _refuse(op: ir.Operation, is_refused: bool) -> None:
+    if is_refused:
+        raise unsupported(op, "stablehlo-to-ttir", ACCEPTED[op.name])
+
+
+def _traced(compute: Compute, operands: list[Value], dtype: torch.dtype) -> GraphModule:
+    """The graph of a function, which computes narrow types in float32, in ops that have no further decomposition."""
+
+    def run(*values: Tensor) -> tuple[Tensor]:
+        return (compute(*(v.float() if v.dtype in NARROW else v for v in values)).to(dtype),)
+
+    kinds = [v.type for v in operands]
+    with torch.no_grad(), FakeTensorMode():
+        fakes = [torch.empty(list(kind.shape), dtype=DTYPES[str(kind.element_type)], device="cpu") for kind in kinds]
+        graph = make_fx(run, decomposition_table=DECOMPOSITIONS)(*fakes)
+        return to_pairs(graph, DECOMPOSITIONS) if has_complex(graph) else graph
+
+
+def _copied(module: ir.Module, operands: list[Value]) -> list[Value]:
+    """Copies the ops of `main` to the current insertion point, with the current location. Gives what it returns."""
+    body = block(main(module))
+    values = dict(zip(body.arguments, operands, strict=False))
+    *ops, last = (op.operation for op in body.operations)
+    for op in ops:
+        copy = op.clone().operation
+        copy.location = ir.Location.current
+        for number, operand in enumerate(op.operands):
+            copy.operands[number] = values[operand]
+        values.update(zip(op.results, copy.results, strict=True))
+    return [values[v] for v in last.operands]
+
+
+# --- the meaning of each op, in PyTorch
+
+TRANSFORMS = {"IRFFT": torch.fft.irfftn, "RFFT": torch.fft.rfftn, "IFFT": torch.fft.ifftn, "FFT": torch.fft.fftn}
+
+
+def _fft(op: ir.Operation) -> Compute:
+    """The transform of a batch of one: PyTorch multiplies a vector and a matrix in place, which has no lowering."""
+    kind, lengths = str(op.attributes["fft_type"]), attrs.ints(op, "fft_length")
+    dims = list(range(-len(lengths), 0))
+    name = next(name for name in TRANSFORMS if name in kind)  # the names of others end with FFT
+    sizes = lengths if name == "IRFFT" else None
+    return lambda x: TRANSFORMS[name](x.unsqueeze(0), sizes, dims).squeeze(0)
+
+
+def _cholesky(op: ir.Operation) -> Compute:
+    """The factor; NaN for a matrix that is not positive definite, as XLA gives."""
+    lower = ods.attr(op, "lower")
+
+    def compute(a: Tensor) -> Tensor:
+        factor, failed = torch.linalg.cholesky_ex(a, upper=not lower)
+        return torch.where(failed[..., None, None] == 0, factor, torch.nan)
+
+    return compute
+
+
+def _triangular_solve(op: ir.Operation) -> Compute:
+    """A transposed matrix has its triangle on the other side."""
+    left, lower, unit = (ods.attr(op, name) for name in ("left_side", "lower", "unit_diagonal"))
+    transposed = "NO_TRANSPOSE" not in str(op.attributes["transpose_a"])
+
+    def compute(a: Tensor, b: Tensor) -> Tensor:
+        matrix = a.mT if transposed else a
+        return torch.linalg.solve_triangular(matrix, b, upper=lower == transposed, left=left, unitriangular=unit)
+
+    return compute
+
+
+RULES: dict[str, Callable[[ir.Operation], Compute]] = {
+    "stablehlo.cholesky": _cholesky,
+    "stablehlo.fft": _fft,
+    "stablehlo.triangular_solve": _triangular_solve,
+}
