@@ -62,6 +62,16 @@ def test_a_compiled_region_shows_its_program_and_ops(tmp_path):
     assert [e["name"] for e in events if e.get("cat") == "cpu_op" and e["name"] in ops] == ops
 
 
+def test_an_op_of_several_steps_is_one_event():
+    layer = torch.nn.Linear(8, 4).eval()
+    region = torch.compile(layer, backend="tt")
+    with torch.no_grad():
+        region(torch.ones(2, 8))
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            region(torch.ones(2, 8))
+    assert [event.name for event in profiler.events() if event.name.endswith("LinearOp")] == ["tt::LinearOp"]
+
+
 def test_constants_show_where_they_are_computed():
     weight = torch.nn.Parameter(torch.randn(8, 8))
     region = torch.compile(lambda x: x @ (weight * 2), backend="tt")

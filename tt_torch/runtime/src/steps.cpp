@@ -14,21 +14,20 @@ std::string where(const OpNote& note) {
   return std::string(note.name) + " at " + short_location(note.location);
 }
 
-// Runs a step as an event of PyTorch's profiler.
-void run_recorded(const Step& step, const OpNote& note, Frame& frame) {
-  at::RecordFunction event(at::RecordScope::FUNCTION);
-  if (event.isActive()) event.before(recorded_name(note.name));
-  step.run(frame);
-}
-
-// Runs the steps. `observe` is called after each step. An error of a step names the op; an exception of
-// `observe` passes unchanged.
+// Runs the steps, those of one op as one event of PyTorch's profiler. `observe` is called after each step. An
+// error of a step names the op; an exception of `observe` passes unchanged.
 template <typename Observe>
 void run_steps(const Plan& plan, Frame& frame, Observe observe) {
-  for (const Step& step : plan.steps) {
-    const OpNote& note = plan.ops[step.op];
-    guarded([&] { run_recorded(step, note, frame); }, [&] { return where(note); });
-    observe(step);
+  const auto end = plan.steps.end();
+  for (auto step = plan.steps.begin(); step != end;) {
+    const int op = step->op;
+    const OpNote& note = plan.ops[op];
+    at::RecordFunction event(at::RecordScope::FUNCTION);
+    if (event.isActive()) event.before(recorded_name(note.name));
+    for (; step != end && step->op == op; ++step) {
+      guarded([&] { step->run(frame); }, [&] { return where(note); });
+      observe(*step);
+    }
   }
 }
 
