@@ -1,4 +1,4 @@
-"""Names of files, and how files are written."""
+"""Marks of kinds of files, and how files are written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 # The endings of files of StableHLO: text, bytecode, and portable artifacts.
 STABLEHLO_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
+MLIR_BYTECODE = b"ML\xefR"  # the first bytes; a version follows in one byte, and then the producer
 # A name that does not depend on the file's: that one may be as long as names can be.
 _TEMPORARY = ".tt_torch_unfinished."
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tt_torch.driver.package.contents import binaries
 from tt_torch.errors import BinaryFormatError, ModuleFormatError
+from tt_torch.files import MLIR_BYTECODE
 from tt_torch.profiling.cost_model import PlannedOp, planned
 from tt_torch.wire import facts, locations
 from tt_torch.wire.binary import first_chip
@@ -139,11 +140,12 @@ def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size:
 def _functions(source: bytes) -> list[Graph]:
     from torch_mlir import ir
 
-    from tt_torch.mlir.context import make_context, parse
+    from tt_torch.mlir.context import make_context
+    from tt_torch.mlir.reading import read_module
 
     with make_context() as context:
         try:
-            module = parse(source if source.startswith(b"ML\xefR") else source.decode(), context)
+            module = read_module(source if source.startswith(MLIR_BYTECODE) else source.decode(), context)
         except (ir.MLIRError, UnicodeDecodeError) as error:
             raise ModuleFormatError(str(error).strip().splitlines()[-1]) from error
     return [_function(function) for function in module.body.operations]

@@ -16,6 +16,7 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
 from tt_torch.errors import ModuleFormatError, UnsupportedOpError
+from tt_torch.files import MLIR_BYTECODE
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
 from tt_torch.mlir.types import Op
@@ -87,12 +88,11 @@ def parse(source: str | bytes, context: ir.Context) -> ir.Module:
     return module
 
 
-BYTECODE = b"ML\xefR"  # the first bytes of MLIR bytecode; its version follows in one byte, and then its producer
 ARTIFACT = b"StableHLO_v"  # the producer of portable artifacts, which are bytecode of the dialect VHLO
 
 
 def is_artifact(bytecode: bytes) -> bool:
-    return bytecode[len(BYTECODE) + 1 :].startswith(ARTIFACT)
+    return bytecode[len(MLIR_BYTECODE) + 1 :].startswith(ARTIFACT)
 
 
 def parse_bytecode(source: bytes, context: ir.Context) -> ir.Module:

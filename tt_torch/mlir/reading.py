@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from torch_mlir import ir
 
 from tt_torch.errors import ModuleFormatError
-from tt_torch.files import STABLEHLO_SUFFIXES
+from tt_torch.files import MLIR_BYTECODE, STABLEHLO_SUFFIXES
 from tt_torch.mlir.child import NativeCrash
-from tt_torch.mlir.context import BYTECODE, is_artifact, make_context, parse
+from tt_torch.mlir.context import is_artifact, make_context, parse
 from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
@@ -42,16 +42,26 @@ def read_stablehlo(source: Source) -> ir.Module:
     return module
 
 
+def read_module(source: str | bytes, context: ir.Context) -> ir.Module:
+    """The module in a user's text, bytecode or portable artifact. Bytes are read by another process first, because
+    damaged ones may end it. Raises MLIRError for a text, and ModuleFormatError for bytes."""
+    if not isinstance(source, bytes):
+        return parse(source, context)
+    hint = _ARTIFACTS if is_artifact(source) else ""
+    try:
+        return parse(read_guarded(source), context)
+    except NativeCrash as crash:
+        raise ModuleFormatError(f"the process that read it ended: {crash}{hint}") from None
+    except (ir.MLIRError, ValueError) as error:
+        raise error if isinstance(error, ModuleFormatError) else ModuleFormatError(f"{error}{hint}") from None
+
+
 def _parsed(source: str | bytes) -> ir.Module:
     context = make_context()
     context.allow_unregistered_dialects = True  # torch-mlir lacks Shardy's
-    binary = source if isinstance(source, bytes) and source.startswith(BYTECODE) else b""
+    if isinstance(source, bytes) and source.startswith(MLIR_BYTECODE):
+        return read_module(source, context)
     try:
-        if binary:
-            return parse(read_guarded(binary), context)
-        return parse(plain_text(source if isinstance(source, str) else source.decode()), context)
-    except ModuleFormatError:
-        raise
-    except (ir.MLIRError, NativeCrash, ValueError) as error:  # UnicodeDecodeError is a ValueError
-        cause = f"the process that read it ended: {error}" if isinstance(error, NativeCrash) else str(error)
-        raise ModuleFormatError(f"{cause}{_ARTIFACTS if is_artifact(binary) else ''}") from None
+        return read_module(plain_text(source if isinstance(source, str) else source.decode()), context)
+    except (ir.MLIRError, UnicodeDecodeError) as error:
+        raise ModuleFormatError(str(error)) from None

@@ -15,6 +15,7 @@ import typer
 
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.errors import StageError, TTTorchError
+from tt_torch.files import MLIR_BYTECODE
 
 if TYPE_CHECKING:
     from tt_torch.config import CompilerConfig
@@ -26,7 +27,7 @@ SEPARATOR = "// -----"
 def read(file: str) -> str | bytes:
     """The text or the bytecode of a file, or of standard input for `-`. Raises OSError and UnicodeDecodeError."""
     data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    return data if data.startswith(b"ML\xefR") else data.decode()
+    return data if data.startswith(MLIR_BYTECODE) else data.decode()
 
 
 def _split(source: str | bytes) -> list[str | bytes]:
@@ -39,10 +40,11 @@ def _split(source: str | bytes) -> list[str | bytes]:
 
 
 def _run(source: str | bytes, steps: Sequence[Step], config: CompilerConfig, locations: bool) -> str:
-    from tt_torch.mlir.context import make_context, parse
+    from tt_torch.mlir.context import make_context
+    from tt_torch.mlir.reading import read_module
     from tt_torch.mlir.verify import verify
 
-    module = parse(source, make_context())
+    module = read_module(source, make_context())
     verify(module)
     for name, step in steps:
         try:
