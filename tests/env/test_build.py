@@ -38,24 +38,9 @@ def run(*command: object, check: bool = True, **options: object) -> subprocess.C
     return done
 
 
-@pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """The interpreter of a new environment that has the packages of this one, but not ours."""
-    folder = tmp_path / "venv"
-    venv.create(folder)
-    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    shared = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "shared.pth").write_text("\n".join(path for path in shared if not (Path(path) / "tt_torch").exists()))
-    for path in shared:  # links to the other packages in the folder that has ours
-        for entry in Path(path).iterdir() if (Path(path) / "tt_torch").exists() else ():
-            if "tt_torch" not in entry.name and not (packages / entry.name).exists():
-                (packages / entry.name).symlink_to(entry)
-    return folder / "bin" / "python"
-
-
-def test_install_and_uninstall(python: Path, tmp_path: Path) -> None:
+def test_install_and_uninstall(python: Path, release_build: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python]
-    options = ["--no-deps", "-C", f"build-dir={tmp_path / 'build'}", "--editable", "."]
+    options = ["--no-deps", "-C", f"build-dir={release_build}", "--editable", "."]
     uv = [sys.executable, "-m", "uv", "pip", "install", "--python", python, "--offline"]
     for install in [*pip, "install", "--no-build-isolation"], uv:  # both use the same build folder
         run(*install, *options, cwd=ROOT)

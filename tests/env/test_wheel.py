@@ -63,21 +63,39 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path)
 
 
-def test_a_wheel_of_this_python(folder: Path) -> None:
-    runs_in_an_empty_environment(Path(sys.executable), folder)
+def test_a_wheel_of_this_python(python: Path, release_build: Path, folder: Path) -> None:
+    """The build's tools are those of this environment, and the wheel goes into an empty one."""
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    options = ["--no-deps", "--no-build-isolation", "-C", f"build-dir={release_build}"]
+    # The tools of the build are on the PATH of an active environment.
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run(*pip, "wheel", *options, ROOT, cwd=folder, PATH=path)
+    user = made(Path(sys.executable), folder)
+    runs_in_an_empty_environment(user, folder)
 
 
 def test_a_wheel_of_another_python(folder: Path) -> None:
     python = interpreter(OTHER)
     if python is None or not has_header(python):
         pytest.skip(f"this machine has no Python {OTHER} with its headers")
-    runs_in_an_empty_environment(python, folder)
+    user = made(python, folder)
+    # pip gets the tools of the build.
+    options = ["--no-deps", "-C", f"build-dir={folder / 'build'}"]
+    run(user, "-m", "pip", "wheel", *options, ROOT, cwd=folder)
+    runs_in_an_empty_environment(user, folder)
 
 
-def runs_in_an_empty_environment(python: Path, folder: Path) -> None:
+def made(python: Path, folder: Path) -> Path:
+    """The interpreter of a new environment that has nothing but torch."""
     user = folder / "user" / "bin" / "python"
+    (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     run(python, "-m", "venv", user.parents[1], cwd=folder)
-    wheel = built(user, folder)
+    run(user, "-m", "pip", "install", torch, cwd=folder)
+    return user
+
+
+def runs_in_an_empty_environment(user: Path, folder: Path) -> None:
+    (wheel,) = folder.glob("tt_torch-*.whl")
     run(user, "-m", "pip", "install", wheel, cwd=folder)
     (example,) = re.findall(r"<!-- run -->\n```python\n(.*?)```", README, re.DOTALL)
     where = "print(tt_torch.__file__, tt_torch.__version__)"
@@ -88,15 +106,6 @@ def runs_in_an_empty_environment(python: Path, folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "pip install 'tt-torch[sweeps]'" in done.stderr
     assert types(user, folder) == re.findall(r"reveal_type\(.*  # (.*)", TYPED)
-
-
-def built(python: Path, folder: Path) -> Path:
-    """The wheel of the project for an interpreter. It needs the torch of this interpreter; pip gets all other tools."""
-    (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    run(python, "-m", "pip", "install", torch, cwd=folder)
-    run(python, "-m", "pip", "wheel", "--no-deps", "-C", f"build-dir={folder / 'build'}", ROOT, cwd=folder)
-    (wheel,) = folder.glob("tt_torch-*.whl")
-    return wheel
 
 
 def types(python: Path, folder: Path) -> list[str]:
