@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from foreign_programs import Program, check, i32, randn
+from foreign_programs import Program, check, i32, randn, run
 
 C = "tensor<3x4xcomplex<f32>>"
 X, Y = torch.complex(randn(3, 4), randn(4, 3).T), torch.complex(randn(1, 12).reshape(3, 4), randn(2, 6).reshape(3, 4))
@@ -106,6 +106,43 @@ PROGRAMS = [
 %p = stablehlo.convert %a : ({C}) -> tensor<3x4xcomplex<f64>>
 %0 = stablehlo.convert %p : (tensor<3x4xcomplex<f64>>) -> {C}""", C, lambda x, y: x),
 ]  # fmt: skip
+
+
+FUNCTIONS = {
+    "cosine": torch.cos, "sine": torch.sin, "tan": torch.tan, "tanh": torch.tanh, "exponential": torch.exp,
+    "exponential_minus_one": torch.expm1, "log": torch.log, "log_plus_one": torch.log1p, "logistic": torch.sigmoid,
+    "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "sign": torch.sgn, "cbrt": lambda x: x ** (1 / 3),
+}  # fmt: skip
+
+
+def test_elementary_functions() -> None:
+    """Of numbers of several sizes, in one program."""
+    parts = [0.0, 1e-4, -0.3, 1.1, -2.5, 30.0]
+    x = torch.tensor([complex(a, b) for a in parts for b in parts if a or b])
+    y = x.roll(5) / 10
+    own = f"tensor<{len(x)}xcomplex<f32>>"
+    lines = [f"%{n} = stablehlo.{name} %a : {own}" for n, name in enumerate(FUNCTIONS)]
+    lines += [f"%{len(lines)} = stablehlo.power %a, %b : {own}"]
+    results = f"{', '.join(f'%{n}' for n in range(len(lines)))} : {', '.join([own] * len(lines))}"
+
+    def expected(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        x, y = x.to(torch.complex128), y.to(torch.complex128)
+        return [*(f(x) for f in FUNCTIONS.values()), x**y]
+
+    got = run(Program("functions", "\n".join(lines), results, (x, y), expected))
+    for name, result, wanted in zip([*FUNCTIONS, "power"], got, expected(x, y), strict=True):
+        error = (torch.view_as_complex(result) - wanted).abs() / wanted.abs()
+        assert error.max() < 1e-6, (name, x[error.argmax()], error.max())
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "result"), [(0, 0, 1), (0, 2 + 1j, 0), (0, -1, complex(math.nan, math.nan))]
+)
+def test_powers_of_zero(base: complex, exponent: complex, result: complex) -> None:
+    kind = "tensor<1xcomplex<f32>>"
+    inputs = tuple(torch.tensor([v], dtype=torch.complex64) for v in (base, exponent))
+    wanted = torch.tensor([result], dtype=torch.complex64)
+    check(Program("power", f"%0 = stablehlo.power %a, %b : {kind}", f"%0 : {kind}", inputs, lambda x, y: wanted))
 
 
 # The text of a constant: numbers, infinities and NaN as bits, one number for all elements, or bytes.

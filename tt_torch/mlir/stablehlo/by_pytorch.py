@@ -1,5 +1,5 @@
 """Ops that become several plain ops by the decompositions that PyTorch's ops have: Fourier transforms, triangular
-systems, and Cholesky's factorization.
+systems, Cholesky's factorization, and functions of complex numbers.
 
 For each form of such an op, a function of PyTorch with the same meaning is traced, decomposed and lowered to StableHLO.
 Copies of the ops that this gives replace the op.
@@ -54,19 +54,25 @@ def compute_by_pytorch(function: Function, most: int) -> None:
     and if the function would have more than `most` ops."""
     ops = [op.operation for op in block(function).operations]
     known: dict[str, ir.Module] = {}
-    size, found = len(ops), [(op, _form(op)) for op in ops if op.name in RULES]
-    for op, form in found:
+    size, found = len(ops), [(op, _form(op), rule) for op in ops if (rule := _rule(op))]
+    for op, form, rule in found:
         if form and form not in known:
             with op.location:
-                known[form] = _lowered(op)
+                known[form] = _lowered(op, rule(op))
         size += len(block(main(known[form])).operations) if form else 0
         if size > most:
             raise unsupported(op, "stablehlo-to-ttir", f"a program of at most {most:,} ops")
-    for op, form in found:
+    for op, form, _ in found:
         with ir.InsertionPoint(op), op.location:
             new = _replacement(op, known[form]) if form else zeros(op.results[0].type)  # sums of nothing
         op.results[0].replace_all_uses_with(new)
         op.erase()
+
+
+def _rule(op: ir.Operation) -> Callable[[ir.Operation], Compute] | None:
+    if op.name in OF_COMPLEX and is_complex(op.results[0]):
+        return lambda op: OF_COMPLEX[op.name]
+    return RULES.get(op.name)
 
 
 def _form(op: ir.Operation) -> str:
@@ -82,9 +88,9 @@ def _replacement(op: ir.Operation, module: ir.Module) -> Value:
     return make("complex", kind, *split_pairs(result)) if is_complex(op.results[0]) else result
 
 
-def _lowered(op: ir.Operation) -> ir.Module:
+def _lowered(op: ir.Operation, compute: Compute) -> ir.Module:
     """The op as a module of StableHLO. Complex numbers have both parts in a last dimension."""
-    graph = _traced(RULES[op.name](op), list(op.operands), DTYPES[str(op.results[0].type.element_type)])
+    graph = _traced(compute, list(op.operands), DTYPES[str(op.results[0].type.element_type)])
     _refuse(op, has_complex(graph) or any(node.target in UNROLLED for node in graph.graph.nodes))
     constants = run_passes(graph, CompilerConfig())
     _refuse(op, any(node.target in FUNCTIONS for node in graph.graph.nodes))  # their bodies would be in `main`'s module
@@ -101,7 +107,7 @@ def _lowered(op: ir.Operation) -> ir.Module:
 
 def _refuse(op: ir.Operation, is_refused: bool) -> None:
     if is_refused:
-        raise unsupported(op, "stablehlo-to-ttir", ACCEPTED[op.name])
+        raise unsupported(op, "stablehlo-to-ttir", ACCEPTED.get(op.name, ""))
 
 
 def _traced(compute: Compute, operands: list[Value], dtype: torch.dtype) -> GraphModule:
@@ -172,4 +178,18 @@ RULES: dict[str, Callable[[ir.Operation], Compute]] = {
     "stablehlo.cholesky": _cholesky,
     "stablehlo.fft": _fft,
     "stablehlo.triangular_solve": _triangular_solve,
+}
+
+# Functions of complex numbers. The device has ops for those of real numbers.
+OF_COMPLEX: dict[str, Compute] = {
+    "stablehlo.cbrt": lambda x: torch.pow(x, 1 / 3),
+    "stablehlo.cosine": torch.cos,
+    "stablehlo.exponential_minus_one": torch.expm1,
+    "stablehlo.logistic": torch.sigmoid,
+    "stablehlo.power": torch.pow,
+    "stablehlo.rsqrt": torch.rsqrt,
+    "stablehlo.sign": torch.sgn,
+    "stablehlo.sine": torch.sin,
+    "stablehlo.tan": torch.tan,
+    "stablehlo.tanh": torch.tanh,
 }
