@@ -90,8 +90,6 @@ def elementwise(kind: str) -> Iterator[Row]:
         yield Row(f"compare {direction}", (kind, kind), (x, y), body, truth)
     signed = ("abs", "sign") if kind in INTEGERS and kind[0] == "i" else ()
     unary = OF_FLOATS if kind in FLOATS else ("not", "popcnt", "count_leading_zeros", "negate", *signed)
-    if kind in ("ui32", "ui64"):
-        unary = unary[:-1]  # TTNN negates only numbers with a sign
     x = tensor(kind, edges(kind))
     own = named(kind, len(x))
     for op in ("not",) if kind == "i1" else unary:

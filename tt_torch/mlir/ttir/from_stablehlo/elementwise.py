@@ -25,7 +25,6 @@ UNARY = {
     "stablehlo.is_finite": "isfinite",
     "stablehlo.log_plus_one": "log1p",
     "stablehlo.logistic": "sigmoid",
-    "stablehlo.negate": "neg",
     "stablehlo.sine": "sin",
 }
 BINARY = {
@@ -82,6 +81,13 @@ RULES.rows(logical, {f"chlo.broadcast_{name}": target for name, target in LOGICA
 def invert(op: Op, b: Builder) -> Value:
     (x,) = op.operands
     return b("ttir.logical_not" if isinstance(dtype(x), ir.BF16Type) else "ttir.bitwise_not", x)
+
+
+@RULES.rewrites("stablehlo.negate")
+def negate(op: Op, b: Builder) -> Value:
+    """TTNN negates only numbers with a sign. Others become the difference from zero, which wraps."""
+    (x,) = op.operands
+    return b("ttir.subtract", full(b, shape(x), dtype(x), 0), x) if str(dtype(x)) == "ui32" else b("ttir.neg", x)
 
 
 @RULES.rewrites("chlo.square")
