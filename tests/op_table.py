@@ -359,6 +359,7 @@ MATMULS = [
 UNSUPPORTED = [
     Row("aten.avg_pool2d", lambda x: F.avg_pool2d(x.long(), 2), [(1, 2, 4, 4)]),
     Row("aten.complex", lambda x: torch.linalg.eigvals(x.to(torch.complex64)), [(3, 3)]),
+    Row("aten.complex", lambda x: torch.acosh(torch.complex(x, x)), [(3,)]),
     *HOST,
 ]
 

@@ -75,6 +75,7 @@ COMPLEX = [
         Row(f"complex {f.__name__}", f, [z(3, 4)], ONE)
         for f in (torch.cos, torch.expm1, torch.log1p, torch.rsqrt, torch.sigmoid, torch.sin, torch.tan, torch.tanh)
     ),
+    *(Row(f"complex {f.__name__}", f, [z(3, 4)], ONE) for f in (torch.cosh, torch.sinh, torch.sqrt)),
     Row("complex pow", lambda z, w: (z**w, z**2.5, 2.0**z, z**0), [z(3), z(3)], ONE),
     Row("complex128 sums", lambda z: (z.sum(dtype=Z2), z.mean(0, dtype=Z2), z.cumsum(0, dtype=Z2)), [z(3, 4)], ONE),
 ]

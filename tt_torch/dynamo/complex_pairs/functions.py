@@ -111,11 +111,13 @@ def power(x: Operand, y: Operand) -> Pair | NotImplementedType:
 
 for _op, _function in {
     aten.cos.default: cos,
+    aten.cosh.default: cosh,
     aten.expm1.default: expm1,
     aten.log1p.default: log1p,
     aten.rsqrt.default: lambda x: reciprocal(sqrt(x)),
     aten.sigmoid.default: sigmoid,
     aten.sin.default: _turned(sinh),
+    aten.sinh.default: sinh,
     aten.sqrt.default: sqrt,
     aten.tan.default: _turned(tanh),
     aten.tanh.default: tanh,

@@ -21,8 +21,10 @@ aten = torch.ops.aten
 @decomposes(aten.sinh.default)
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
-def sinh(x: Tensor) -> Tensor:
+def sinh(x: Tensor) -> Tensor | NotImplementedType:
     """Computed for the absolute value: below zero, e^x - 1 is close to -1, so the digits of e^x would be lost."""
+    if x.is_complex():
+        return NotImplemented
     grown = torch.expm1(x.abs())  # exact near zero, where e^x - e^-x cancels
     half = 0.5 * (grown + torch.where(grown > 1, 1 - 1 / (grown + 1), grown / (grown + 1)))
     return torch.where(x == 0, x, torch.where(x < 0, -half, half))
@@ -31,8 +33,8 @@ def sinh(x: Tensor) -> Tensor:
 @decomposes(aten.cosh.default)
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
-def cosh(x: Tensor) -> Tensor:
-    return 0.5 * (torch.exp(x) + torch.exp(-x))
+def cosh(x: Tensor) -> Tensor | NotImplementedType:
+    return NotImplemented if x.is_complex() else 0.5 * (torch.exp(x) + torch.exp(-x))
 
 
 @decomposes(aten.atanh.default)
@@ -45,7 +47,9 @@ def atanh(x: Tensor) -> Tensor:
 @decomposes(aten.acosh.default)
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
-def acosh(x: Tensor) -> Tensor:
+def acosh(x: Tensor) -> Tensor | NotImplementedType:
+    if x.is_complex():
+        return NotImplemented
     large = x > 1e18  # where x + sqrt(x^2 - 1) is twice x, which may overflow
     return torch.where(large, torch.log(x) + math.log(2), torch.log(x + torch.sqrt(x - 1) * torch.sqrt(x + 1)))
 
