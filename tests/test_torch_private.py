@@ -191,6 +191,7 @@ def test_a_name_without_a_version_is_found() -> None:
 
 
 def test_programs_are_loaded_and_run_without_dynamo() -> None:
-    code = "import sys, torch, tt_torch.runtime; print('torch._dynamo' in sys.modules)"
+    """StableHLO is read without it, too."""
+    code = "import sys, torch, tt_torch.runtime, tt_torch.mlir.reading; print('torch._dynamo' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
