@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device
@@ -22,22 +24,29 @@ if TYPE_CHECKING:
 
 
 def compile_onnx(
-    model: onnx.ModelProto | str | Path, config: CompilerConfig | None = None, *, device: Device | None = None
+    model: onnx.ModelProto | str | Path,
+    config: CompilerConfig | None = None,
+    *,
+    constants: Mapping[str, torch.Tensor] | None = None,
+    device: Device | None = None,
 ) -> LoadedModel:
     """Compiles an ONNX model, or that in a file, for a device; None is the default device.
 
-    All inputs must have fixed sizes. The result takes tensors in the order of the model's inputs, or by their names; in
-    a name that is no identifier, `_` stands for each other character. It returns a tensor, or a tuple if the model has
-    several outputs. Matrices and filters among the initializers are weights by their names, so that
-    `load_state_dict` takes others. Environment variables override `config`.
+    All inputs must have fixed sizes. `constants` gives the values of inputs by their names in the model: those that
+    decide shapes, axes or branches must be given, and none of them is an input of the result. The result takes tensors
+    in the order of the model's inputs, or by their names; in a name that is no identifier, `_` stands for each other
+    character. It returns a tensor, or a tuple if the model has several outputs. Matrices and filters among the
+    initializers are weights by their names, so that `load_state_dict` takes others. Environment variables override
+    `config`.
     Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
     `onnx` is not installed, and OSError.
     """
     chosen = (config or CompilerConfig()).with_env()
     if isinstance(model, (str, Path)):
         model = read_onnx(Path(model))
-    module, weights = onnx_to_stablehlo(model, chosen)
-    return compiled_module(module, identifiers(input_names(model)), weights, chosen, device)
+    module, weights = onnx_to_stablehlo(model, chosen, constants)
+    names = [name for name in input_names(model) if name not in (constants or {})]
+    return compiled_module(module, identifiers(names), weights, chosen, device)
 
 
 def identifiers(names: Sequence[str]) -> list[str]:

@@ -7,74 +7,139 @@ constants of the program, because torch-mlir needs the values of shapes, axes, s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import CompileError
+from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.extras import require
 from tt_torch.mlir import pipeline
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.child import NativeCrash
+from tt_torch.mlir.context import describe, make_context, node_of
 from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_corrections import correct
-from tt_torch.mlir.stablehlo.lowering import KEPT, unsupported_by
+from tt_torch.mlir.onnx_preparing import prepared
+from tt_torch.mlir.onnx_rewrites import rewrite
+from tt_torch.mlir.stablehlo.blame import first_failing
+from tt_torch.mlir.stablehlo.lowering import KEPT, TO_STABLEHLO, unsupported_by
 
 if TYPE_CHECKING:
     import onnx
 
 TO_TORCH = f"torch-onnx-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}"
+# The types of inputs and results. The device computes 64-bit numbers in 32 bits, and narrow integers in wider ones.
+TYPES = frozenset(
+    "FLOAT FLOAT16 BFLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 COMPLEX64 COMPLEX128".split()
+)
 WEIGHT_DIMENSIONS = 2  # float initializers with at least this number of dimensions are weights
 
 
-def onnx_to_stablehlo(model: onnx.ModelProto, config: CompilerConfig) -> tuple[ir.Module, dict[str, torch.Tensor]]:
+def onnx_to_stablehlo(
+    model: onnx.ModelProto, config: CompilerConfig, constants: Mapping[str, torch.Tensor] | None = None
+) -> tuple[ir.Module, dict[str, torch.Tensor]]:
     """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    `model` is not changed. Raises CompileError for a model with open dimensions, UnsupportedOpError for an op that
-    torch-mlir does not know, and ExtraMissingError if the package `onnx` is not installed.
+    `model` is not changed. `constants` has the values of some inputs. Raises CompileError for a model with open
+    dimensions, UnsupportedOpError for an op that torch-mlir does not know, and ExtraMissingError if the package `onnx`
+    is not installed.
     """
-    named, weights = _prepared(model)
+    named, weights = _prepared(model, constants or {})
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
         mark_arguments(main(module), kinds)
         module.operation.attributes["tt.composites"] = ir.DictAttr.get({})
-    try:
-        run_guarded(module, TO_TORCH)
-    except ir.MLIRError as error:
-        raise unsupported_by(module, error) or error from error
-    pipeline.run_steps(module, pipeline.TO_STABLEHLO, config, pipeline.Timings())
+    _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
+    steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
+    pipeline.run_steps(module, steps, config, pipeline.Timings())
     return module, weights
 
 
-def _prepared(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
+def _refusing(step: Callable[[ir.Module, CompilerConfig], None]) -> Callable[[ir.Module, CompilerConfig], None]:
+    """The step, with an UnsupportedOpError for the node with which torch-mlir fails or crashes."""
+
+    def run(module: ir.Module, config: CompilerConfig) -> None:
+        try:
+            step(module, config)
+        except ir.MLIRError as error:
+            raise unsupported_by(module, error) or _failing(module, error) from error
+        except NativeCrash as error:
+            raise _failing(module, error) from error
+
+    return run
+
+
+def _failing(module: ir.Module, error: ir.MLIRError | NativeCrash) -> UnsupportedOpError:
+    """The error that names the node of a diagnostic, or the first node that fails by itself."""
+    location, detail = None, str(error)
+    if isinstance(error, ir.MLIRError):
+        location, detail = error.error_diagnostics[0].location, error.error_diagnostics[0].message
+    if location is None or not node_of(location)[1]:
+        location = first_failing(main(module), lambda alone: run_guarded(alone, TO_TORCH, *TO_STABLEHLO))
+    op = node_of(location)[1] if location else ""
+    where = describe(location) if location else "no single node is the cause"
+    return UnsupportedOpError(op or "the ONNX model", "stablehlo", where, f"torch-mlir fails: {detail}")
+
+
+def _prepared(
+    model: onnx.ModelProto, constants: Mapping[str, torch.Tensor]
+) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
     """A copy of the model, and its weights by name. The copy has them as its last inputs, the types of all values, and
     names of nodes for messages."""
     onnx = onnx_package()
-    names = input_names(model)
-    inputs = [value for value in model.graph.input if value.name in names]
-    for value in inputs:
-        _require_static(value)
-    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
-    is_weight = [len(v.dims) >= WEIGHT_DIMENSIONS and v.data_type in floats for v in model.graph.initializer]
-    weights = [value for value, is_one in zip(model.graph.initializer, is_weight, strict=True) if is_one]
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    weights = [value for value in model.graph.initializer if _is_weight(value)]
+    variable = [value.name for value in weights]
+    names = [name for name in input_names(model) if name not in constants]
+    for value in (*model.graph.input, *model.graph.output):
+        if other := other_type(value):
+            raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
+        if value.name in names:
+            _require_static(value)
+    copy = prepared(model, {name: _array(value) for name, value in constants.items()}, variable)
+    rewrite(copy)
     correct(copy)
+    inputs = [value for value in copy.graph.input if value.name in names]
+    rest = [value for value in copy.graph.initializer if value.name not in variable]
+    copies = [type(value).FromString(value.SerializeToString()) for value in (*inputs, *rest)]
     del copy.graph.input[:], copy.graph.initializer[:]
-    copy.graph.input.extend(inputs)
+    copy.graph.input.extend(copies[: len(inputs)])
     copy.graph.input.extend(onnx.helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights)
-    rest = (value for value, is_one in zip(model.graph.initializer, is_weight, strict=True) if not is_one)
-    copy.graph.initializer.extend(rest)
+    copy.graph.initializer.extend(copies[len(inputs) :])
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
     tensors = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in weights}
     return onnx.shape_inference.infer_shapes(copy, data_prop=True), tensors
+
+
+def _array(value: torch.Tensor) -> np.ndarray:
+    """A tensor as an array of the package `onnx`, which has a dtype of its own for bfloat16."""
+    if value.dtype != torch.bfloat16:
+        return value.numpy()
+    kind = onnx_package().helper.tensor_dtype_to_np_dtype(onnx_package().TensorProto.BFLOAT16)
+    return value.contiguous().view(torch.int16).numpy().view(kind)
+
+
+def _is_weight(value: onnx.TensorProto) -> bool:
+    onnx = onnx_package()
+    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+    return len(value.dims) >= WEIGHT_DIMENSIONS and value.data_type in floats
+
+
+def other_type(value: onnx.ValueInfoProto) -> str:
+    """The name of the type of an input or a result, if it is not among TYPES; "" otherwise."""
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":  # a result may have no type before types are inferred
+        return kind.removesuffix("_type") if kind else ""
+    name = onnx_package().TensorProto.DataType.Name(value.type.tensor_type.elem_type)
+    return "" if name in TYPES else name.lower()
 
 
 def _require_static(value: onnx.ValueInfoProto) -> None:
@@ -94,9 +159,8 @@ def _imported(model: onnx.ModelProto) -> ir.Module:
 
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=make_context())
-    importer = onnx_importer.NodeImporter.define_function(info.main_graph, module.operation)
     try:
-        importer.import_all()
+        onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
     except onnx_importer.OnnxImportError as error:
         raise CompileError(f"torch-mlir cannot read the ONNX model: {error}") from error
     for function in module.body.operations:

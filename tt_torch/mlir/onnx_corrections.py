@@ -2,7 +2,8 @@
 
 Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
 with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
-dilations of AveragePool. Between two pixels, its GridSample with mode "nearest" takes another pixel.
+dilations of AveragePool. Its SequenceLength is wrong for SplitToSequence. Between two pixels, its GridSample with mode
+"nearest" takes another pixel.
 """
 
 from __future__ import annotations
@@ -188,6 +189,10 @@ def _grid_sample(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
     return [node]
 
 
+def _sequence(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    raise refused(node, "there are no sequences on the device, and torch-mlir gives some of them a wrong length")
+
+
 def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError(f"onnx.{node.op_type}", "import-onnx", f"node {node.name or node.output[0]!r}", detail)
 
@@ -203,4 +208,5 @@ CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] 
     "GridSample": _grid_sample,
     "MaxPool": _max_pool,
     "Mod": _mod,
+    "SequenceLength": _sequence,
 }

@@ -57,7 +57,7 @@ def arange(op: Op, b: Builder) -> Value:
     spread = [length if d == dim else 1 for d in range(len(shape(result)))]
     tiled = Layout(layout.dtype)
     spread_out = b("ttnn.reshape", vector, type=with_layout(spread, tiled), shape=spread)
-    factors = [t // s for t, s in zip(shape(result), spread, strict=True)]
+    factors = [1 if d == dim else size for d, size in enumerate(shape(result))]
     if all(f == 1 for f in factors):
         return spread_out
     return b("ttnn.repeat", spread_out, type=with_layout(shape(result), tiled), repeat_dims=factors)

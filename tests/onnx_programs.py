@@ -1,0 +1,54 @@
+"""ONNX models of a few nodes, whose results are compared with those of ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import torch
+from onnx import helper
+
+from tt_torch.driver.onnx import compile_onnx
+from tt_torch.driver.stablehlo import in_a_list
+from tt_torch.onnx_compile import prepare_inference_session
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    opset: int = 21,
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> onnx.ModelProto:
+    """A model with the shapes and types of the inputs, and the results with the names."""
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in inputs.items()
+    ]
+    graph = helper.make_graph(nodes, "graph", values, [helper.make_empty_tensor_value_info(name) for name in names])
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(one.domain, 1) for one in functions)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def compared(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, np.ndarray],
+    constants: Sequence[str] = (),
+    results: Sequence[str] = (),
+    opset: int = 21,
+) -> None:
+    """Runs nodes as one model, and compares with ONNX Runtime. Without `results`, all outputs are compared.
+
+    The inputs that `constants` names are constants when the model is compiled.
+    """
+    names = list(results) or [name for node in nodes for name in node.output]
+    model = model_of(nodes, inputs, names, opset)
+    expected = prepare_inference_session(model).run(None, dict(inputs))
+    known = {name: torch.from_numpy(inputs[name]) for name in constants}
+    given = [torch.from_numpy(x) for name, x in inputs.items() if name not in known]
+    got = in_a_list(compile_onnx(model, constants=known)(*given))
+    for name, value, want in zip(names, got, expected, strict=True):
+        assert (value.dtype, value.shape) == (torch.from_numpy(want).dtype, want.shape), name
+        np.testing.assert_allclose(value.numpy(), want, rtol=1e-5, atol=1e-6, err_msg=name)

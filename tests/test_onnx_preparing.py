@@ -1,0 +1,134 @@
+"""ONNX models with functions, branches, loops and computed shapes: these are gone before torch-mlir sees the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from onnx_programs import compared, model_of
+
+from tt_torch.driver.onnx import compile_onnx
+from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.mlir.onnx_preparing import deciding_inputs, prepared
+
+node = helper.make_node
+X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype("float32")
+ANY = helper.make_empty_tensor_value_info
+
+
+def graph_of(nodes: list[onnx.NodeProto], inputs: list[str], outputs: list[str]) -> onnx.GraphProto:
+    kinds = {"i": (TensorProto.INT64, [])} | dict.fromkeys(("going", "more", "on"), (TensorProto.BOOL, []))
+    values = [helper.make_tensor_value_info(n, *kinds.get(n, (TensorProto.FLOAT, [3, 4]))) for n in inputs]
+    results = [helper.make_tensor_value_info(n, *kinds.get(n, (TensorProto.FLOAT, None))) for n in outputs]
+    return helper.make_graph(nodes, "body", values, results)
+
+
+def value(name: str, array: object) -> onnx.NodeProto:
+    return node("Constant", [], [name], value=numpy_helper.from_array(np.array(array)))
+
+
+def test_operands_that_decide_shapes_are_given_as_constants() -> None:
+    nodes = [
+        node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "which"], ["size"]),
+        node("Concat", ["size", "rest"], ["to"], axis=0), node("Reshape", ["x", "to"], ["r"]),
+        node("CumSum", ["r", "axis"], ["c"], reverse=1), node("Range", ["a", "b", "d"], ["range"]),
+        node("ReduceMax", ["x", "axes"], ["max"], keepdims=0), node("Neg", ["n"], ["minus"]),
+    ]  # fmt: skip
+    integers = {"which": [1], "rest": [-1], "axis": 1, "a": 7, "b": -2, "d": -3, "axes": [0, -1]}
+    inputs = {"x": X, "n": np.array([5])} | {name: np.array(number) for name, number in integers.items()}
+    results = ["c", "range", "max", "minus"]
+    model = model_of(nodes, inputs, results)
+    assert deciding_inputs(model) == list(integers)  # not x, of which only the shape is read, and not n
+    compared(nodes, inputs, list(integers), results)
+    with pytest.raises(UnsupportedOpError, match="the input 'which' decides a shape, an axis or a branch; give its"):
+        compile_onnx(model)
+    with pytest.raises(CompileError, match="no input 'where'; its inputs are x, n, which"):
+        compile_onnx(model, constants={"where": torch.tensor(1)})
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_a_branch_that_a_shape_decides(rank: int) -> None:
+    branches = {"then_branch": graph_of([node("Exp", ["x"], ["one"])], [], ["one"]),
+                "else_branch": graph_of([node("Neg", ["x"], ["one"])], [], ["one"])}  # fmt: skip
+    nodes = [node("Shape", ["x"], ["s"]), node("Size", ["s"], ["rank"]), value("three", 3),
+             node("Equal", ["rank", "three"], ["is"]), node("If", ["is"], ["y"], **branches)]  # fmt: skip
+    compared(nodes, {"x": X if rank == 3 else X[0]}, results=["y"])
+
+
+@pytest.mark.parametrize(("count", "going"), [(3, True), (1, True), (0, True), (3, False)])
+def test_loops_are_unrolled(count: int, going: bool) -> None:
+    """The inner loop reads a value of the outer one, and each loop has a name that the other one has, too."""
+    inner = graph_of([node("Add", ["v", "k"], ["w"]), node("Identity", ["going"], ["more"])], ["i", "going", "v"],
+                     ["more", "w"])  # fmt: skip
+    body = [
+        node("Cast", ["i"], ["f"], to=TensorProto.FLOAT), node("Mul", ["f", "x"], ["k"]),
+        value("two", 2), node("Loop", ["two", "", "s"], ["w2"], body=inner),
+        node("Identity", ["going"], ["on"]), node("ReduceMean", ["w2"], ["mean"], keepdims=0),
+    ]  # fmt: skip
+    outer = graph_of(body, ["i", "going", "s"], ["on", "w2"] + ["mean"] * bool(count and going))
+    outputs = ["y"] + ["means"] * bool(count and going)
+    nodes = [value("n", count), value("c", going), node("Loop", ["n", "c", "x"], outputs, body=outer)]
+    compared(nodes, {"x": X[0]}, results=outputs)
+
+
+def test_a_loop_whose_end_is_not_known_is_refused() -> None:
+    body = graph_of([node("ReduceSum", ["v"], ["t"], keepdims=0), node("Cast", ["t"], ["on"], to=TensorProto.BOOL),
+                     node("Neg", ["v"], ["w"])], ["i", "going", "v"], ["on", "w"])  # fmt: skip
+    nodes = [value("n", 3), value("c", True), node("Loop", ["n", "c", "x"], ["y"], body=body)]
+    with pytest.raises(UnsupportedOpError, match=r"^onnx\.Loop is not supported"):
+        compile_onnx(model_of(nodes, {"x": X[0]}, ["y"]))
+
+
+def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
+    own = helper.make_function("own", "twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])],
+                               [helper.make_opsetid("", 21)])  # fmt: skip
+    nodes = [node("twice", ["x"], ["y"], domain="own"), node("SoftmaxCrossEntropyLoss", ["y", "t"], ["loss"])]
+    targets = torch.tensor([[1, 0, 2, 1], [0, 0, 1, 2]])
+    model = model_of(nodes, {"x": X, "t": targets.numpy()}, ["loss"], functions=[own])
+    loss = compile_onnx(model)(torch.from_numpy(X), targets)
+    torch.testing.assert_close(loss, torch.nn.functional.cross_entropy(torch.from_numpy(2 * X), targets))
+    assert {one.op_type for one in prepared(model, {}, []).graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
+
+
+def test_weights_and_large_values_are_no_constants() -> None:
+    nodes = [node("Mul", ["w", "w"], ["y"]), value("n", [1 << 20]), node("ConstantOfShape", ["n"], ["large"])]
+    model = model_of(nodes, {}, ["y", "large"])
+    model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
+    kept = [one.op_type for one in prepared(model, {}, ["w"]).graph.node]
+    assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]
+
+
+def test_an_old_model_is_upgraded() -> None:
+    """The Softmax of an old opset is over all dimensions from `axis` on."""
+    compared([node("Softmax", ["x"], ["y"], axis=1)], {"x": X}, opset=11)
+
+
+def test_slopes_of_an_old_model() -> None:
+    """They are along dimension 1, also if the last dimension has as many elements."""
+    x, slopes = X[..., :3], np.array([0.5, 2, -1], "float32")
+    model = model_of([node("PRelu", ["x", "s"], ["y"])], {"x": x, "s": slopes}, ["y"], opset=6)
+    got = compile_onnx(model)(torch.from_numpy(x), torch.from_numpy(slopes))
+    torch.testing.assert_close(got, torch.from_numpy(np.where(x < 0, x * slopes[:, None], x)))
+
+
+def test_models_that_are_not_valid_are_compile_errors() -> None:
+    bad = model_of([node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
+    bad.graph.node[0].input[0] = "nothing"
+    with pytest.raises(
+        CompileError, match="the ONNX model is not valid: Nodes in a graph must be topologically sorted"
+    ):
+        compile_onnx(bad)
+    outside = [value("i", [9]), node("Shape", ["x"], ["s"]), node("Gather", ["s", "i"], ["y"])]
+    with pytest.raises(UnsupportedOpError, match="reference evaluator cannot compute it: index 9 is out of bounds"):
+        compile_onnx(model_of(outside, {"x": X}, ["y"]))
+    texts = model_of([node("Identity", ["x"], ["y"])], {"x": X}, ["y"])
+    texts.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    with pytest.raises(CompileError, match="'x' of the ONNX model has the type string, which the device does not have"):
+        compile_onnx(texts)
+
+
+def test_a_triangle_of_nothing() -> None:
+    """torch-mlir compares rows and columns, which are numbered from an empty range."""
+    compared([value("k", 1), node("Trilu", ["x", "k"], ["y"])], {"x": np.zeros((0, 5), "int64")}, results=["y"])

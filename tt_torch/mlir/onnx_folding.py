@@ -1,0 +1,255 @@
+"""Computes the parts of an ONNX model that depend on shapes and constants only, before torch-mlir reads it.
+
+A model often computes the shape for a Reshape from the shapes of other values, chooses a branch by a rank, or runs a
+loop a constant number of times. All of that is known while the model is compiled. ONNX's own reference evaluator
+computes the values; a branch or a loop with known conditions becomes its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tt_torch.mlir.onnx_corrections import refused
+
+if TYPE_CHECKING:
+    import onnx
+
+FOLDED = frozenset(
+    "Abs Add And ArgMax ArgMin BitShift BitwiseAnd BlackmanWindow Cast CastLike Ceil Clip Compress Concat Constant "
+    "ConstantOfShape Cos Div Equal Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
+    "GreaterOrEqual HammingWindow HannWindow Identity Less LessOrEqual Log Max MelWeightMatrix Min Mod Mul Neg NonZero "
+    "Not OneHot Or Pad Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements ScatterND "
+    "Shape Sign Sin Size Slice Split Sqrt Squeeze Sub Sum Tile TopK Transpose Trilu Unsqueeze Where Xor".split()
+)
+OF_SHAPES = ("Shape", "Size")  # ops that need no values of their operand
+MOST_ELEMENTS = 1 << 16  # a larger value stays a computation, for example a large tensor of ones
+MOST_NODES = 20_000  # of all unrolled loops
+MOST_ROUNDS = 8  # the shapes inside of a branch are known only after it was chosen
+
+
+def fold(model: onnx.ModelProto, variable: Iterable[str]) -> None:
+    """Replaces values that are known by constants, and branches and loops by nodes. `model` is changed.
+
+    The initializers with the names in `variable` are no constants: their values may change after compiling.
+    """
+    from onnx.shape_inference import infer_shapes
+
+    names = frozenset(variable)
+    del model.graph.value_info[:]  # types of values before their graphs were known may have too few dimensions
+    for _ in range(MOST_ROUNDS):
+        folder = Folder(infer_shapes(model, data_prop=True), names)
+        nodes = folder.folded(model.graph.node)
+        if not folder.changed:
+            return
+        nodes = _used(nodes, {value.name for value in model.graph.output})
+        copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+        del model.graph.node[:]
+        model.graph.node.extend(copies)
+
+
+class Folder:
+    """One pass over a graph whose shapes were inferred."""
+
+    def __init__(self, model: onnx.ModelProto, variable: frozenset[str]) -> None:
+        from onnx.numpy_helper import to_array
+
+        self.opsets, self.ir_version = model.opset_import, model.ir_version
+        self.changed, self.unrolled = False, 0
+        self.shapes = _static_shapes(model.graph)
+        self.values: dict[str, np.ndarray] = {
+            value.name: to_array(value)
+            for value in model.graph.initializer
+            if value.name not in variable and int(np.prod(value.dims)) <= MOST_ELEMENTS
+        }
+
+    def folded(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        return [new for node in nodes for new in self._node(node)]
+
+    def _node(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            self._note_constant(node)
+            return [node]
+        if node.op_type == "If" and node.input[0] in self.values:
+            return self._branch(node)
+        if node.op_type == "Loop":
+            return self._loop(node)
+        return self._evaluated(node) or [node]
+
+    def _note_constant(self, node: onnx.NodeProto) -> None:
+        from onnx.numpy_helper import to_array
+
+        value = node.attribute[0].t
+        if int(np.prod(value.dims)) <= MOST_ELEMENTS:
+            self.values[node.output[0]] = to_array(value)
+
+    def _evaluated(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """Constants instead of the node; nothing if its operands or the shapes of its results are not known."""
+        operands = self._operands(node)
+        outputs = [name for name in node.output if name]
+        if node.domain or node.op_type not in FOLDED or operands is None or not self._is_small(node, outputs, operands):
+            return []
+        results = self.run(node, operands)
+        self.changed = True
+        self.values.update(zip(outputs, results, strict=True))
+        return [constant(name, value, node.name) for name, value in zip(outputs, results, strict=True)]
+
+    def _operands(self, node: onnx.NodeProto) -> dict[str, np.ndarray] | None:
+        names = [name for name in node.input if name]
+        if node.op_type in OF_SHAPES and names[0] in self.shapes:
+            return {names[0]: np.broadcast_to(np.zeros((), np.float32), self.shapes[names[0]])}
+        return {name: self.values[name] for name in names} if all(name in self.values for name in names) else None
+
+    def _is_small(self, node: onnx.NodeProto, outputs: Sequence[str], operands: dict[str, np.ndarray]) -> bool:
+        """Whether the results have few elements, as far as their shapes are known before."""
+        known = [self.shapes[name] for name in outputs if name in self.shapes]
+        if node.op_type == "Range":
+            start, limit, step = (float(operands[name].reshape(())) for name in node.input)
+            known.append([int(abs(limit - start) / abs(step)) + 1 if step else MOST_ELEMENTS + 1])
+        elif node.op_type in ("ConstantOfShape", "Expand"):
+            known.append([int(size) for size in operands[node.input[-1]]])
+        return all(int(np.prod(shape)) <= MOST_ELEMENTS for shape in known)
+
+    def run(self, node: onnx.NodeProto, operands: dict[str, np.ndarray]) -> list[np.ndarray]:
+        from onnx import ValueInfoProto
+        from onnx.helper import make_graph, make_model
+        from onnx.reference import ReferenceEvaluator
+
+        inputs, outputs = ([ValueInfoProto(name=name) for name in dict.fromkeys(side) if name] for side in _ends(node))
+        one = make_model(
+            make_graph([node], "one", inputs, outputs), opset_imports=self.opsets, ir_version=self.ir_version
+        )
+        try:
+            return [np.asarray(value) for value in ReferenceEvaluator(one).run(None, operands)]
+        except Exception as error:  # the evaluator has no class for operands that an op does not take
+            raise refused(node, f"ONNX's reference evaluator cannot compute it: {error}") from error
+
+    def _branch(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        name = "then_branch" if bool(self.values[node.input[0]].reshape(())) else "else_branch"
+        (graph,) = (attribute.g for attribute in node.attribute if attribute.name == name)
+        self.changed = True
+        nodes, results = self._body(graph, f"{node.output[0]}/", [])
+        return nodes + self._named(results, node.output)
+
+    def _loop(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """The nodes of all iterations; the loop itself if the number of iterations is not known, or large."""
+        (graph,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+        limit, going = node.input[0], node.input[1] if len(node.input) > 1 else ""
+        if not limit or limit not in self.values or (going and going not in self.values):
+            return [node]
+        count, more = int(self.values[limit].reshape(())), not going or bool(self.values[going].reshape(()))
+        self.unrolled += max(count, 0) * len(graph.node)
+        carried = list(node.input[2:])
+        made: list[onnx.NodeProto] = []
+        scanned: list[list[str]] = [[] for _ in node.output[len(carried) :]]
+        if self.unrolled > MOST_NODES or (scanned and (count <= 0 or not more)):
+            return [node]
+        iteration = 0
+        while iteration < count and more:
+            prefix = f"{node.output[0]}/{iteration}/"
+            first = [
+                constant(f"{prefix}number", np.array(iteration), node.name),
+                constant(f"{prefix}going", np.array(True), node.name),
+            ]
+            nodes, results = self._body(graph, prefix, [*(c.output[0] for c in first), *carried], first)
+            if results[0] not in self.values:
+                return [node]
+            made += nodes
+            more, carried = bool(self.values[results[0]].reshape(())), results[1 : 1 + len(carried)]
+            for each, result in zip(scanned, results[1 + len(carried) :], strict=True):
+                each.append(result)
+            iteration += 1
+        self.changed = True
+        stacked = [self._stack(parts, name) for parts, name in zip(scanned, node.output[len(carried) :], strict=True)]
+        ends = self._named(carried, node.output[: len(carried)])
+        return made + ends + [new for each in stacked for new in self.folded(each)]
+
+    def _body(
+        self, graph: onnx.GraphProto, prefix: str, arguments: Sequence[str], first: Sequence[onnx.NodeProto] = ()
+    ) -> tuple[list[onnx.NodeProto], list[str]]:
+        """The nodes of a graph inside of a node, with `arguments` instead of its inputs, and the names of its results.
+
+        All names that the graph defines get the prefix.
+        """
+        own = [value.name for value in graph.initializer] + [name for node in graph.node for name in node.output]
+        names = {name: prefix + name for name in own if name}
+        names |= dict(zip((value.name for value in graph.input), arguments, strict=True))
+        from onnx.numpy_helper import to_array
+
+        constants = [constant(names[value.name], to_array(value), graph.name) for value in graph.initializer]
+        nodes = self.folded([*first, *constants, *(_renamed(node, names) for node in graph.node)])
+        return nodes, [names.get(value.name, value.name) for value in graph.output]
+
+    def _stack(self, parts: Sequence[str], name: str) -> list[onnx.NodeProto]:
+        """The results of all iterations along a new first dimension."""
+        from onnx.helper import make_node
+
+        rows = [f"{name}/{i}/row" for i in range(len(parts))]
+        axes = constant(f"{name}/axes", np.array([0]), name)
+        pairs = zip(parts, rows, strict=True)
+        each = [make_node("Unsqueeze", [part, axes.output[0]], [row]) for part, row in pairs]
+        return [axes, *each, make_node("Concat", rows, [name], axis=0)]
+
+    def _named(self, results: Sequence[str], names: Sequence[str]) -> list[onnx.NodeProto]:
+        from onnx.helper import make_node
+
+        pairs = zip(results, names, strict=True)
+        return self.folded(make_node("Identity", [result], [name]) for result, name in pairs if name)
+
+
+def constant(name: str, value: np.ndarray, node: str) -> onnx.NodeProto:
+    from onnx.helper import make_node
+    from onnx.numpy_helper import from_array
+
+    return make_node("Constant", [], [name], name=node, value=from_array(value))
+
+
+def graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs that a node has as attributes."""
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
+def _ends(node: onnx.NodeProto) -> tuple[Sequence[str], Sequence[str]]:
+    return node.input, node.output
+
+
+def _static_shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
+    found = {value.name: list(value.dims) for value in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        kind: Any = value.type.tensor_type
+        if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
+            found[value.name] = [d.dim_value for d in kind.shape.dim]
+    return found
+
+
+def _renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
+    """A copy of the node with other names of values, also inside of its graphs."""
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.input[:] = [names.get(name, name) for name in node.input]
+    copy.output[:] = [names.get(name, name) for name in node.output]
+    for graph in graphs(copy):
+        inner = [_renamed(one, names) for one in graph.node]
+        del graph.node[:]
+        graph.node.extend(inner)
+        for value in graph.output:
+            value.name = names.get(value.name, value.name)
+    return copy
+
+
+def _used(nodes: Sequence[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
+    """The nodes that compute the wanted values."""
+    kept = []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            kept.append(node)
+            wanted |= reads(node)
+    return kept[::-1]
+
+
+def reads(node: onnx.NodeProto) -> set[str]:
+    """The names that a node reads, also inside of its graphs, and the names of the results there."""
+    inside = [name for graph in graphs(node) for one in graph.node for name in reads(one)]
+    return {*node.input, *inside, *(value.name for graph in graphs(node) for value in graph.output)}

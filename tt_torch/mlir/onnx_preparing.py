@@ -1,0 +1,153 @@
+"""Writes an ONNX model as one of plain nodes with fixed shapes, before its nodes are corrected for torch-mlir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tt_torch.errors import CompileError
+from tt_torch.mlir.onnx_corrections import refused
+from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
+from tt_torch.mlir.onnx_rewrites import OLD_RULES, rewrite
+
+if TYPE_CHECKING:
+    import onnx
+
+OLDEST_OPSET = 15  # torch-mlir has rules for the forms of this opset and of later ones
+# The definition of ONNX itself replaces these ops, because torch-mlir has no rule for them, or not for all forms.
+EXPANDED = (
+    "AffineGrid Attention CausalConvWithState CenterCropPad DynamicQuantizeLinear FlexAttention LinearAttention "
+    "NegativeLogLikelihoodLoss RMSNormalization RotaryEmbedding SoftmaxCrossEntropyLoss Swish"
+).split()
+# The operands that decide shapes, axes or which nodes run, by their numbers. They must be known while compiling.
+_REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
+DECIDING: dict[str, Sequence[int]] = {
+    **dict.fromkeys(_REDUCTIONS, (1,)),
+    **dict.fromkeys("Reshape Expand Tile Squeeze Unsqueeze Split TopK OneHot CumSum CumProd Trilu".split(), (1,)),
+    **dict.fromkeys("CenterCropPad AffineGrid Upsample SplitToSequence SequenceAt".split(), (1,)),
+    **dict.fromkeys("ConstantOfShape BlackmanWindow HammingWindow HannWindow If".split(), (0,)),
+    **dict.fromkeys("Range MelWeightMatrix".split(), range(5)),
+    "Slice": range(1, 5), "Pad": (1, 3), "Resize": (1, 2, 3), "DFT": (1, 2), "STFT": (1, 3), "Col2Im": (1, 2),
+    "MaxUnpool": (2,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
+}  # fmt: skip
+
+
+def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray], variable: Sequence[str]) -> onnx.ModelProto:
+    """A copy of a valid model without functions, and without computations that depend on nothing but constants.
+
+    `constants` gives values for inputs, which are no inputs of the copy. `variable` names the initializers that are
+    no constants. Raises CompileError for a model that is not valid, or a name that is no input, and UnsupportedOpError
+    if an input that is no constant decides a shape or an axis.
+    """
+    copy = _upgraded(_bound(_checked(model), constants))
+    copy = _expanded(copy)
+    fold(copy, variable)
+    for name, node in deciding(copy).items():
+        detail = f"the input {name!r} decides a shape, an axis or a branch; give its value by the argument `constants`"
+        raise refused(node, detail)
+    return copy
+
+
+def deciding_inputs(model: onnx.ModelProto) -> list[str]:
+    """The names of the inputs that decide shapes, axes, branches or numbers of iterations."""
+    return list(deciding(_expanded(_upgraded(_checked(model)))))
+
+
+def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
+    """The inputs from which deciding operands are computed, other than from their shapes, and the nodes of these."""
+    nodes = list(_all_nodes(model.graph.node))
+    producers = {name: node for node in nodes for name in node.output if name}
+    given = {value.name for value in model.graph.initializer}
+    inputs = {value.name for value in model.graph.input} - given
+    found: dict[str, onnx.NodeProto] = {}
+    for node in nodes:
+        operands = [node.input[i] for i in DECIDING.get(node.op_type, ()) if i < len(node.input)]
+        for name in _origins(operands, producers) & inputs:
+            found.setdefault(name, node)
+    return {value.name: found[value.name] for value in model.graph.input if value.name in found}
+
+
+def _origins(names: Sequence[str], producers: Mapping[str, onnx.NodeProto]) -> set[str]:
+    """All names whose values decide those of `names`."""
+    seen: set[str] = set()
+    waiting = [name for name in names if name]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in producers and producers[name].op_type not in OF_SHAPES:
+            waiting.extend(reads(producers[name]))
+    return seen
+
+
+def _all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for graph in graphs(node):
+            yield from _all_nodes(graph.node)
+
+
+def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
+    from onnx.checker import ValidationError, check_model
+
+    copy = type(model)()
+    copy.CopyFrom(model)
+    for value in copy.graph.output:  # the checker wants a shape, but it can be inferred
+        if value.type.WhichOneof("value") in (None, "tensor_type"):
+            value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
+            value.type.tensor_type.shape.SetInParent()
+    try:
+        check_model(copy)
+    except ValidationError as error:
+        raise CompileError(f"the ONNX model is not valid: {error}") from error
+    return model
+
+
+def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """A copy of the model in which some inputs are constants."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    given = {value.name for value in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in given]
+    if unknown := constants.keys() - set(names):
+        raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(names)}")
+    kept = [value for value in copy.graph.input if value.name not in constants]
+    nodes = [constant(name, value, name) for name, value in constants.items()] + list(copy.graph.node)
+    copies = [type(one).FromString(one.SerializeToString()) for one in (*kept, *nodes)]
+    del copy.graph.input[:], copy.graph.node[:]
+    copy.graph.input.extend(copies[: len(kept)])
+    copy.graph.node.extend(copies[len(kept) :])
+    return copy
+
+
+def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in an opset of which torch-mlir knows the forms of ops. Raises CompileError."""
+    from onnx.version_converter import convert_version
+
+    if all(one.domain or one.version >= OLDEST_OPSET for one in model.opset_import):
+        return model
+    copy = type(model)()
+    copy.CopyFrom(model)
+    rewrite(copy, OLD_RULES)
+    try:
+        return convert_version(copy, OLDEST_OPSET)
+    except RuntimeError as error:  # it has no class of its own
+        raise CompileError(f"the ONNX model cannot be converted to opset {OLDEST_OPSET}: {error}") from error
+
+
+def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the nodes of functions: its own, and those with which ONNX defines some ops."""
+    from onnx.inliner import inline_local_functions, inline_selected_functions
+    from onnx.shape_inference import infer_shapes
+
+    if model.functions:
+        model = inline_local_functions(model)
+    if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
+        return model
+    try:
+        return inline_selected_functions(infer_shapes(model), [("", name) for name in EXPANDED], False, True)
+    except RuntimeError as error:
+        raise CompileError(f"ONNX cannot write an op of the model as its function: {error}") from error

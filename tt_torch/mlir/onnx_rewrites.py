@@ -1,0 +1,279 @@
+"""Nodes of ONNX models that torch-mlir has no rule for, or a wrong one, written as plain nodes by their definitions.
+
+The shapes of all values are known here, and the values of operands that decide shapes and axes are constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tt_torch.mlir.onnx_folding import Folder, constant
+
+if TYPE_CHECKING:
+    import onnx
+
+AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
+SLOPES_ARE_BROADCAST = 7  # the first opset in which the slopes of PRelu are broadcast as all operands are
+MOST_RESIZED = 4096  # elements along a dimension that a matrix resizes
+
+
+def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
+    """Changes the nodes of the graph for which there is a rule. A rule that does not cover a form leaves the node."""
+    from onnx.shape_inference import infer_shapes
+
+    rules = RULES if rules is None else rules
+    if not any(node.op_type in rules and not node.domain for node in model.graph.node):
+        return
+    facts = Facts(infer_shapes(model, data_prop=True))
+    made: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        written = _Nodes(node, facts)
+        known = node.op_type in rules and not node.domain and all(name in facts.shapes for name in node.input if name)
+        made += written.made if known and rules[node.op_type](written) else [node]
+    copies = [type(node).FromString(node.SerializeToString()) for node in made]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+
+
+class Facts:
+    """What is known of the values of a graph: element types, shapes, and values of constants."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        graph = model.graph
+        folder = Folder(model, frozenset())
+        folder.folded(node for node in graph.node if node.op_type == "Constant")
+        self.shapes, self.values, self.run = folder.shapes, folder.values, folder.run
+        (self.opset,) = (one.version for one in model.opset_import if not one.domain)
+        self.types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+        self.types |= {value.name: value.data_type for value in graph.initializer}
+
+
+class _Nodes:
+    """The nodes that replace one. The names of inner values begin with the name of its result."""
+
+    def __init__(self, node: onnx.NodeProto, facts: Facts) -> None:
+        from onnx.helper import get_attribute_value
+
+        self.node, self.facts = node, facts
+        self.made: list[onnx.NodeProto] = []
+        self.given: dict[str, Any] = {a.name: get_attribute_value(a) for a in node.attribute}
+
+    def op(self, op: str, *operands: str, result: str = "", **attributes: Any) -> str:
+        from onnx.helper import make_node
+
+        name = result or f"{self.node.output[0]}/{len(self.made)}"
+        self.made.append(make_node(op, operands, [name], self.node.name, **attributes))
+        return name
+
+    def constant(self, value: Any, like: str = "") -> str:
+        """A constant; its type is that of the value `like`."""
+        from onnx.helper import tensor_dtype_to_np_dtype
+
+        array = np.asarray(value)
+        if like:
+            array = array.astype(tensor_dtype_to_np_dtype(self.facts.types[like]))
+        self.made.append(constant(f"{self.node.output[0]}/{len(self.made)}", array, self.node.name))
+        return str(self.made[-1].output[0])
+
+    def operand(self, number: int) -> str:
+        """The name of an operand; "" if it is left out."""
+        return self.node.input[number] if number < len(self.node.input) else ""
+
+    def value(self, number: int) -> np.ndarray | None:
+        """The value of an operand; None if it is left out or no constant."""
+        return self.facts.values.get(self.operand(number))
+
+    @property
+    def result(self) -> str:
+        return str(self.node.output[0])
+
+    def done(self, name: str) -> bool:
+        """Makes a value the result of the node."""
+        self.op("Identity", name, result=self.result)
+        return True
+
+
+def _lp_normalization(nodes: _Nodes) -> bool:
+    """A vector divided by its norm; zeros stay zeros."""
+    x, axis = nodes.operand(0), nodes.constant([nodes.given.get("axis", -1)])
+    size = nodes.op("Abs", x) if nodes.given.get("p", 2) == 1 else nodes.op("Mul", x, x)
+    total = nodes.op("ReduceSum", size, axis)
+    norm = total if nodes.given.get("p", 2) == 1 else nodes.op("Sqrt", total)
+    zero = nodes.op("Equal", norm, nodes.constant(0, like=x))
+    return nodes.done(nodes.op("Div", x, nodes.op("Where", zero, nodes.constant(1, like=x), norm)))
+
+
+def _lp_pool(nodes: _Nodes) -> bool:
+    """The p-th root of the sum of p-th powers, which is their average times the size of the window."""
+    if nodes.given.get("ceil_mode", 0):
+        return False
+    x, p = nodes.operand(0), float(nodes.given.get("p", 2))
+    power = nodes.op("Pow", nodes.op("Abs", x), nodes.constant(p, like=x))
+    kept = {name: value for name, value in nodes.given.items() if name not in ("p", "ceil_mode")}
+    average = nodes.op("AveragePool", power, **kept, count_include_pad=1)
+    total = nodes.op("Mul", average, nodes.constant(np.prod(nodes.given["kernel_shape"]), like=x))
+    return nodes.done(nodes.op("Pow", total, nodes.constant(1 / p, like=x)))
+
+
+def _of_booleans(nodes: _Nodes) -> bool:
+    """The largest or smallest of booleans, computed on numbers."""
+    from onnx import TensorProto
+
+    if nodes.facts.types[nodes.operand(0)] != TensorProto.BOOL:
+        return False
+    numbers = nodes.op("Cast", nodes.operand(0), to=TensorProto.INT32)
+    reduced = nodes.op(nodes.node.op_type, numbers, *nodes.node.input[1:], **nodes.given)
+    return nodes.done(nodes.op("Cast", reduced, to=TensorProto.BOOL))
+
+
+def _cumulative_product(nodes: _Nodes) -> bool:
+    """Each element is multiplied by the one 1, 2, 4 and so on places before, in as many rounds as are needed."""
+    x, axis = nodes.operand(0), nodes.value(1)
+    if axis is None:
+        return False
+    shape, dim = nodes.facts.shapes[x], int(axis.reshape(()))
+    length, reverse = shape[dim], bool(nodes.given.get("reverse", 0))
+    product = x
+    for step in [1] * bool(nodes.given.get("exclusive", 0)):
+        product = _shifted(nodes, product, shape, dim, step, reverse)
+    step = 1
+    while step < length:
+        product = nodes.op("Mul", product, _shifted(nodes, product, shape, dim, step, reverse))
+        step *= 2
+    return nodes.done(product)
+
+
+def _shifted(nodes: _Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool) -> str:
+    """The elements `step` places before, or after if `reverse`; ones where there are none."""
+    length = shape[dim]
+    step = min(step, length)
+    ones = nodes.constant(
+        np.ones([step if i == dim % len(shape) else n for i, n in enumerate(shape)]), nodes.operand(0)
+    )
+    first, last = (step, length) if reverse else (0, length - step)
+    kept = nodes.op("Slice", x, *(nodes.constant([number]) for number in (first, last, dim)))
+    return nodes.op("Concat", *((kept, ones) if reverse else (ones, kept)), axis=dim)
+
+
+def _resize(nodes: _Nodes) -> bool:
+    """A product with a matrix along each dimension. ONNX's reference evaluator gives each matrix, from ones."""
+    x, scales = nodes.operand(0), nodes.operand(2)
+    shape, result = nodes.facts.shapes[x], nodes.facts.shapes.get(nodes.result)
+    own = nodes.given.get("coordinate_transformation_mode", b"") == b"tf_crop_and_resize"
+    policy = nodes.given.get("keep_aspect_ratio_policy", b"stretch")
+    if result is None or own or policy != b"stretch" or max(shape, default=0) > MOST_RESIZED:
+        return False
+    axes = [axis % len(shape) for axis in nodes.given.get("axes", range(len(shape)))]
+    factors = nodes.value(2) if scales and nodes.facts.shapes[scales] != [0] else None
+    if factors is None and nodes.value(3) is None:
+        return False
+    for number, axis in enumerate(axes):
+        scale = None if factors is None else float(factors[number])
+        if shape[axis] == result[axis] and scale in (None, 1.0):
+            continue
+        x = _resized(nodes, x, axis, _matrix(nodes, shape[axis], result[axis], scale), len(shape))
+    return nodes.done(x)
+
+
+def _matrix(nodes: _Nodes, length: int, result: int, scale: float | None) -> np.ndarray:
+    """What each element along a dimension adds to each element of the result."""
+    from onnx.helper import make_node
+
+    attributes = {
+        name: value for name, value in nodes.given.items() if name not in ("axes", "keep_aspect_ratio_policy")
+    }
+    feeds: dict[str, np.ndarray] = {"x": np.eye(length, dtype=np.float32)}
+    if scale is None:
+        feeds["sizes"] = np.array([length, result])
+    else:
+        feeds["scales"] = np.array([1, scale], np.float32)
+    names = ["x", "", "scales" if scale is not None else "", "sizes" if scale is None else ""]
+    (matrix,) = nodes.facts.run(make_node("Resize", names, ["y"], **attributes), feeds)
+    return matrix
+
+
+def _resized(nodes: _Nodes, x: str, axis: int, matrix: np.ndarray, rank: int) -> str:
+    if nodes.given.get("mode", b"nearest") == b"nearest":  # each element is one of the input, which may be infinite
+        return nodes.op("Gather", x, nodes.constant(matrix.argmax(0)), axis=axis)
+    return _product(nodes, x, axis, matrix, rank, nodes.operand(0))
+
+
+def _product(nodes: _Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, like: str) -> str:
+    """The product with a matrix along a dimension."""
+    weight = nodes.constant(matrix, like=like)
+    if axis == rank - 1:
+        return nodes.op("MatMul", x, weight)
+    order = [i for i in range(rank) if i != axis] + [axis]
+    product = nodes.op("MatMul", nodes.op("Transpose", x, perm=order), weight)
+    return nodes.op("Transpose", product, perm=[order.index(i) for i in range(rank)])
+
+
+def _dft(nodes: _Nodes) -> bool:
+    """Products with matrices of cosines and sines. The last dimension has the real and the imaginary part."""
+    x, length = nodes.operand(0), nodes.value(1)
+    shape = nodes.facts.shapes[x]
+    axis_operand = nodes.value(2)
+    default = nodes.given.get("axis", 1) if nodes.facts.opset < AXIS_IS_OPERAND else -2
+    if (nodes.operand(1) and length is None) or (nodes.operand(2) and axis_operand is None):
+        return False
+    axis = (int(axis_operand.reshape(())) if axis_operand is not None else default) % len(shape)
+    inverse, onesided = bool(nodes.given.get("inverse", 0)), bool(nodes.given.get("onesided", 0))
+    usual = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
+    count = int(length.reshape(())) if length is not None else usual
+    matrix = _dft_matrix(shape[axis], count, inverse, onesided)
+    parts = [nodes.op("Gather", x, nodes.constant(i), axis=len(shape) - 1) for i in range(shape[-1])]
+    rank = len(shape) - 1
+
+    def times(part: str, values: np.ndarray) -> str:
+        return _product(nodes, part, axis, values, rank, x)
+
+    real, imaginary = times(parts[0], matrix.real), times(parts[0], matrix.imag)
+    if len(parts) == 2:
+        real = nodes.op("Sub", real, times(parts[1], matrix.imag))
+        imaginary = nodes.op("Add", imaginary, times(parts[1], matrix.real))
+    last = nodes.constant([rank])
+    results = [real] if inverse and onesided else [real, imaginary]
+    return nodes.done(nodes.op("Concat", *(nodes.op("Unsqueeze", one, last) for one in results), axis=rank))
+
+
+def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
+    """The factors of `length` elements in the transform of `count` elements; the missing ones are zeros.
+
+    A one-sided result has the frequencies that are not negative. Of a one-sided input, the others are their conjugates.
+    """
+    results = count // 2 + 1 if onesided and not inverse else count
+    places, frequencies = np.arange(length)[:, None], np.arange(results)
+    matrix = np.exp((2j if inverse else -2j) * np.pi * (places * frequencies % count) / count)
+    if inverse:
+        matrix /= count
+    if inverse and onesided:
+        matrix = matrix * np.where((places == 0) | (2 * places == count), 1, 2)
+        return np.where(places <= count // 2, matrix, 0)
+    return np.where(places < count, matrix, 0)
+
+
+def _old_prelu(nodes: _Nodes) -> bool:
+    """Before opset 7, a vector of slopes was along dimension 1, and not along the last one."""
+    x, slope = nodes.operand(0), nodes.operand(1)
+    rank, slopes = len(nodes.facts.shapes[x]), nodes.facts.shapes[slope]
+    if nodes.facts.opset >= SLOPES_ARE_BROADCAST or len(slopes) != 1 or rank <= 2:
+        return False
+    shape = nodes.constant([slopes[0], *[1] * (rank - 2)])
+    nodes.op("PRelu", x, nodes.op("Reshape", slope, shape), result=nodes.result)
+    return True
+
+
+Rules: TypeAlias = dict[str, Callable[[_Nodes], bool]]
+OLD_RULES: Rules = {"PRelu": _old_prelu}  # before a model is converted to a newer opset, which leaves these nodes
+RULES: Rules = {
+    "CumProd": _cumulative_product,
+    "DFT": _dft,
+    "LpNormalization": _lp_normalization,
+    "LpPool": _lp_pool,
+    "ReduceMax": _of_booleans,
+    "ReduceMin": _of_booleans,
+    "Resize": _resize,
+}
