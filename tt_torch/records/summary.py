@@ -77,10 +77,13 @@ def alone(record: Record) -> bool:
 
 
 def device_only(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """Per dtype: how many samples ran on the device alone, and how many of them eager can run with static shapes."""
+    """Per dtype: how many samples ran on the device alone, and how many of them eager can run with static shapes.
+
+    ONNX models are not counted, because nothing of them runs on the host.
+    """
     counted: dict[str, list[bool]] = defaultdict(list)
     for record in records:
-        if record.get("static", True) and record["verdict"] != "eager-raises-same":
+        if record.get("kind") != "onnx" and record.get("static", True) and record["verdict"] != "eager-raises-same":
             counted[record.get("dtype", "all")].append(alone(record))
     return {dtype: (sum(each), len(each)) for dtype, each in counted.items()}
 

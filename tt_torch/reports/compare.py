@@ -9,7 +9,7 @@ from tt_torch.records.lines import Record
 from tt_torch.records.summary import alone, notes
 
 # From worst to best. "on host": the result is right, but part of it was computed on the host.
-STATES = ("crash", "timeout", "error", "wrong", "skipped", "on host", "eager-raises-same", "match")
+STATES = ("crash", "timeout", "error", "wrong", "refused", "skipped", "on host", "eager-raises-same", "match")
 
 
 # A correlation is worse if its distance from 1 is ten times as large. Distances below 1e-8 count as equal.

@@ -146,21 +146,49 @@ def models(
 
 
 @app.command()
+def onnx(
+    select: Select = "",
+    fraction: Fraction = 1.0,
+    seed: Seed = 0,
+    shard: Shard = "1/1",
+    jobs: Jobs = 1,
+    ray: Ray = "",
+    timeout: Timeout = 120.0,
+    memory: Memory = 16.0,
+    output: Output = Path("results/onnx.jsonl"),
+    db: Db = "",
+    junit_xml: JUnit = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sweeps over ONNX's own backend tests, with the results that come with them."""
+    needs("onnx")
+    from tt_torch.sweep import onnx_tests
+
+    items = choose(list(onnx_tests.items()), select, fraction, seed, shard)
+    _sweep("onnx", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json))
+
+
+@app.command()
 def docs(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the pages")] = Path("docs"),
 ) -> None:
-    """Writes ops.md and models.md, the pages of supported ops and models. With records of tt-mlir, it writes
+    """Writes ops.md, models.md and onnx_tests.md, the pages of what is supported. With records of tt-mlir, it writes
     compilers.md instead, which compares the compilers."""
     from tt_torch.files import write
-    from tt_torch.sweep import compilers, pages
+    from tt_torch.sweep import compilers, onnx_page, pages
 
     records = _records(files)
     if any(record.get("compiler") == "tt-mlir" for record in records):
         write(output / "compilers.md", compilers.page(records).encode())
         print(f"{output / 'compilers.md'}: {len(records)} records")
         return
-    for kind, name, page in (("op", "ops.md", pages.ops_page), ("model", "models.md", pages.models_page)):
+    written = (
+        ("op", "ops.md", pages.ops_page),
+        ("model", "models.md", pages.models_page),
+        ("onnx", "onnx_tests.md", onnx_page.page),
+    )
+    for kind, name, page in written:
         chosen = [record for record in records if record["kind"] == kind]
         if chosen:
             write(output / name, page(chosen).encode())

@@ -1,0 +1,76 @@
+"""`tt-torch sweep onnx`: its records and its page, and one in ten of ONNX's backend tests in CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from tt_torch.errors import StageError, UnsupportedOpError
+from tt_torch.records.lines import read
+from tt_torch.sweep import onnx_tests
+from tt_torch.tools.cli import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_tests.md"
+RIGHT_IN_SAMPLE = 0.8  # of the sampled tests with types of TTNN; the page has the share of all
+
+
+def run(*arguments: str) -> None:
+    result = CliRunner().invoke(app, ["sweep", *arguments])
+    assert result.exit_code in (0, 1), result.output
+
+
+@pytest.mark.slow
+def test_a_right_and_two_refused_tests(tmp_path: Path) -> None:
+    """The sizes of Reshape are constants; TTNN has no strings; Det has no rule."""
+    output = tmp_path / "onnx.jsonl"
+    run("onnx", "-k", "^node/(reshape_reordered_all_dims|string_concat|det_2d)$", "-o", str(output))
+    got = {record["key"]: record for record in read(output)}
+    assert {key: (r["dtype"], r["verdict"], r.get("error", "")) for key, r in got.items()} == {
+        "node/reshape_reordered_all_dims": (onnx_tests.HELD, "match", ""),
+        "node/string_concat": ("string", "refused", "CompileError"),
+        "node/det_2d": (onnx_tests.HELD, "refused", "UnsupportedOpError"),
+    }
+    assert got["node/reshape_reordered_all_dims"]["constants"] == ["shape"]
+    run("docs", str(output), "-o", str(tmp_path))
+    page = (tmp_path / "onnx_tests.md").read_text()
+    assert "1 of the 2 tests with types that TTNN can hold are right (50.0%)." in page
+    assert "| string | 0 | 0 | 1 | 0 | 0 | 0 | 1 |" in page
+
+
+@pytest.mark.parametrize(
+    ("raised", "verdict"),
+    [
+        (UnsupportedOpError("o", "s", "l"), "refused"),
+        (StageError("s", ValueError(), None), "error"),
+        (KeyError(), "error"),
+    ],
+)
+def test_only_errors_that_say_what_is_not_supported_are_refusals(monkeypatch, raised: Exception, verdict: str) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(onnx_tests, "compile_onnx", fails)
+    record = onnx_tests.run_test("node", "test_relu")
+    assert (record["verdict"], record["error"]) == (verdict, type(raised).__name__)
+
+
+def test_another_value_is_wrong(monkeypatch) -> None:
+    monkeypatch.setattr(onnx_tests, "compile_onnx", lambda *_, **__: lambda x: torch.relu(x) + 1e-3)
+    assert onnx_tests.run_test("node", "test_relu")["verdict"] == "wrong"
+
+
+@pytest.mark.sample
+def test_onnx_sample(tmp_path: Path) -> None:
+    """Nothing is wrong or an internal error but what the page lists. The large models are left to the whole sweep."""
+    output = tmp_path / "onnx.jsonl"
+    run("onnx", "-k", "^(?!real/)", "--fraction", "0.1", "-j", "2", "-o", str(output))
+    records = read(output)
+    assert len(records) > 150
+    known = PAGE.read_text().partition("## Not right and not refused")[2].partition("## Refused")[0]
+    bad = [r for r in records if r["verdict"] not in ("match", "refused") and f"| {r['key']} |" not in known]
+    assert [(r["key"], r["message"]) for r in bad] == []
+    held = [r["verdict"] == "match" for r in records if r["dtype"] == onnx_tests.HELD]
+    assert sum(held) >= RIGHT_IN_SAMPLE * len(held)
