@@ -203,7 +203,19 @@ def reciprocal(x: Pair | Tensor) -> Pair | NotImplementedType:
 
 @RULES(aten.exp.default)
 def exp(x: Pair | Tensor) -> Pair | NotImplementedType:
-    return polar(torch.exp(x.re), x.im) if isinstance(x, Pair) else NotImplemented
+    if not isinstance(x, Pair):
+        return NotImplemented
+    return Pair(times_exp(x.re, torch.cos(x.im)), times_exp(x.re, torch.sin(x.im)))
+
+
+LARGE = 60.0  # the exponential of a part above is halved, before it can overflow
+
+
+def times_exp(a: Tensor, c: Tensor) -> Tensor:
+    """exp(a) * c for c between -1 and 1, also where only exp(a) overflows: the imaginary part of exp(100 + 0i) is 0."""
+    large = a > LARGE
+    half = torch.exp(torch.where(large, a, 0).clamp(max=170) / 2)
+    return torch.where(large, half * c * half, torch.exp(a) * c)
 
 
 @RULES(aten.log.default)

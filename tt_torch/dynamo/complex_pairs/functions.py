@@ -12,7 +12,18 @@ from types import NotImplementedType
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.complex_pairs.arithmetic import _both, absolute, angle, div, exp, log, mul, reciprocal
+from tt_torch.dynamo.complex_pairs.arithmetic import (
+    LARGE,
+    _both,
+    absolute,
+    angle,
+    div,
+    exp,
+    log,
+    mul,
+    reciprocal,
+    times_exp,
+)
 from tt_torch.dynamo.complex_pairs.pairs import RULES, Operand, Pair
 from tt_torch.dynamo.types import Function
 
@@ -29,12 +40,21 @@ def _of_pairs(function: Callable[[Pair], Pair]) -> Function:
     return rule
 
 
+def _hyperbolic(a: Tensor, c: Tensor, *, odd: bool) -> Tensor:
+    """sinh(a) * c if `odd`, otherwise cosh(a) * c, for c between -1 and 1. Large ones are half an exponential."""
+    large = a.abs() > LARGE
+    near, far = torch.where(large, 0, a), 0.5 * times_exp(a.abs(), c)
+    if odd:
+        return torch.where(large, torch.sign(a) * far, torch.sinh(near) * c)
+    return torch.where(large, far, torch.cosh(near) * c)
+
+
 def sinh(x: Pair) -> Pair:
-    return Pair(torch.sinh(x.re) * torch.cos(x.im), torch.cosh(x.re) * torch.sin(x.im))
+    return Pair(_hyperbolic(x.re, torch.cos(x.im), odd=True), _hyperbolic(x.re, torch.sin(x.im), odd=False))
 
 
 def cosh(x: Pair) -> Pair:
-    return Pair(torch.cosh(x.re) * torch.cos(x.im), torch.sinh(x.re) * torch.sin(x.im))
+    return Pair(_hyperbolic(x.re, torch.cos(x.im), odd=False), _hyperbolic(x.re, torch.sin(x.im), odd=True))
 
 
 def tanh(x: Pair) -> Pair:
@@ -96,7 +116,11 @@ def sigmoid(x: Pair) -> Pair:
 
 @RULES(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
 def power(x: Operand, y: Operand) -> Pair | NotImplementedType:
-    """e^(y log x). A power of zero is 1 for the exponent 0, 0 for one with a positive real part, otherwise NaN."""
+    """Products for the exponents 2 and 3, as in eager PyTorch, otherwise e^(y log x). A power of zero is 1 for the
+    exponent 0, 0 for one with a positive real part, otherwise NaN."""
+
+    if isinstance(y, int | float) and y in (2, 3):
+        return mul(x, x) if y == 2 else mul(mul(x, x), x)
 
     def compute(x: Pair, y: Pair) -> Pair:
         none = (x.re == 0) & (x.im == 0)
