@@ -22,8 +22,8 @@ extern const Table attention_ops, convolution_ops, convolution_prepare_ops, crea
     host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops, pooling_ops,
     reduction_ops, structure_ops, unary_ops;
 
-// Builds an op of the user, with the kernel that this process has registered (custom_op.cpp). Returns false for a
-// CpuOp that calls a function of a library.
+// Builds an op of the user, with the kernel that this process has registered (custom_op.cpp). Returns false
+// for a CpuOp that calls a function of a library.
 bool custom_op(OpBuilder& op);
 
 // The value of an optional operand, for ATen calls that take optional tensors.
