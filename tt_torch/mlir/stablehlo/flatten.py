@@ -49,9 +49,9 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
     _inline(module)
     with module.context:
         _take_loops_apart(module)
-    for function in list(module.body.operations):
-        if function.operation.name != "func.func" or function.name.value != "main":
-            function.operation.erase()
+    # A native pass refuses a module with a composite whose decomposition is gone.
+    if not any(op.name == "stablehlo.composite" for op in _nested(main(module))):
+        _erase_all_but_main(module)
     _make_static(module)
     body = block(main(module))
     with module.context:
@@ -72,6 +72,13 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         run_native(module, *(f"func.func({name})" for name in FROM_QUANTIZED))
         with module.context:
             _mark_quantized(main(module))
+    _erase_all_but_main(module)
+
+
+def _erase_all_but_main(module: ir.Module) -> None:
+    for function in list(module.body.operations):
+        if function.operation.name != "func.func" or function.name.value != "main":
+            function.operation.erase()
 
 
 def name_entry(module: ir.Module) -> None:
