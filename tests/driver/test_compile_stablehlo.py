@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,6 +107,17 @@ def test_wrong_calls() -> None:
             model(*arguments)
     largest = torch.tensor([2**30 - 1, -(2**30), 0])
     assert torch.equal(model(X, Z, largest)[2], 2 * largest)
+
+
+def test_an_input_of_float64_is_within_float32() -> None:
+    model = tt_torch.compile_stablehlo(ONE.replace("f32", "f64"))
+    limits = torch.tensor([torch.finfo(torch.float32).max, -math.inf], dtype=torch.float64)
+    assert torch.equal(model(limits), limits)
+    assert model(torch.tensor([math.nan, 1e-60], dtype=torch.float64)).tolist()[1] == 0
+    with pytest.raises(
+        InexactError, match=r"arg0 \(torch.float64\) has values in -1e\+199 .. 0, and the device has them in"
+    ):
+        model(torch.tensor([0, -1e199], dtype=torch.float64))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,12 @@ from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
 
 # The device has 32 bits for these.
-IN_32_BITS = {torch.int64: Interval(-(2**31), 2**31 - 1), torch.uint64: Interval(0, 2**32 - 1)}
+LARGEST = torch.finfo(torch.float32).max
+IN_32_BITS = {
+    torch.float64: Interval(-LARGEST, LARGEST),
+    torch.int64: Interval(-(2**31), 2**31 - 1),
+    torch.uint64: Interval(0, 2**32 - 1),
+}
 CPU = torch.device("cpu")
 TensorType: TypeAlias = tuple[tuple[int, ...], torch.dtype]  # shape and dtype
 
@@ -42,8 +47,8 @@ def compile_stablehlo(
     `source` is StableHLO as text, the bytes of MLIR bytecode or of a portable artifact, the path of a file with any of
     these, or a module of torch-mlir or of JAX. The program is the function `main`, or the only public one. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
-    tuple if the program has no or several results. A call with a 64-bit integer beyond 32 bits raises InexactError.
-    Environment variables override `config`. Raises ModuleFormatError for something else, UnsupportedOpError for an op
+    tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
+    InexactError. Environment variables override `config`. Raises ModuleFormatError for something else, UnsupportedOpError for an op
     that the device does not support, and CompileError for a type that PyTorch's tensors do not have.
     """
     chosen = (config or CompilerConfig()).with_env()

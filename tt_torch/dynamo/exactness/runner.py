@@ -26,7 +26,8 @@ class ExactnessWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Limit:
-    """The interval of an integer input for which the program is exact, and the op that may leave 32 bits beyond it."""
+    """The interval of an input of integers for which the program is exact, and the op that may leave 32 bits beyond it.
+    Of an input of float64, it is the interval of float32, in which infinities and NaN are the same."""
 
     name: str
     interval: Interval
@@ -83,11 +84,11 @@ class ExactRunner:
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
         if position not in self.resident or x.is_inference():
-            return of_values(x).within(interval)
+            return _finite(x).within(interval)
         now, (known, *seen) = [x.data_ptr(), version(x)], self._seen.get(position, (None,))
         if known is not None and known() is x and seen == now:
             return True
-        fits = of_values(x).within(interval)
+        fits = _finite(x).within(interval)
         if fits:
             self._seen[position] = (weakref.ref(x), *now)
         return fits
@@ -112,8 +113,14 @@ class ExactRunner:
             return list(self._eager(*inputs))
 
 
+def _finite(x: torch.Tensor) -> Interval:
+    return of_values(x[x.isfinite()] if x.is_floating_point() else x)
+
+
 def _excess(x: torch.Tensor, limit: Limit) -> str:
-    low, high = of_values(x)
+    low, high = _finite(x)
+    if x.is_floating_point():
+        return f"{limit.name} ({x.dtype}) has values in {low:g} .. {high:g}, and the device has them in float32"
     because = f", beyond which {limit.cause} may leave the device's 32 bits" if limit.cause else ""
     span = f"{limit.interval.low:.0f} .. {limit.interval.high:.0f}"
     values = f"{limit.name} ({x.dtype}) has values in {low:.0f} .. {high:.0f}"
