@@ -81,6 +81,38 @@ def test_a_loop_whose_end_is_not_known_is_refused() -> None:
         compile_onnx(model_of(nodes, {"x": X[0]}, ["y"]))
 
 
+def scanning(**more: object) -> onnx.NodeProto:
+    """Two states and two scanned values; the body also reads a value from outside of it."""
+    inner = [
+        node("Add", ["a", "u"], ["sum"]), node("Mul", ["b", "v"], ["part"]), node("Sub", ["part", "out"], ["left"]),
+        node("Add", ["sum", "left"], ["row"]), node("Identity", ["u"], ["copy"]),
+    ]  # fmt: skip
+    body = graph_of(inner, ["a", "b", "u", "v"], ["sum", "left", "row", "copy"])
+    return node("Scan", ["s", "t", "x", "y"], ["s2", "t2", "rows", "same"], body=body, num_scan_inputs=2, **more)
+
+
+def test_scans_are_unrolled() -> None:
+    rng = np.random.default_rng(4)
+    inputs = {"x": X, "y": X[::-1].copy()}
+    inputs |= {name: rng.standard_normal((3, 4)).astype("float32") for name in ("s", "t", "out")}
+    compared([scanning()], inputs)
+
+
+def test_scans_in_another_direction_are_refused() -> None:
+    inputs = {"x": X, "y": X, "s": X[0], "t": X[0], "out": X[0]}
+    with pytest.raises(UnsupportedOpError, match=r"^onnx\.Scan is not supported"):
+        compile_onnx(model_of([scanning(scan_input_directions=[0, 1])], inputs, ["rows"]))
+
+
+def test_an_upgrade_that_changes_the_inputs_is_refused() -> None:
+    """The Scan of opset 8 has a batch, of which ONNX's converter takes the first row away."""
+    body = graph_of([node("Add", ["a", "u"], ["sum"]), node("Identity", ["sum"], ["row"])], ["a", "u"], ["sum", "row"])
+    old = node("Scan", ["", "s", "x"], ["s2", "rows"], body=body, num_scan_inputs=1)
+    inputs = {"s": X[:1, 0], "x": X[:1]}
+    with pytest.raises(CompileError, match="changes its inputs"):
+        compile_onnx(model_of([old], inputs, ["s2", "rows"], opset=8))
+
+
 def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
     own = helper.make_function("own", "twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])],
                                [helper.make_opsetid("", 21)])  # fmt: skip

@@ -81,6 +81,98 @@ def test_the_largest_of_booleans() -> None:
     compared([value("axes", [1]), *nodes], {"x": X > 0.5}, results=ops)
 
 
+def test_the_largest_and_chosen_places() -> None:
+    index = np.array([[0, -1, 2], [5, -5, -3]])
+    nodes = [node("Hardmax", ["x"], [f"h{axis}"], axis=axis) for axis in (0, 1, -1)]
+    nodes += [node("OneHot", ["index", "depth", "values"], [f"o{axis}"], axis=axis) for axis in (0, -1)]
+    x = np.round(X)  # with equal largest elements
+    values = np.array([-1.5, 2.5], "float32")
+    inputs = {"x": x, "index": index, "values": values}
+    compared([value("depth", 3), *nodes], inputs, results=["h0", "h1", "h-1", "o0", "o-1"])
+
+
+def test_nodes_that_change_nothing() -> None:
+    """A Clip without bounds, and a Dropout outside of training, whose mask is true."""
+    compared([node("Clip", ["x"], ["same"]), node("Dropout", ["x"], ["kept", "mask"])], {"x": X})
+
+
+def _scales(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.uniform(0.01, 0.1, shape).astype("float32")
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_quantized_numbers(kind: str) -> None:
+    """One scale, one for each place along an axis, and one for each block. Ties go to even numbers, as 0.5 / 1 does."""
+    rng, limits = np.random.default_rng(1), np.iinfo(kind)
+    q = rng.integers(limits.min, limits.max, X.shape, kind, endpoint=True)
+    inputs = {
+        "x": np.concatenate([X.ravel()[:-6] * 9, [0.5, 1.5, -2.5, 1e6, -1e6, -0.0]]).reshape(X.shape).astype("float32"),
+        "q": q, "one": np.array(1, "float32"), "zero": np.array(limits.max // 3, kind),
+        "scales": _scales(rng, 3), "zeros": np.array([limits.min, 0, limits.max], kind),
+        "blocks": _scales(rng, 2, 3, 2, 5), "block_zeros": rng.integers(0, 9, (2, 3, 2, 5), kind),
+    }  # fmt: skip
+    forms = [
+        ("one", "zero", {}),
+        ("scales", "zeros", {"axis": 1}),
+        ("blocks", "block_zeros", {"axis": 2, "block_size": 2}),
+    ]
+    nodes = []
+    for scale, zero, given in forms:
+        nodes.append(node("QuantizeLinear", ["x", scale, zero], [f"q {scale}"], **given))
+        nodes.append(node("DequantizeLinear", ["q", scale, zero], [f"x {scale}"], **given))
+    compared(nodes, inputs)
+
+
+def test_products_of_quantized_numbers() -> None:
+    rng = np.random.default_rng(2)
+    inputs = {
+        "a": rng.integers(0, 256, (2, 4, 32), "uint8"), "b": rng.integers(-128, 128, (32, 5), "int8"),
+        "sa": np.array(0.05, "float32"), "za": np.array(113, "uint8"),
+        "sb": _scales(rng, 5), "zb": np.zeros(5, "int8"),
+        "sy": np.array(3.0, "float32"), "zy": np.array(118, "uint8"),
+        "image": rng.integers(0, 256, (1, 2, 6, 5), "uint8"), "kernel": rng.integers(0, 256, (3, 2, 3, 3), "uint8"),
+    }  # fmt: skip
+    nodes = [
+        node("QLinearMatMul", ["a", "sa", "za", "b", "sb", "zb", "sy", "zy"], ["product"]),
+        node("ConvInteger", ["image", "kernel", "za"], ["convolution"], pads=[1, 0, 1, 0]),
+    ]
+    compared(nodes, inputs)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("op", ["RNN", "LSTM", "GRU"])
+def test_recurrent_nodes(op: str, direction: str) -> None:
+    """With and without bias, states at the beginning and peepholes."""
+    rng, gates, both = np.random.default_rng(3), {"RNN": 1, "LSTM": 4, "GRU": 3}[op], 1 + (direction == "bidirectional")
+    shapes = {
+        "x": (5, 2, 3), "w": (both, gates * 4, 3), "r": (both, gates * 4, 4), "b": (both, gates * 8),
+        "h": (both, 2, 4), "c": (both, 2, 4), "p": (both, 12),
+    }  # fmt: skip
+    inputs = {name: rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+    full = ["x", "w", "r", "b", "", "h", *(["c", "p"] if op == "LSTM" else [])]
+    forms = [(["x", "w", "r"], {}), (full, {"linear_before_reset": 1} if op == "GRU" else {})]
+    nodes = [
+        node(
+            op,
+            given,
+            [f"y{i}", f"h{i}", *([f"c{i}"] if op == "LSTM" else [])],
+            hidden_size=4,
+            direction=direction,
+            **more,
+        )
+        for i, (given, more) in enumerate(forms)
+    ]
+    used = {name: x for name, x in inputs.items() if name in full}
+    compared(nodes, used)
+
+
+def test_other_recurrent_nodes_are_refused() -> None:
+    inputs = {"x": X[0], "w": X[:1, 0, :3], "r": np.zeros((1, 3, 3), "float32")}
+    clipped = node("RNN", ["x", "w", "r"], ["y"], hidden_size=3, clip=1.0)
+    with pytest.raises(UnsupportedOpError, match=r"^onnx\.RNN is not supported"):
+        compile_onnx(model_of([clipped], inputs, ["y"]))
+
+
 def test_another_form_is_refused() -> None:
     crop = node("Resize", ["x", "roi", "", "sizes"], ["y"], coordinate_transformation_mode="tf_crop_and_resize")
     roi = value("roi", np.array([0, 0, 0, 0, 1, 1, 2, 2], "float32"))

@@ -48,8 +48,9 @@ def compile_stablehlo(
     these, or a module of torch-mlir or of JAX. The program is the function `main`, or the only public one. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
     tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
-    InexactError. Environment variables override `config`. Raises ModuleFormatError for something else, UnsupportedOpError for an op
-    that the device does not support, and CompileError for a type that PyTorch's tensors do not have.
+    InexactError. Environment variables override `config`. Raises ModuleFormatError for something else,
+    UnsupportedOpError for an op that the device does not support, and CompileError for a type that PyTorch's tensors do
+    not have.
     """
     chosen = (config or CompilerConfig()).with_env()
     module = read_stablehlo(source)

@@ -76,6 +76,8 @@ class Folder:
             return self._branch(node)
         if node.op_type == "Loop":
             return self._loop(node)
+        if node.op_type == "Scan":
+            return self._scan(node)
         return self._evaluated(node) or [node]
 
     def _note_constant(self, node: onnx.NodeProto) -> None:
@@ -165,6 +167,39 @@ class Folder:
         stacked = [self._stack(parts, name) for parts, name in zip(scanned, node.output[len(carried) :], strict=True)]
         ends = self._named(carried, node.output[: len(carried)])
         return made + ends + [new for each in stacked for new in self.folded(each)]
+
+    def _scan(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """The nodes of all steps; the node itself if it scans other dimensions than the first, or their length is not
+        known, or large."""
+        from onnx.helper import get_attribute_value, make_node
+
+        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+        graph, states = given["body"], len(node.input) - given["num_scan_inputs"]
+        scanned, others = node.input[states:], [name for name in given if name not in ("body", "num_scan_inputs")]
+        lengths = {self.shapes[name][0] if self.shapes.get(name) else -1 for name in scanned}
+        if any(any(given[name]) for name in others) or len(lengths) != 1 or min(lengths) < 1:
+            return [node]
+        (steps,) = lengths
+        self.unrolled += steps * len(graph.node)
+        if self.unrolled > MOST_NODES:
+            return [node]
+        carried = list(node.input[:states])
+        made: list[onnx.NodeProto] = []
+        stacked: list[list[str]] = [[] for _ in node.output[states:]]
+        for step in range(steps):
+            prefix = f"{node.output[0]}/{step}/"
+            number = constant(f"{prefix}number", np.array(step), node.name)
+            rows = [f"{prefix}row{i}" for i in range(len(scanned))]
+            pairs = zip(scanned, rows, strict=True)
+            first = [number, *(make_node("Gather", [x, number.output[0]], [row], axis=0) for x, row in pairs)]
+            nodes, results = self._body(graph, prefix, [*carried, *rows], first)
+            made, carried = made + nodes, results[:states]
+            for each, result in zip(stacked, results[states:], strict=True):
+                each.append(result)
+        self.changed = True
+        ends = self._named(carried, node.output[:states])
+        parts = [self._stack(names, name) for names, name in zip(stacked, node.output[states:], strict=True)]
+        return made + ends + [new for each in parts for new in self.folded(each)]
 
     def _body(
         self, graph: onnx.GraphProto, prefix: str, arguments: Sequence[str], first: Sequence[onnx.NodeProto] = ()

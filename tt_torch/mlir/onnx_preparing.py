@@ -28,6 +28,7 @@ DECIDING: dict[str, Sequence[int]] = {
     **dict.fromkeys("Reshape Expand Tile Squeeze Unsqueeze Split TopK OneHot CumSum CumProd Trilu".split(), (1,)),
     **dict.fromkeys("CenterCropPad AffineGrid Upsample SplitToSequence SequenceAt".split(), (1,)),
     **dict.fromkeys("ConstantOfShape BlackmanWindow HammingWindow HannWindow If".split(), (0,)),
+    **dict.fromkeys("GRU LSTM RNN".split(), (4,)),
     **dict.fromkeys("Range MelWeightMatrix".split(), range(5)),
     "Slice": range(1, 5), "Pad": (1, 3), "Resize": (1, 2, 3), "DFT": (1, 2), "STFT": (1, 3), "Col2Im": (1, 2),
     "MaxUnpool": (2,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
@@ -133,9 +134,14 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(model)
     rewrite(copy, OLD_RULES)
     try:
-        return convert_version(copy, OLDEST_OPSET)
+        made = convert_version(copy, OLDEST_OPSET)
     except RuntimeError as error:  # it has no class of its own
         raise CompileError(f"the ONNX model cannot be converted to opset {OLDEST_OPSET}: {error}") from error
+    if [value.type for value in made.graph.input] != [value.type for value in model.graph.input]:
+        raise CompileError(
+            f"the conversion of the ONNX model to opset {OLDEST_OPSET} changes its inputs, as that of Scan 8"
+        )
+    return made
 
 
 def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -6,11 +6,13 @@ The shapes of all values are known here, and the values of operands that decide 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tt_torch.mlir.onnx_folding import Folder, constant
+from tt_torch.mlir.onnx_nodes import Facts, Nodes
+from tt_torch.mlir.onnx_quantized import QUANTIZED
+from tt_torch.mlir.onnx_recurrent import recurrent
 
 if TYPE_CHECKING:
     import onnx
@@ -30,7 +32,7 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     facts = Facts(infer_shapes(model, data_prop=True))
     made: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        written = _Nodes(node, facts)
+        written = Nodes(node, facts)
         known = node.op_type in rules and not node.domain and all(name in facts.shapes for name in node.input if name)
         made += written.made if known and rules[node.op_type](written) else [node]
     copies = [type(node).FromString(node.SerializeToString()) for node in made]
@@ -38,65 +40,7 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     model.graph.node.extend(copies)
 
 
-class Facts:
-    """What is known of the values of a graph: element types, shapes, and values of constants."""
-
-    def __init__(self, model: onnx.ModelProto) -> None:
-        graph = model.graph
-        folder = Folder(model, frozenset())
-        folder.folded(node for node in graph.node if node.op_type == "Constant")
-        self.shapes, self.values, self.run = folder.shapes, folder.values, folder.run
-        (self.opset,) = (one.version for one in model.opset_import if not one.domain)
-        self.types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
-        self.types |= {value.name: value.data_type for value in graph.initializer}
-
-
-class _Nodes:
-    """The nodes that replace one. The names of inner values begin with the name of its result."""
-
-    def __init__(self, node: onnx.NodeProto, facts: Facts) -> None:
-        from onnx.helper import get_attribute_value
-
-        self.node, self.facts = node, facts
-        self.made: list[onnx.NodeProto] = []
-        self.given: dict[str, Any] = {a.name: get_attribute_value(a) for a in node.attribute}
-
-    def op(self, op: str, *operands: str, result: str = "", **attributes: Any) -> str:
-        from onnx.helper import make_node
-
-        name = result or f"{self.node.output[0]}/{len(self.made)}"
-        self.made.append(make_node(op, operands, [name], self.node.name, **attributes))
-        return name
-
-    def constant(self, value: Any, like: str = "") -> str:
-        """A constant; its type is that of the value `like`."""
-        from onnx.helper import tensor_dtype_to_np_dtype
-
-        array = np.asarray(value)
-        if like:
-            array = array.astype(tensor_dtype_to_np_dtype(self.facts.types[like]))
-        self.made.append(constant(f"{self.node.output[0]}/{len(self.made)}", array, self.node.name))
-        return str(self.made[-1].output[0])
-
-    def operand(self, number: int) -> str:
-        """The name of an operand; "" if it is left out."""
-        return self.node.input[number] if number < len(self.node.input) else ""
-
-    def value(self, number: int) -> np.ndarray | None:
-        """The value of an operand; None if it is left out or no constant."""
-        return self.facts.values.get(self.operand(number))
-
-    @property
-    def result(self) -> str:
-        return str(self.node.output[0])
-
-    def done(self, name: str) -> bool:
-        """Makes a value the result of the node."""
-        self.op("Identity", name, result=self.result)
-        return True
-
-
-def _lp_normalization(nodes: _Nodes) -> bool:
+def _lp_normalization(nodes: Nodes) -> bool:
     """A vector divided by its norm; zeros stay zeros."""
     x, axis = nodes.operand(0), nodes.constant([nodes.given.get("axis", -1)])
     size = nodes.op("Abs", x) if nodes.given.get("p", 2) == 1 else nodes.op("Mul", x, x)
@@ -106,7 +50,7 @@ def _lp_normalization(nodes: _Nodes) -> bool:
     return nodes.done(nodes.op("Div", x, nodes.op("Where", zero, nodes.constant(1, like=x), norm)))
 
 
-def _lp_pool(nodes: _Nodes) -> bool:
+def _lp_pool(nodes: Nodes) -> bool:
     """The p-th root of the sum of p-th powers, which is their average times the size of the window."""
     if nodes.given.get("ceil_mode", 0):
         return False
@@ -118,7 +62,7 @@ def _lp_pool(nodes: _Nodes) -> bool:
     return nodes.done(nodes.op("Pow", total, nodes.constant(1 / p, like=x)))
 
 
-def _of_booleans(nodes: _Nodes) -> bool:
+def _of_booleans(nodes: Nodes) -> bool:
     """The largest or smallest of booleans, computed on numbers."""
     from onnx import TensorProto
 
@@ -129,7 +73,7 @@ def _of_booleans(nodes: _Nodes) -> bool:
     return nodes.done(nodes.op("Cast", reduced, to=TensorProto.BOOL))
 
 
-def _cumulative_product(nodes: _Nodes) -> bool:
+def _cumulative_product(nodes: Nodes) -> bool:
     """Each element is multiplied by the one 1, 2, 4 and so on places before, in as many rounds as are needed."""
     x, axis = nodes.operand(0), nodes.value(1)
     if axis is None:
@@ -146,7 +90,7 @@ def _cumulative_product(nodes: _Nodes) -> bool:
     return nodes.done(product)
 
 
-def _shifted(nodes: _Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool) -> str:
+def _shifted(nodes: Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool) -> str:
     """The elements `step` places before, or after if `reverse`; ones where there are none."""
     length = shape[dim]
     step = min(step, length)
@@ -158,7 +102,7 @@ def _shifted(nodes: _Nodes, x: str, shape: list[int], dim: int, step: int, rever
     return nodes.op("Concat", *((kept, ones) if reverse else (ones, kept)), axis=dim)
 
 
-def _resize(nodes: _Nodes) -> bool:
+def _resize(nodes: Nodes) -> bool:
     """A product with a matrix along each dimension. ONNX's reference evaluator gives each matrix, from ones."""
     x, scales = nodes.operand(0), nodes.operand(2)
     shape, result = nodes.facts.shapes[x], nodes.facts.shapes.get(nodes.result)
@@ -178,7 +122,7 @@ def _resize(nodes: _Nodes) -> bool:
     return nodes.done(x)
 
 
-def _matrix(nodes: _Nodes, length: int, result: int, scale: float | None) -> np.ndarray:
+def _matrix(nodes: Nodes, length: int, result: int, scale: float | None) -> np.ndarray:
     """What each element along a dimension adds to each element of the result."""
     from onnx.helper import make_node
 
@@ -195,13 +139,13 @@ def _matrix(nodes: _Nodes, length: int, result: int, scale: float | None) -> np.
     return matrix
 
 
-def _resized(nodes: _Nodes, x: str, axis: int, matrix: np.ndarray, rank: int) -> str:
+def _resized(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int) -> str:
     if nodes.given.get("mode", b"nearest") == b"nearest":  # each element is one of the input, which may be infinite
         return nodes.op("Gather", x, nodes.constant(matrix.argmax(0)), axis=axis)
     return _product(nodes, x, axis, matrix, rank, nodes.operand(0))
 
 
-def _product(nodes: _Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, like: str) -> str:
+def _product(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, like: str) -> str:
     """The product with a matrix along a dimension."""
     weight = nodes.constant(matrix, like=like)
     if axis == rank - 1:
@@ -211,7 +155,7 @@ def _product(nodes: _Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, li
     return nodes.op("Transpose", product, perm=[order.index(i) for i in range(rank)])
 
 
-def _dft(nodes: _Nodes) -> bool:
+def _dft(nodes: Nodes) -> bool:
     """Products with matrices of cosines and sines. The last dimension has the real and the imaginary part."""
     x, length = nodes.operand(0), nodes.value(1)
     shape = nodes.facts.shapes[x]
@@ -255,7 +199,7 @@ def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.nd
     return np.where(places < count, matrix, 0)
 
 
-def _old_prelu(nodes: _Nodes) -> bool:
+def _old_prelu(nodes: Nodes) -> bool:
     """Before opset 7, a vector of slopes was along dimension 1, and not along the last one."""
     x, slope = nodes.operand(0), nodes.operand(1)
     rank, slopes = len(nodes.facts.shapes[x]), nodes.facts.shapes[slope]
@@ -266,13 +210,64 @@ def _old_prelu(nodes: _Nodes) -> bool:
     return True
 
 
-Rules: TypeAlias = dict[str, Callable[[_Nodes], bool]]
+def _hardmax(nodes: Nodes) -> bool:
+    """1 at the first of the largest elements along a dimension, 0 elsewhere."""
+    x, axis = nodes.operand(0), nodes.given.get("axis", -1)
+    first = nodes.op("ArgMax", x, axis=axis, keepdims=1)
+    shape = nodes.facts.shapes[x]
+    here = nodes.op("Equal", first, nodes.constant(_places(shape[axis], axis % len(shape), len(shape))))
+    return nodes.done(nodes.cast(here, nodes.facts.types[x]))
+
+
+def _one_hot(nodes: Nodes) -> bool:
+    """The second value at the index, which counts from the end if it is negative, and the first one elsewhere."""
+    from onnx import TensorProto
+
+    depth, (x, _, values) = nodes.value(1), nodes.node.input
+    if depth is None:
+        return False
+    count, rank = int(depth.reshape(())), len(nodes.facts.shapes[x]) + 1
+    axis = nodes.given.get("axis", -1) % rank
+    index = nodes.op("Unsqueeze", nodes.cast(x, TensorProto.INT64), nodes.constant([axis]))
+    from_end = nodes.op("Add", index, nodes.constant(count))
+    index = nodes.op("Where", nodes.op("Less", index, nodes.constant(0)), from_end, index)
+    here = nodes.op("Equal", index, nodes.constant(_places(count, axis, rank)))
+    off, on = (nodes.op("Gather", values, nodes.constant(number), axis=0) for number in (0, 1))
+    return nodes.done(nodes.op("Where", here, on, off))
+
+
+def _places(count: int, axis: int, rank: int) -> np.ndarray:
+    """The numbers of the places along a dimension."""
+    return np.arange(count).reshape([count if i == axis else 1 for i in range(rank)])
+
+
+def _clip(nodes: Nodes) -> bool:
+    """Without bounds, the values stay."""
+    return not nodes.operand(1) and not nodes.operand(2) and nodes.done(nodes.operand(0))
+
+
+def _dropout(nodes: Nodes) -> bool:
+    """Outside of training, all elements stay."""
+    training = nodes.value(2)
+    if nodes.operand(2) and (training is None or bool(training.reshape(()))):
+        return False
+    nodes.named(1, nodes.constant(np.ones(nodes.facts.shapes[nodes.operand(0)], bool)))
+    return nodes.done(nodes.operand(0))
+
+
+Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 OLD_RULES: Rules = {"PRelu": _old_prelu}  # before a model is converted to a newer opset, which leaves these nodes
 RULES: Rules = {
+    **QUANTIZED,
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
+    "Clip": _clip,
     "CumProd": _cumulative_product,
     "DFT": _dft,
+    "Dropout": _dropout,
+    "Hardmax": _hardmax,
     "LpNormalization": _lp_normalization,
     "LpPool": _lp_pool,
+    "OneHot": _one_hot,
     "ReduceMax": _of_booleans,
     "ReduceMin": _of_booleans,
     "Resize": _resize,

@@ -1,0 +1,140 @@
+"""Nodes of ONNX models on quantized numbers, written as nodes on floats and 32-bit integers.
+
+A quantized number q stands for (q - zero point) * scale. A zero point that is left out is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from tt_torch.mlir.onnx_nodes import Nodes
+
+# Products of 8-bit numbers that a sum may have: it is below 2^24, so that float32 has it exactly.
+MOST_PRODUCTS = (1 << 24) // 255**2
+
+
+def _quantize(nodes: Nodes) -> bool:
+    from onnx import TensorProto
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    x, zero = nodes.operand(0), nodes.operand(2)
+    given = nodes.given.get("output_dtype", 0) or TensorProto.UINT8
+    kind = nodes.facts.types[zero] if zero else given
+    floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    if not _is_narrow(kind) or nodes.facts.types[x] not in floats:
+        return False
+    quotient = nodes.op("Div", nodes.cast(x, TensorProto.FLOAT), _spread(nodes, nodes.operand(1), TensorProto.FLOAT))
+    offset = _spread(nodes, zero, TensorProto.FLOAT) if zero else ""
+    return nodes.done(_rounded(nodes, quotient, offset, kind, tensor_dtype_to_np_dtype(kind)))
+
+
+def _rounded(nodes: Nodes, x: str, offset: str, kind: int, dtype: np.dtype) -> str:
+    """The nearest integers, with ties to even ones, plus a zero point; those beyond the type are its limits."""
+    whole = nodes.op("Round", x)
+    moved = nodes.op("Add", whole, offset) if offset else whole
+    limits = np.iinfo(dtype)
+    bounds = (nodes.constant(np.float32(limit)) for limit in (limits.min, limits.max))
+    return nodes.cast(nodes.op("Clip", moved, *bounds), kind)
+
+
+def _dequantize(nodes: Nodes) -> bool:
+    from onnx import TensorProto
+
+    x, scale = nodes.operand(0), nodes.operand(1)
+    kind = nodes.facts.types[x]
+    if not _is_narrow(kind) and kind != TensorProto.INT32:
+        return False
+    result = nodes.given.get("output_dtype", 0) or nodes.facts.types[scale]
+    whole = nodes.cast(x, TensorProto.INT32)
+    if nodes.operand(2):
+        whole = nodes.op("Sub", whole, _spread(nodes, nodes.operand(2), TensorProto.INT32))
+    product = nodes.op("Mul", nodes.cast(whole, TensorProto.FLOAT), _spread(nodes, scale, TensorProto.FLOAT))
+    return nodes.done(nodes.cast(product, result))
+
+
+def _spread(nodes: Nodes, name: str, kind: int) -> str:
+    """Scales or zero points as a type, in a shape that broadcasts to the first operand: one for all, one for each place
+    along the axis, or one for each block along it."""
+    shape, own = nodes.facts.shapes[nodes.operand(0)], nodes.facts.shapes[name]
+    axis = nodes.given.get("axis", 1) % max(len(shape), 1)
+    value = nodes.cast(name, kind)
+    if block := nodes.given.get("block_size", 0):
+        return nodes.op("Gather", value, nodes.constant(np.arange(shape[axis]) // block), axis=axis)
+    if len(own) != 1 or own == [1]:
+        return nodes.op("Reshape", value, nodes.constant(np.zeros(0, np.int64))) if own == [1] else value
+    return nodes.op("Reshape", value, nodes.constant([own[0] if i == axis else 1 for i in range(len(shape))]))
+
+
+def _matmul(nodes: Nodes) -> bool:
+    from onnx import TensorProto
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = nodes.node.input
+    kind = nodes.facts.types[y_zero]
+    narrow = all(_is_8_bit(nodes.facts.types[name]) for name in (a, b, y_zero))
+    if not narrow or nodes.facts.shapes[a][-1] > MOST_PRODUCTS:
+        return False
+    rows, columns = [-1, 1], [-1]
+    left = _shifted(nodes, a, _along(nodes, a_zero, rows))
+    right = _shifted(nodes, b, _along(nodes, b_zero, columns))
+    scale = nodes.op("Mul", _float(nodes, _along(nodes, a_scale, rows)), _float(nodes, _along(nodes, b_scale, columns)))
+    scale = nodes.op("Div", scale, _float(nodes, _along(nodes, y_scale, [])))
+    product = nodes.op("Mul", nodes.op("MatMul", left, right), scale)
+    offset = nodes.cast(_along(nodes, y_zero, []), TensorProto.FLOAT)
+    return nodes.done(_rounded(nodes, product, offset, kind, tensor_dtype_to_np_dtype(kind)))
+
+
+def _convolution(nodes: Nodes) -> bool:
+    """Padding has the value of the zero point, which is zero here."""
+    from onnx import TensorProto
+
+    x, w = nodes.operand(0), nodes.operand(1)
+    if prod(nodes.facts.shapes[w][1:]) > MOST_PRODUCTS:
+        return False
+    image = _shifted(nodes, x, _along(nodes, nodes.operand(2), []))
+    rank = len(nodes.facts.shapes[w])
+    kernel = _shifted(nodes, w, _along(nodes, nodes.operand(3), [-1, *[1] * (rank - 1)]))
+    return nodes.done(nodes.cast(nodes.op("Conv", image, kernel, **nodes.given), TensorProto.INT32))
+
+
+def _along(nodes: Nodes, name: str, shape: list[int]) -> str:
+    """Scales or zero points in a shape, if there are several; "" if they are left out."""
+    own = nodes.facts.shapes[name] if name else [0, 0]
+    one = own in ([], [1])
+    if not name or (len(own) != 1 and not one):
+        return name
+    return nodes.op("Reshape", name, nodes.constant(np.array([] if one else shape, np.int64)))
+
+
+def _float(nodes: Nodes, name: str) -> str:
+    from onnx import TensorProto
+
+    return nodes.cast(name, TensorProto.FLOAT)
+
+
+def _shifted(nodes: Nodes, x: str, zero: str) -> str:
+    """The numbers minus the zero point, as floats."""
+    return nodes.op("Sub", _float(nodes, x), _float(nodes, zero)) if zero else _float(nodes, x)
+
+
+def _is_8_bit(kind: int) -> bool:
+    from onnx import TensorProto
+
+    return kind in (TensorProto.INT8, TensorProto.UINT8)
+
+
+def _is_narrow(kind: int) -> bool:
+    from onnx import TensorProto
+
+    return _is_8_bit(kind) or kind in (TensorProto.INT16, TensorProto.UINT16)
+
+
+QUANTIZED: dict[str, Callable[[Nodes], bool]] = {
+    "ConvInteger": _convolution,
+    "DequantizeLinear": _dequantize,
+    "QLinearMatMul": _matmul,
+    "QuantizeLinear": _quantize,
+}
