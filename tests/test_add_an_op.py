@@ -23,9 +23,19 @@ OP = re.compile(r"^<!-- op (\w+) in (\d+) files, in any spelling: (.+) -->$", re
 ERROR = re.compile(r"^    (aten\.\S+ is not supported in stage [\w-]+)$", re.MULTILINE)
 TESTS = re.compile(r'^    source env/activate && pytest (.+) -k "?([^"\n]+)"?$', re.MULTILINE)
 TEXT = {".cpp", ".h", ".json", ".md", ".mlir", ".py", ".toml", ".txt"}
-# The page excludes these from the search: tables that come from tt-mlir, test data, names of ops in StableHLO, and the
-# list of ops that eager PyTorch runs.
-ELSEWHERE = ("tt_torch/wire/schemas/", "tests/data/", "tests/mlir/edge_rows.py", "tt_torch/device/src/ops.h")
+# The page excludes these from the search: tables that come from tt-mlir, test data, names of ops in StableHLO and ONNX,
+# functions of complex numbers, and the list of ops that eager PyTorch runs.
+ELSEWHERE = (
+    *("tt_torch/wire/schemas/", "tests/data/", "tests/mlir/edge_rows.py", "tests/mlir/spec_programs.py"),
+    *(
+        "tt_torch/mlir/onnx_",
+        "tests/test_onnx_",
+        "tt_torch/dynamo/complex_pairs/",
+        "tests/dynamo/test_complex_rules.py",
+    ),
+    *("tt_torch/mlir/stablehlo/by_pytorch.py", "tests/mlir/test_complex_stablehlo.py", "tests/op_table_complex.py"),
+    "tt_torch/device/src/ops.h",
+)
 # A call of PyTorch's function, in other ops and in tests.
 USE = r"(?<!composites)\.{name}_?\("
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,7 @@ def explore(
     config.add_model_from_path(str(file.resolve()), adapterId=TT_ADAPTER)
     for measure in sorted({measure for graph in graphs for measure in graph.data if any(graph.data[measure].values())}):
         config.add_node_data(measure, _node_data(graphs, measure))
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a reader of a pipe waits for the address
     model_explorer.visualize_from_config(
         config, extensions=["tt_torch.explore"], port=port, no_open_in_browser=no_browser
     )

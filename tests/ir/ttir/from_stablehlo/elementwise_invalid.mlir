@@ -1,11 +1,11 @@
 // RUN: %opt --step stablehlo-to-ttir --expect-error %s | %check
 
-// CHECK: error: stablehlo.cholesky is not supported in stage stablehlo-to-ttir
+// CHECK: error: stablehlo.set_dimension_size is not supported in stage stablehlo-to-ttir
 // CHECK-NEXT: at loc("-":8:8)
-// CHECK: stablehlo.cholesky %arg0, lower = true : tensor<4x4xf32>
+// CHECK: stablehlo.set_dimension_size %arg0, %arg1, dim = 0
 // CHECK: rewrite the line with supported ops
-func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %0 = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
+func.func @main(%a: tensor<4x4xf32>, %n: tensor<i32>) -> tensor<4x4xf32> {
+  %0 = stablehlo.set_dimension_size %a, %n, dim = 0 : (tensor<4x4xf32>, tensor<i32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
 
