@@ -11,7 +11,9 @@ from onnx_programs import compared, model_of
 
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.mlir.onnx import _prepared
 from tt_torch.mlir.onnx_preparing import deciding_inputs, prepared
+from tt_torch.onnx_compile import prepare_inference_session
 
 node = helper.make_node
 X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype("float32")
@@ -98,6 +100,17 @@ def test_scans_are_unrolled() -> None:
     compared([scanning()], inputs)
 
 
+def test_results_that_nobody_wants_may_be_left_out() -> None:
+    """Two scans without names for their first results, which ONNX Runtime does not take."""
+    scans = [scanning(), scanning()]
+    for number, scan in enumerate(scans):
+        scan.output[:] = ["", "", f"rows{number}", ""]
+    inputs = {"x": X, "y": X[::-1].copy(), "s": X[0], "t": X[1], "out": X[1]}
+    (expected,) = prepare_inference_session(model_of([scanning()], inputs, ["rows"])).run(None, inputs)
+    for got in compile_onnx(model_of(scans, inputs, ["rows0", "rows1"]))(*map(torch.from_numpy, inputs.values())):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5)
+
+
 def test_scans_in_another_direction_are_refused() -> None:
     inputs = {"x": X, "y": X, "s": X[0], "t": X[0], "out": X[0]}
     with pytest.raises(UnsupportedOpError, match=r"^onnx\.Scan is not supported"):
@@ -121,14 +134,17 @@ def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
     model = model_of(nodes, {"x": X, "t": targets.numpy()}, ["loss"], functions=[own])
     loss = compile_onnx(model)(torch.from_numpy(X), targets)
     torch.testing.assert_close(loss, torch.nn.functional.cross_entropy(torch.from_numpy(2 * X), targets))
-    assert {one.op_type for one in prepared(model, {}, []).graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
+    assert {one.op_type for one in prepared(model, {}).graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
 
 
 def test_weights_and_large_values_are_no_constants() -> None:
     nodes = [node("Mul", ["w", "w"], ["y"]), value("n", [1 << 20]), node("ConstantOfShape", ["n"], ["large"])]
     model = model_of(nodes, {}, ["y", "large"])
     model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
-    kept = [one.op_type for one in prepared(model, {}, ["w"]).graph.node]
+    before = model.SerializeToString()
+    copy, weights = _prepared(model, {})
+    kept = [one.op_type for one in copy.graph.node]
+    assert model.SerializeToString() == before and list(weights) == ["w"]
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]
 
 

@@ -7,10 +7,10 @@ constants of the program, because torch-mlir needs the values of shapes, axes, s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -95,28 +95,49 @@ def _prepared(
     names of nodes for messages."""
     onnx = onnx_package()
     weights = [value for value in model.graph.initializer if _is_weight(value)]
-    variable = [value.name for value in weights]
     names = [name for name in input_names(model) if name not in constants]
     for value in (*model.graph.input, *model.graph.output):
         if other := other_type(value):
             raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
         if value.name in names:
             _require_static(value)
-    copy = prepared(model, {name: _array(value) for name, value in constants.items()}, variable)
+    copy = prepared(_without(model, weights), {name: _array(value) for name, value in constants.items()})
     rewrite(copy)
     correct(copy)
-    inputs = [value for value in copy.graph.input if value.name in names]
-    rest = [value for value in copy.graph.initializer if value.name not in variable]
-    copies = [type(value).FromString(value.SerializeToString()) for value in (*inputs, *rest)]
-    del copy.graph.input[:], copy.graph.initializer[:]
-    copy.graph.input.extend(copies[: len(inputs)])
-    copy.graph.input.extend(onnx.helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights)
-    copy.graph.initializer.extend(copies[len(inputs) :])
+    given = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
+    inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in given]
+    del copy.graph.input[:]
+    copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
     tensors = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in weights}
     return onnx.shape_inference.infer_shapes(copy, data_prop=True), tensors
+
+
+def _without(model: onnx.ModelProto, weights: Sequence[onnx.TensorProto]) -> onnx.ModelProto:
+    """A copy of the model with the weights as its last inputs. Their values are not copied: there may be gigabytes."""
+    onnx, names = onnx_package(), {weight.name for weight in weights}
+    copy = onnx.ModelProto()
+    _copy_fields(model, copy, "graph")
+    _copy_fields(model.graph, copy.graph, "initializer", "input")
+    copy.graph.initializer.extend(value for value in model.graph.initializer if value.name not in names)
+    copy.graph.input.extend(value for value in model.graph.input if value.name not in names)
+    copy.graph.input.extend(onnx.helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights)
+    return copy
+
+
+def _copy_fields(source: Any, target: Any, *left_out: str) -> None:
+    """Copies the fields of a message of protobuf, except some, into an empty one."""
+    for field, value in source.ListFields():
+        if field.name in left_out:
+            continue
+        if hasattr(value, "extend"):
+            getattr(target, field.name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

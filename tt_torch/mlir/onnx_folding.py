@@ -30,17 +30,13 @@ MOST_NODES = 20_000  # of all unrolled loops
 MOST_ROUNDS = 8  # the shapes inside of a branch are known only after it was chosen
 
 
-def fold(model: onnx.ModelProto, variable: Iterable[str]) -> None:
-    """Replaces values that are known by constants, and branches and loops by nodes. `model` is changed.
-
-    The initializers with the names in `variable` are no constants: their values may change after compiling.
-    """
+def fold(model: onnx.ModelProto) -> None:
+    """Replaces values that are known by constants, and branches and loops by nodes. `model` is changed."""
     from onnx.shape_inference import infer_shapes
 
-    names = frozenset(variable)
     del model.graph.value_info[:]  # types of values before their graphs were known may have too few dimensions
     for _ in range(MOST_ROUNDS):
-        folder = Folder(infer_shapes(model, data_prop=True), names)
+        folder = Folder(infer_shapes(model, data_prop=True))
         nodes = folder.folded(model.graph.node)
         if not folder.changed:
             return
@@ -53,7 +49,7 @@ def fold(model: onnx.ModelProto, variable: Iterable[str]) -> None:
 class Folder:
     """One pass over a graph whose shapes were inferred."""
 
-    def __init__(self, model: onnx.ModelProto, variable: frozenset[str]) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         from onnx.numpy_helper import to_array
 
         self.opsets, self.ir_version = model.opset_import, model.ir_version
@@ -62,7 +58,7 @@ class Folder:
         self.values: dict[str, np.ndarray] = {
             value.name: to_array(value)
             for value in model.graph.initializer
-            if value.name not in variable and int(np.prod(value.dims)) <= MOST_ELEMENTS
+            if int(np.prod(value.dims)) <= MOST_ELEMENTS
         }
 
     def folded(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -132,7 +128,7 @@ class Folder:
         name = "then_branch" if bool(self.values[node.input[0]].reshape(())) else "else_branch"
         (graph,) = (attribute.g for attribute in node.attribute if attribute.name == name)
         self.changed = True
-        nodes, results = self._body(graph, f"{node.output[0]}/", [])
+        nodes, results = self._body(graph, f"{first_result(node)}/", [])
         return nodes + self._named(results, node.output)
 
     def _loop(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -145,17 +141,19 @@ class Folder:
         self.unrolled += max(count, 0) * len(graph.node)
         carried = list(node.input[2:])
         made: list[onnx.NodeProto] = []
-        scanned: list[list[str]] = [[] for _ in node.output[len(carried) :]]
+        scanned: list[list[str]] = [[] for _ in graph.output[1 + len(carried) :]]
         if self.unrolled > MOST_NODES or (scanned and (count <= 0 or not more)):
             return [node]
         iteration = 0
         while iteration < count and more:
-            prefix = f"{node.output[0]}/{iteration}/"
+            own = f"{first_result(node)}/own {iteration}"  # no name of the body has this form
             first = [
-                constant(f"{prefix}number", np.array(iteration), node.name),
-                constant(f"{prefix}going", np.array(True), node.name),
+                constant(f"{own}/number", np.array(iteration), node.name),
+                constant(f"{own}/going", np.array(True), node.name),
             ]
-            nodes, results = self._body(graph, prefix, [*(c.output[0] for c in first), *carried], first)
+            nodes, results = self._body(
+                graph, f"{first_result(node)}/{iteration}/", [*(c.output[0] for c in first), *carried], first
+            )
             if results[0] not in self.values:
                 return [node]
             made += nodes
@@ -163,10 +161,7 @@ class Folder:
             for each, result in zip(scanned, results[1 + len(carried) :], strict=True):
                 each.append(result)
             iteration += 1
-        self.changed = True
-        stacked = [self._stack(parts, name) for parts, name in zip(scanned, node.output[len(carried) :], strict=True)]
-        ends = self._named(carried, node.output[: len(carried)])
-        return made + ends + [new for each in stacked for new in self.folded(each)]
+        return made + self._results(node, carried, scanned)
 
     def _scan(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """The nodes of all steps; the node itself if it scans other dimensions than the first, or their length is not
@@ -185,21 +180,29 @@ class Folder:
             return [node]
         carried = list(node.input[:states])
         made: list[onnx.NodeProto] = []
-        stacked: list[list[str]] = [[] for _ in node.output[states:]]
+        stacked: list[list[str]] = [[] for _ in graph.output[states:]]
         for step in range(steps):
-            prefix = f"{node.output[0]}/{step}/"
-            number = constant(f"{prefix}number", np.array(step), node.name)
-            rows = [f"{prefix}row{i}" for i in range(len(scanned))]
+            own = f"{first_result(node)}/own {step}"
+            number = constant(f"{own}/number", np.array(step), node.name)
+            rows = [f"{own}/row {i}" for i in range(len(scanned))]
             pairs = zip(scanned, rows, strict=True)
             first = [number, *(make_node("Gather", [x, number.output[0]], [row], axis=0) for x, row in pairs)]
-            nodes, results = self._body(graph, prefix, [*carried, *rows], first)
-            made, carried = made + nodes, results[:states]
+            nodes, results = self._body(graph, f"{first_result(node)}/{step}/", [*carried, *rows], first)
+            made += nodes
+            carried = results[:states]
             for each, result in zip(stacked, results[states:], strict=True):
                 each.append(result)
+        return made + self._results(node, carried, stacked)
+
+    def _results(
+        self, node: onnx.NodeProto, states: Sequence[str], scanned: Sequence[Sequence[str]]
+    ) -> list[onnx.NodeProto]:
+        """Nodes that give the states at the end, and the values of all steps, the names of the node's results."""
         self.changed = True
-        ends = self._named(carried, node.output[:states])
-        parts = [self._stack(names, name) for names, name in zip(stacked, node.output[states:], strict=True)]
-        return made + ends + [new for each in parts for new in self.folded(each)]
+        names = [*node.output, *[""] * (len(states) + len(scanned) - len(node.output))]
+        pairs = zip(scanned, names[len(states) :], strict=True)
+        stacked = [new for parts, name in pairs if name for new in self._stack(parts, name)]
+        return self._named(states, names[: len(states)]) + self.folded(stacked)
 
     def _body(
         self, graph: onnx.GraphProto, prefix: str, arguments: Sequence[str], first: Sequence[onnx.NodeProto] = ()
@@ -221,8 +224,8 @@ class Folder:
         """The results of all iterations along a new first dimension."""
         from onnx.helper import make_node
 
-        rows = [f"{name}/{i}/row" for i in range(len(parts))]
-        axes = constant(f"{name}/axes", np.array([0]), name)
+        rows = [f"{name}/stacked {i}" for i in range(len(parts))]
+        axes = constant(f"{name}/stacked", np.array([0]), name)
         pairs = zip(parts, rows, strict=True)
         each = [make_node("Unsqueeze", [part, axes.output[0]], [row]) for part, row in pairs]
         return [axes, *each, make_node("Concat", rows, [name], axis=0)]
@@ -239,6 +242,11 @@ def constant(name: str, value: np.ndarray, node: str) -> onnx.NodeProto:
     from onnx.numpy_helper import from_array
 
     return make_node("Constant", [], [name], name=node, value=from_array(value))
+
+
+def first_result(node: onnx.NodeProto) -> str:
+    """The first name among the results, which may be left out. Names of inner values begin with it."""
+    return next(name for name in node.output if name)
 
 
 def graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:

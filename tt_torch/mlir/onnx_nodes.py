@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tt_torch.mlir.onnx_folding import Folder, constant
+from tt_torch.mlir.onnx_folding import Folder, constant, first_result
 
 if TYPE_CHECKING:
     import onnx
 
 
 class Facts:
-    """What is known of the values of a graph: element types, shapes, and values of constants."""
+    """The element types and shapes of all values in a graph, and the values of constants."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         graph = model.graph
-        folder = Folder(model, frozenset())
+        folder = Folder(model)
         folder.folded(node for node in graph.node if node.op_type == "Constant")
         self.shapes, self.values, self.run = folder.shapes, folder.values, folder.run
         (self.opset,) = (one.version for one in model.opset_import if not one.domain)
@@ -32,7 +32,7 @@ class Nodes:
         from onnx.helper import get_attribute_value
 
         self.node, self.facts = node, facts
-        self._prefix = next(name for name in node.output if name)  # the first ones may be left out
+        self._prefix = first_result(node)
         self.made: list[onnx.NodeProto] = []
         self.given: dict[str, Any] = {a.name: get_attribute_value(a) for a in node.attribute}
 

@@ -35,16 +35,15 @@ DECIDING: dict[str, Sequence[int]] = {
 }  # fmt: skip
 
 
-def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray], variable: Sequence[str]) -> onnx.ModelProto:
+def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     """A copy of a valid model without functions, and without computations that depend on nothing but constants.
 
-    `constants` gives values for inputs, which are no inputs of the copy. `variable` names the initializers that are
-    no constants. Raises CompileError for a model that is not valid, or a name that is no input, and UnsupportedOpError
-    if an input that is no constant decides a shape or an axis.
+    `constants` gives values for inputs, which are no inputs of the copy. Raises CompileError for a model that is not
+    valid, or for a name that is no input, and UnsupportedOpError if an input that is no constant decides a shape.
     """
     copy = _upgraded(_bound(_checked(model), constants))
     copy = _expanded(copy)
-    fold(copy, variable)
+    fold(copy)
     for name, node in deciding(copy).items():
         detail = f"the input {name!r} decides a shape, an axis or a branch; give its value by the argument `constants`"
         raise refused(node, detail)

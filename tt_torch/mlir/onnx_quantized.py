@@ -24,7 +24,8 @@ def _quantize(nodes: Nodes) -> bool:
     given = nodes.given.get("output_dtype", 0) or TensorProto.UINT8
     kind = nodes.facts.types[zero] if zero else given
     floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-    if not _is_narrow(kind) or nodes.facts.types[x] not in floats:
+    other = nodes.given.get("precision", 0) not in (0, TensorProto.FLOAT)  # of the quotient
+    if other or not _is_narrow(kind) or nodes.facts.types[x] not in floats:
         return False
     quotient = nodes.op("Div", nodes.cast(x, TensorProto.FLOAT), _spread(nodes, nodes.operand(1), TensorProto.FLOAT))
     offset = _spread(nodes, zero, TensorProto.FLOAT) if zero else ""

@@ -123,7 +123,7 @@ def _resize(nodes: Nodes) -> bool:
 
 
 def _matrix(nodes: Nodes, length: int, result: int, scale: float | None) -> np.ndarray:
-    """What each element along a dimension adds to each element of the result."""
+    """The factors of the elements along a dimension in each element of the result."""
     from onnx.helper import make_node
 
     attributes = {
