@@ -116,7 +116,7 @@ FUNCTIONS = {
 
 
 def test_elementary_functions() -> None:
-    """Of numbers of several sizes, in one program."""
+    """One program has all functions, of numbers of several sizes."""
     parts = [0.0, 1e-4, -0.3, 1.1, -2.5, 30.0]
     x = torch.tensor([complex(a, b) for a in parts for b in parts if a or b])
     y = x.roll(5) / 10

@@ -67,6 +67,7 @@ def context_to_compile() -> ir.Context:
     return _KEPT.context
 
 
+MOST_SHOWN = 200  # characters of a string in a message
 MOST_NESTED = 256  # brackets of a text and regions of a module: MLIR and we recurse into each
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=|[<({\[]|[>)}\]]')
@@ -120,7 +121,7 @@ def _require_utf8(string: str) -> None:
         try:
             _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()) if match[1] else b"", string.encode()).decode()
         except UnicodeDecodeError:
-            raise ModuleFormatError(f"its string {string} is not UTF-8") from None
+            raise ModuleFormatError(f"its string {string[:MOST_SHOWN]} is not UTF-8") from None
 
 
 def run_native(module: ir.Module, *passes: str) -> None:

@@ -130,26 +130,22 @@ def serve() -> None:
 
 
 def _passed(source: bytes, passes: Sequence[str], context: ir.Context) -> bytes:
-    buffer = io.BytesIO()
     module = ir.Module.parse(source, context)
     try:
         run_native(module, *passes)
-        module.operation.write_bytecode(buffer)
     except ir.MLIRError:
         return FAILED
-    return OK + buffer.getvalue()
+    return OK + _bytecode(module)
 
 
 def _read(source: bytes, context: ir.Context) -> bytes:
-    buffer = io.BytesIO()
     context.allow_unregistered_dialects = True
     try:
         module = parse_bytecode(source, context)
         require_harmless(module.operation.get_asm(large_elements_limit=1, enable_debug_info=True))
-        module.operation.write_bytecode(buffer)
+        return OK + _bytecode(module)
     except (ir.MLIRError, ValueError) as error:
         return FAILED + str(error).encode()
-    return OK + buffer.getvalue()
 
 
 def send(pipe: int, facts: dict[str, Any], data: bytes) -> None:

@@ -18,7 +18,6 @@ MOST_PRODUCTS = (1 << 24) // 255**2
 
 def _quantize(nodes: Nodes) -> bool:
     from onnx import TensorProto
-    from onnx.helper import tensor_dtype_to_np_dtype
 
     x, zero = nodes.operand(0), nodes.operand(2)
     given = nodes.given.get("output_dtype", 0) or TensorProto.UINT8
@@ -29,14 +28,16 @@ def _quantize(nodes: Nodes) -> bool:
         return False
     quotient = nodes.op("Div", nodes.cast(x, TensorProto.FLOAT), _spread(nodes, nodes.operand(1), TensorProto.FLOAT))
     offset = _spread(nodes, zero, TensorProto.FLOAT) if zero else ""
-    return nodes.done(_rounded(nodes, quotient, offset, kind, tensor_dtype_to_np_dtype(kind)))
+    return nodes.done(_rounded(nodes, quotient, offset, kind))
 
 
-def _rounded(nodes: Nodes, x: str, offset: str, kind: int, dtype: np.dtype) -> str:
+def _rounded(nodes: Nodes, x: str, offset: str, kind: int) -> str:
     """The nearest integers, with ties to even ones, plus a zero point; those beyond the type are its limits."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
     whole = nodes.op("Round", x)
     moved = nodes.op("Add", whole, offset) if offset else whole
-    limits = np.iinfo(dtype)
+    limits = np.iinfo(tensor_dtype_to_np_dtype(kind))
     bounds = (nodes.constant(np.float32(limit)) for limit in (limits.min, limits.max))
     return nodes.cast(nodes.op("Clip", moved, *bounds), kind)
 
@@ -70,9 +71,6 @@ def _spread(nodes: Nodes, name: str, kind: int) -> str:
 
 
 def _matmul(nodes: Nodes) -> bool:
-    from onnx import TensorProto
-    from onnx.helper import tensor_dtype_to_np_dtype
-
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = nodes.node.input
     kind = nodes.facts.types[y_zero]
     narrow = all(_is_8_bit(nodes.facts.types[name]) for name in (a, b, y_zero))
@@ -84,8 +82,7 @@ def _matmul(nodes: Nodes) -> bool:
     scale = nodes.op("Mul", _float(nodes, _along(nodes, a_scale, rows)), _float(nodes, _along(nodes, b_scale, columns)))
     scale = nodes.op("Div", scale, _float(nodes, _along(nodes, y_scale, [])))
     product = nodes.op("Mul", nodes.op("MatMul", left, right), scale)
-    offset = nodes.cast(_along(nodes, y_zero, []), TensorProto.FLOAT)
-    return nodes.done(_rounded(nodes, product, offset, kind, tensor_dtype_to_np_dtype(kind)))
+    return nodes.done(_rounded(nodes, product, _float(nodes, _along(nodes, y_zero, [])), kind))
 
 
 def _convolution(nodes: Nodes) -> bool:
