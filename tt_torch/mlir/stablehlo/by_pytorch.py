@@ -9,44 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import isqrt
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
 from torch_mlir import ir
 
-from tt_torch.config import CompilerConfig
-from tt_torch.dynamo.complex_pairs import has_complex, to_pairs
-from tt_torch.dynamo.composites import FUNCTIONS
-from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.decompositions.linalg import LARGEST, UNROLLED
-from tt_torch.dynamo.decompositions.registry import NARROW
-from tt_torch.dynamo.passes import run_passes
-from tt_torch.dynamo.passes.constant_fold import LARGEST as LARGEST_FOLDED
 from tt_torch.mlir import ods
-from tt_torch.mlir.context import run_native, unsupported
+from tt_torch.mlir.context import unsupported
 from tt_torch.mlir.functions import block, main
-from tt_torch.mlir.stablehlo import attrs, lowering
-from tt_torch.mlir.stablehlo.build import constant, make, zeros
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.build import make, zeros
 from tt_torch.mlir.stablehlo.complex_parts import is_complex, joined_parts, split_pairs
-from tt_torch.mlir.stablehlo.dtypes import DTYPES
-from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.types import Function, Value
-from tt_torch.torch_private.tensors import FakeTensorMode
-from tt_torch.torch_private.tracing import make_fx
 
-Compute: TypeAlias = Callable[..., Tensor]
-
-# Elements of the matrix of a transform. It is computed at compile time, from a matrix of 64-bit integers.
-LARGEST_MATRIX = LARGEST_FOLDED // 8
-
-ACCEPTED = {
-    "stablehlo.cholesky": f"real matrices of at most {LARGEST['Cholesky']} rows",
-    "stablehlo.fft": f"lengths of at most {LARGEST_MATRIX:,} without a prime factor above {isqrt(LARGEST_MATRIX):,}",
-    "stablehlo.triangular_solve": f"real matrices of at most {LARGEST['Cholesky']} rows",
-}
+Compute = Callable[..., Tensor]
 
 
 def compute_by_pytorch(function: Function, most: int) -> None:
@@ -55,10 +31,14 @@ def compute_by_pytorch(function: Function, most: int) -> None:
     ops = [op.operation for op in block(function).operations]
     known: dict[str, ir.Module] = {}
     size, found = len(ops), [(op, _form(op), rule) for op in ops if (rule := _rule(op))]
+    if not found:
+        return
+    from tt_torch.mlir.stablehlo.traced import lowered  # to import PyTorch's tracer takes seconds
+
     for op, form, rule in found:
         if form and form not in known:
             with op.location:
-                known[form] = _lowered(op, rule(op))
+                known[form] = lowered(op, rule(op))
         size += len(block(main(known[form])).operations) if form else 0
         if size > most:
             raise unsupported(op, "stablehlo-to-ttir", f"a program of at most {most:,} ops")
@@ -86,41 +66,6 @@ def _replacement(op: ir.Operation, module: ir.Module) -> Value:
     (result,) = _copied(module, operands)
     kind = op.results[0].type
     return make("complex", kind, *split_pairs(result)) if is_complex(op.results[0]) else result
-
-
-def _lowered(op: ir.Operation, compute: Compute) -> ir.Module:
-    """The op as a module of StableHLO. Complex numbers have both parts in a last dimension."""
-    graph = _traced(compute, list(op.operands), DTYPES[str(op.results[0].type.element_type)])
-    _refuse(op, has_complex(graph) or any(node.target in UNROLLED for node in graph.graph.nodes))
-    constants = run_passes(graph, CompilerConfig())
-    _refuse(op, any(node.target in FUNCTIONS for node in graph.graph.nodes))  # their bodies would be in `main`'s module
-    arguments = graph.graph.find_nodes(op="placeholder")
-    module = import_graph(graph.graph, op.context, ["input"] * len(arguments))
-    lowering.to_stablehlo(module)
-    body = block(main(module))
-    with ir.InsertionPoint.at_block_begin(body):
-        for argument, value in zip(list(body.arguments)[len(op.operands) :], constants.values(), strict=True):
-            argument.replace_all_uses_with(constant(argument.type, value.numpy()))
-    run_native(module, "canonicalize", "cse")
-    return module
-
-
-def _refuse(op: ir.Operation, is_refused: bool) -> None:
-    if is_refused:
-        raise unsupported(op, "stablehlo-to-ttir", ACCEPTED.get(op.name, ""))
-
-
-def _traced(compute: Compute, operands: list[Value], dtype: torch.dtype) -> GraphModule:
-    """The graph of a function, which computes narrow types in float32, in ops that have no further decomposition."""
-
-    def run(*values: Tensor) -> tuple[Tensor]:
-        return (compute(*(v.float() if v.dtype in NARROW else v for v in values)).to(dtype),)
-
-    kinds = [v.type for v in operands]
-    with torch.no_grad(), FakeTensorMode():
-        fakes = [torch.empty(list(kind.shape), dtype=DTYPES[str(kind.element_type)], device="cpu") for kind in kinds]
-        graph = make_fx(run, decomposition_table=DECOMPOSITIONS)(*fakes)
-        return to_pairs(graph, DECOMPOSITIONS) if has_complex(graph) else graph
 
 
 def _copied(module: ir.Module, operands: list[Value]) -> list[Value]:

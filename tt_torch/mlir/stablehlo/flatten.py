@@ -19,6 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
+from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
@@ -27,8 +28,6 @@ from tt_torch.mlir.types import Op
 MOST_OPS = 100_000  # after inlining; a module that has more itself may have eight times its own number
 _READING_SIZES = "broadcast_in_dim conv gather iota pad reshape"
 DYNAMIC = {f"stablehlo.dynamic_{name}" for name in _READING_SIZES.split()} | {"stablehlo.real_dynamic_slice"}
-# Of these ops, and of functions of complex numbers, PyTorch has decompositions.
-BY_PYTORCH = ("stablehlo.cholesky", "stablehlo.fft", "stablehlo.triangular_solve")
 BRANCHES = ("stablehlo.case", "stablehlo.if")
 # The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
@@ -59,11 +58,8 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         states_to_words(body)
     if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
-    if has_complex(body) or any(op.operation.name in BY_PYTORCH for op in body.operations):
-        from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch  # to import PyTorch's tracer takes seconds
-
-        with module.context:
-            compute_by_pytorch(main(module), MOST_OPS)
+    with module.context:
+        compute_by_pytorch(main(module), MOST_OPS)
     if has_complex(body):
         run_native(module, "func.func(stablehlo-complex-math-expander)")
         with module.context:
