@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import sys
@@ -69,9 +70,19 @@ def shown(monkeypatch):
                 time.sleep(0.5)
             monkeypatch.undo()
             terminal.write("end")
-        return os.read(master, 100_000).decode()
+        return written(master)
 
     return run
+
+
+def written(terminal: int) -> str:
+    """All that was written to a terminal whose other side is closed. One read may give a part of it."""
+    data = b""
+    with contextlib.suppress(OSError):  # EIO is the end
+        while part := os.read(terminal, 100_000):
+            data += part
+    os.close(terminal)
+    return data.decode()
 
 
 def test_the_terminal_shows_one_line_that_goes(shown):
