@@ -148,6 +148,13 @@ def test_weights_and_large_values_are_no_constants() -> None:
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]
 
 
+def test_a_weight_is_no_constant_that_a_user_gives() -> None:
+    model = model_of([node("Add", ["x", "w"], ["y"])], {"x": X, "w": X[0]}, ["y"])
+    model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
+    with pytest.raises(CompileError, match=r"has no input 'w'; its inputs are x$"):
+        compile_onnx(model, constants={"w": torch.from_numpy(X[0])})
+
+
 def test_an_old_model_is_upgraded() -> None:
     """The Softmax of an old opset is over all dimensions from `axis` on."""
     compared([node("Softmax", ["x"], ["y"], axis=1)], {"x": X}, opset=11)

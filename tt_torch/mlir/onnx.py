@@ -95,7 +95,10 @@ def _prepared(
     names of nodes for messages."""
     onnx = onnx_package()
     weights = [value for value in model.graph.initializer if _is_weight(value)]
-    names = [name for name in input_names(model) if name not in constants]
+    given = input_names(model)
+    if unknown := constants.keys() - set(given):
+        raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(given)}")
+    names = [name for name in given if name not in constants]
     for value in (*model.graph.input, *model.graph.output):
         if other := other_type(value):
             raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
@@ -104,8 +107,8 @@ def _prepared(
     copy = prepared(_without(model, weights), {name: _array(value) for name, value in constants.items()})
     rewrite(copy)
     correct(copy)
-    given = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
-    inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in given]
+    known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
+    inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
     del copy.graph.input[:]
     copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
     for number, node in enumerate(copy.graph.node):

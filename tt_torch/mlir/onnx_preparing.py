@@ -39,10 +39,9 @@ def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onn
     """A copy of a valid model without functions, and without computations that depend on nothing but constants.
 
     `constants` gives values for inputs, which are no inputs of the copy. Raises CompileError for a model that is not
-    valid, or for a name that is no input, and UnsupportedOpError if an input that is no constant decides a shape.
+    valid, and UnsupportedOpError if an input that is no constant decides a shape.
     """
-    copy = _upgraded(_bound(_checked(model), constants))
-    copy = _expanded(copy)
+    copy = _plain(model, constants)
     fold(copy)
     for name, node in deciding(copy).items():
         detail = f"the input {name!r} decides a shape, an axis or a branch; give its value by the argument `constants`"
@@ -52,7 +51,12 @@ def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onn
 
 def deciding_inputs(model: onnx.ModelProto) -> list[str]:
     """The names of the inputs that decide shapes, axes, branches or numbers of iterations."""
-    return list(deciding(_expanded(_upgraded(_checked(model)))))
+    return list(deciding(_plain(model, {})))
+
+
+def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    _check(model)
+    return _expanded(_upgraded(_bound(model, constants)))
 
 
 def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
@@ -90,7 +94,8 @@ def _all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from _all_nodes(graph.node)
 
 
-def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
+def _check(model: onnx.ModelProto) -> None:
+    """Raises CompileError for a model that is not valid."""
     from onnx.checker import ValidationError, check_model
 
     copy = type(model)()
@@ -103,17 +108,12 @@ def _checked(model: onnx.ModelProto) -> onnx.ModelProto:
         check_model(copy)
     except ValidationError as error:
         raise CompileError(f"the ONNX model is not valid: {error}") from error
-    return model
 
 
 def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     """A copy of the model in which some inputs are constants."""
     copy = type(model)()
     copy.CopyFrom(model)
-    given = {value.name for value in model.graph.initializer}
-    names = [value.name for value in model.graph.input if value.name not in given]
-    if unknown := constants.keys() - set(names):
-        raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(names)}")
     kept = [value for value in copy.graph.input if value.name not in constants]
     nodes = [constant(name, value, name) for name, value in constants.items()] + list(copy.graph.node)
     copies = [type(one).FromString(one.SerializeToString()) for one in (*kept, *nodes)]
@@ -124,16 +124,14 @@ def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
 
 
 def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in an opset of which torch-mlir knows the forms of ops. Raises CompileError."""
+    """The model in an opset of which torch-mlir knows the forms of ops. `model` is changed. Raises CompileError."""
     from onnx.version_converter import convert_version
 
     if all(one.domain or one.version >= OLDEST_OPSET for one in model.opset_import):
         return model
-    copy = type(model)()
-    copy.CopyFrom(model)
-    rewrite(copy, OLD_RULES)
+    rewrite(model, OLD_RULES)
     try:
-        made = convert_version(copy, OLDEST_OPSET)
+        made = convert_version(model, OLDEST_OPSET)
     except RuntimeError as error:  # it has no class of its own
         raise CompileError(f"the ONNX model cannot be converted to opset {OLDEST_OPSET}: {error}") from error
     if [value.type for value in made.graph.input] != [value.type for value in model.graph.input]:
