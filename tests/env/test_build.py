@@ -1,6 +1,6 @@
 """Builds everything outside of this environment: the package as users install it, the C++ libraries as archives.
 
-This takes minutes. CI runs it by `pytest -m build -n 0`.
+This takes minutes. CI runs it by `pytest -m build -n 2`.
 """
 
 from __future__ import annotations
