@@ -10,6 +10,7 @@ import torch
 
 import tt_torch
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.driver.stablehlo import in_a_list
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.stablehlo.dtypes import NAMES
@@ -69,10 +70,20 @@ def test_a_fourier_transform_of_even_length() -> None:
 
 
 @pytest.mark.parametrize("length", [1451, 1 << 22])
-def test_lengths_with_large_matrices_are_refused(length: int) -> None:
-    x = torch.empty(length, dtype=torch.complex64, device="meta")
-    with pytest.raises(UnsupportedOpError, match=r"at most 2,097,152 without a prime factor above 1,448"):
-        tt_torch.compile_stablehlo(program(f"stablehlo.fft %a, type = FFT, length = [{length}]", [x], x))
+def test_lengths_with_large_matrices_are_computed_on_the_host(length: int) -> None:
+    x = torch.randn(length, dtype=torch.complex64)
+    with pytest.warns(HostFallbackWarning, match="fft"):
+        got = run(program(f"stablehlo.fft %a, type = FFT, length = [{length}]", [x], x), x)
+    torch.testing.assert_close(got, torch.fft.fft(x))
+
+
+def test_other_transforms_of_the_host() -> None:
+    x = torch.randn(3, 2902)
+    with pytest.warns(HostFallbackWarning, match="fft"):
+        got = run(program("stablehlo.fft %a, type = RFFT, length = [2902]", [x], torch.fft.rfft(x)), x)
+        back = run(program("stablehlo.fft %a, type = IRFFT, length = [2902]", [got], x), got)
+    torch.testing.assert_close(got, torch.fft.rfft(x))
+    torch.testing.assert_close(back, x)
 
 
 # --- Cholesky's factorization
@@ -100,10 +111,29 @@ def test_the_factor_of_a_matrix_that_is_not_positive_definite_is_nan() -> None:
     assert torch.equal(got[0], torch.eye(3)) and got[1:].isnan().all()
 
 
-@pytest.mark.parametrize("x", [torch.eye(33), torch.eye(2, dtype=torch.complex64)])
-def test_large_and_complex_matrices_are_refused(x: torch.Tensor) -> None:
-    with pytest.raises(UnsupportedOpError, match="expected real matrices of at most 32 rows"):
-        run(program('"stablehlo.cholesky"(%a) {lower = true}', [x], x), x)
+@pytest.mark.parametrize("x", [torch.rand(33, 33), torch.rand(3, 3) * (1 + 2j), torch.rand(33, 33).bfloat16()])
+def test_the_host_factorizes_large_and_complex_matrices(x: torch.Tensor) -> None:
+    x = torch.stack([x @ x.mH + 40 * torch.eye(x.shape[-1], dtype=x.dtype), -torch.eye(x.shape[-1], dtype=x.dtype)])
+    with pytest.warns(HostFallbackWarning, match="cholesky"):
+        got = run(program('"stablehlo.cholesky"(%a) {lower = true}', [x], x), x)
+    wide = x[0] if x.is_complex() else x[0].float()
+    torch.testing.assert_close(got[0], torch.linalg.cholesky(wide).to(x.dtype))
+    assert got[1].isnan().all()
+
+
+@pytest.mark.parametrize("transpose", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+@pytest.mark.parametrize("left", [True, False])
+def test_the_host_solves_large_and_complex_triangular_systems(left: bool, transpose: str) -> None:
+    a, b = torch.randn(2, 4, 4, dtype=torch.complex64) + 4 * torch.eye(4), torch.randn(2, 4, 4, dtype=torch.complex64)
+    text = program(
+        f'"stablehlo.triangular_solve"(%a, %b) {{left_side = {str(left).lower()}, lower = true, unit_diagonal = false, '
+        f"transpose_a = #stablehlo<transpose {transpose}>}}", [a, b], b,
+    )  # fmt: skip
+    with pytest.warns(HostFallbackWarning, match="triangular_solve"):
+        x = run(text, a, b)
+    matrix = a.tril()
+    matrix = {"NO_TRANSPOSE": matrix, "TRANSPOSE": matrix.mT, "ADJOINT": matrix.mH}[transpose]
+    torch.testing.assert_close(matrix @ x if left else x @ matrix, b)
 
 
 def test_a_loop_with_too_many_steps_of_a_factorization_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interpreter import interpreted
+from interpreter import compiled, interpreted
 
 import tt_torch
 from tt_torch.errors import UnsupportedOpError
@@ -120,6 +120,7 @@ def test_a_counter_of_many_shared_terms_takes_no_time() -> None:
         ),
     ],
 )  # fmt: skip
-def test_other_loops_are_refused_by_name(program: str, said: str) -> None:
+def test_one_program_has_no_other_loops(program: str, said: str) -> None:
+    """A model has several programs then: see test_splitting.py."""
     with pytest.raises(UnsupportedOpError, match=f"(?s)^stablehlo.while is not supported.*{said}"):
-        tt_torch.compile_stablehlo(program)
+        compiled(program, [])

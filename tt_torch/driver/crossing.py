@@ -32,7 +32,7 @@ def _read_by(node: Node, calls: Collection[Node], is_view: Callable[[Node], bool
     return any(user in calls or (is_view(user) and _read_by(user, calls, is_view)) for user in node.users)
 
 
-def _eager_device() -> torch.device:
+def eager_device() -> torch.device:
     """The device "tt". It is loaded here, because TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps PyTorch from loading it."""
     import tt_torch.device  # noqa: F401
 
@@ -42,7 +42,7 @@ def _eager_device() -> torch.device:
 def _return_on_device(executor: Executor, position: int) -> None:
     compiled = executor.compiled
     devices = compiled.output_devices or [torch.device("cpu")] * len(compiled.output_dtypes)
-    compiled.output_devices = [*devices[:position], _eager_device(), *devices[position + 1 :]]
+    compiled.output_devices = [*devices[:position], eager_device(), *devices[position + 1 :]]
 
 
 def with_views(
@@ -77,6 +77,6 @@ def _copy_to_device(graph: torch.fx.Graph, kept: set[Node], calls: list[Node], r
         if len(readers) < 2 or node in kept or node in resident:
             continue
         with graph.inserting_after(node):
-            moved = graph.call_method("to", (node, _eager_device()))
+            moved = graph.call_method("to", (node, eager_device()))
         for reader in readers:
             reader.replace_input_with(node, moved)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TypeAlias
 
 import torch
 from torch_mlir import ir
 
+from tt_torch import user_code
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.compile import compile_module
@@ -17,13 +20,16 @@ from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel
-from tt_torch.driver.package.manifest import MAIN, Json, Manifest, Place, ProgramForm, Weight
+from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
+from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.dynamo.calls import Interface, Result
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
-from tt_torch.errors import CompileError
-from tt_torch.mlir.functions import argument_kind, block, main
+from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.flow import MAIN, Flow, HostCall
+from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
 from tt_torch.mlir.reading import Source, read_stablehlo
+from tt_torch.mlir.splitting import split
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
@@ -72,18 +78,46 @@ def compiled_module(
         raise CompileError(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
-    types = input_types(module)
-    *_, end = block(main(module)).operations
-    dtypes = [_dtype(value) for value in end.operands]
-    kinds = [argument_kind(main(module), i) for i in range(len(names))] + ["parameter"] * len(weights)
-    binary = compile_module(module, config)
-    parts = [dtype.to_real() if dtype.is_complex else dtype for dtype in dtypes]
-    made = CompiledProgram(binary, [], kinds, parts, None, compare_weights=config.compare_weights)
-    tensors = {f"program/{MAIN}": torch.frombuffer(bytearray(binary), dtype=torch.uint8)}
+    types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
+    roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
+    with module.context:
+        mark_arguments(main(module), roles)
+    flow, modules = split(module)
+    _report(flow, config)
+    programs = {name: _compiled(each, config) for name, each in modules.items()}
+    if MAIN in programs:
+        results = _static(programs[MAIN].binary, results)
+    tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
-    results = list(zip(_shapes(binary, dtypes), dtypes, strict=True))
-    manifest = _manifest(made, [(False, name) for name in names] + [(True, name) for name in weights], types, results)
+    inputs = [(False, name) for name in names] + [(True, name) for name in weights]
+    manifest = _manifest(programs, roles, inputs, types, results)
+    if MAIN not in programs:
+        manifest = replace(manifest, flow=flow)
     return LoadedModel(Package([manifest], tensors), device)
+
+
+def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:
+    kinds = argument_kinds(main(module))
+    dtypes = [_dtype(value) for value in returned(module)]
+    parts = [dtype.to_real() if dtype.is_complex else dtype for dtype in dtypes]
+    return CompiledProgram(
+        compile_module(module, config), [], kinds, parts, None, compare_weights=config.compare_weights
+    )
+
+
+def _report(flow: Flow, config: CompilerConfig) -> None:
+    """Warns of the ops of the host. Raises UnsupportedOpError if the option `fallback` is "error"."""
+    calls = [step for step in flow.all_steps() if isinstance(step, HostCall)]
+    if not calls:
+        return
+    if config.fallback == "error":
+        raise UnsupportedOpError(calls[0].op, "partition", calls[0].location, calls[0].reason)
+    counts = Counter((call.op, call.location, call.reason) for call in calls)
+    sizes = Counter[tuple[str, str, str]]()
+    for call in calls:
+        sizes[call.op, call.location, call.reason] += call.bytes
+    ops = [HostOp(op, count, where, why, sizes[op, where, why]) for (op, where, why), count in counts.items()]
+    user_code.warn(HostFallbackWarning(ops))
 
 
 def tensor_type(value: Value) -> TensorType:
@@ -113,12 +147,13 @@ def input_types(module: ir.Module) -> list[TensorType]:
 
 
 def _manifest(
-    made: CompiledProgram,
+    programs: Mapping[str, CompiledProgram],
+    roles: Sequence[str],
     inputs: Sequence[tuple[bool, str]],
     types: Sequence[TensorType],
     results: Sequence[TensorType],
 ) -> Manifest:
-    """The manifest of a program. `inputs` tell which are weights, and their names."""
+    """The manifest of programs. `inputs` tell which are weights, and their names; `roles` are theirs."""
     known = list(zip(inputs, types, strict=True))
     limits = {i: Limit(n, IN_32_BITS[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in IN_32_BITS}
     return Manifest(
@@ -127,8 +162,11 @@ def _manifest(
         checks=[],
         limits=limits,
         checked=[],
-        resident=[i for i, kind in enumerate(made.kinds) if kind != "input"],
-        programs={MAIN: ProgramForm(made.kinds, made.output_dtypes, None, None, made.compare_weights, 0)},
+        resident=[i for i, role in enumerate(roles) if role != "input"],
+        programs={
+            name: ProgramForm(made.kinds, made.output_dtypes, None, None, made.compare_weights, 0)
+            for name, made in programs.items()
+        },
         signature=[(name, int(inspect.Parameter.POSITIONAL_OR_KEYWORD)) for weight, name in inputs if not weight],
         forms={name: TensorForm(*form, CPU) for (weight, name), form in known if not weight},
         weights={name: Weight(*form, CPU, (), True) for (weight, name), form in known if weight},
@@ -159,10 +197,10 @@ def in_a_list(result: Result) -> list[torch.Tensor]:
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
-def _shapes(binary: bytes, dtypes: Sequence[torch.dtype]) -> list[tuple[int, ...]]:
-    """The shapes of the results. In the module, a size may be unknown that follows from constants."""
-    made = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs]
-    return [shape[:-1] if dtype.is_complex else shape for shape, dtype in zip(made, dtypes, strict=True)]
+def _static(binary: bytes, results: Sequence[TensorType]) -> list[TensorType]:
+    """The results with the shapes of the program. In the module, a size may be open that follows from constants."""
+    shapes = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs]
+    return [(s[:-1] if dtype.is_complex else s, dtype) for s, (_, dtype) in zip(shapes, results, strict=True)]
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from torch_mlir import ir
 
@@ -41,6 +41,12 @@ def block(function: Function) -> ir.Block:
     return function.regions[0].blocks[0]
 
 
+def returned(module: ir.Module) -> list[Value]:
+    """The results of the program."""
+    *_, last = block(main(module)).operations
+    return list(last.operands)
+
+
 def replace(op: ir.Operation, new: ir.Operation) -> None:
     """Replaces the results of `op` by those of `new`, and erases `op`."""
     for old, result in zip(op.results, new.results, strict=True):
@@ -49,13 +55,18 @@ def replace(op: ir.Operation, new: ir.Operation) -> None:
 
 
 def program_of(
-    ops: Sequence[ir.Operation], arguments: Sequence[Value], results: Sequence[Value], extra: Sequence[Op] = ()
+    ops: Sequence[ir.Operation],
+    arguments: Sequence[Value],
+    results: Sequence[Value],
+    extra: Sequence[Op] = (),
+    location: ir.Location | None = None,
 ) -> ir.Module:
     """A new module whose `@main` has copies of `ops`. `arguments` become its arguments, and it returns `results`.
 
-    The functions in `extra` are copied into the module, too.
+    The functions in `extra` are copied into the module, too. Without ops, the `location` must be given.
     """
-    with ops[-1].context, ops[-1].location:
+    where = location or ops[-1].location
+    with where.context, where:
         module = ir.Module.create()
         signature = ir.TypeAttr.get(ir.FunctionType.get([v.type for v in arguments], [v.type for v in results]))
         attributes = {"sym_name": ir.StringAttr.get("main"), "function_type": signature}
@@ -67,9 +78,29 @@ def program_of(
         values = dict(zip(arguments, body.arguments, strict=True))
         with ir.InsertionPoint(body):
             for op in ops:
-                clone = op.clone()
-                for i, v in enumerate(op.operands):
-                    clone.operation.operands[i] = values[v]
-                values.update(zip(op.results, clone.operation.results, strict=True))
+                clone = op.clone().operation
+                for each in (clone, *nested(clone)):
+                    for i, v in enumerate(each.operands):
+                        each.operands[i] = values.get(v, v)
+                values.update(zip(op.results, clone.results, strict=True))
             ir.Operation.create("func.return", [], [values[v] for v in results])
     return module
+
+
+def nested(op: Op | ir.Module) -> Iterator[ir.Operation]:
+    """All ops inside `op`, in regions of regions too."""
+    rest = [op.operation]
+    while rest:
+        for region in rest.pop().regions:
+            for body in region.blocks:
+                inner = [one.operation for one in body.operations]
+                yield from inner
+                rest += inner
+
+
+def read_by(op: ir.Operation) -> list[Value]:
+    """The values that an op reads from outside: its operands, then what its regions read."""
+    ops = [op, *nested(op)]
+    own = {result for each in ops for result in each.results}
+    own |= {x for each in ops for region in each.regions for body in region.blocks for x in body.arguments}
+    return list(dict.fromkeys(x for each in ops for x in each.operands if x not in own))

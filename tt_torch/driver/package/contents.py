@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from tt_torch.driver.family import Family
 from tt_torch.driver.package.manifest import (
     FAMILY_FORMAT,
+    FLOW_FORMAT,
     FORMAT,
     TRAINING_FORMAT,
     Json,
@@ -155,6 +156,8 @@ def as_json(package: Package) -> Json:
 def _format(package: Package) -> int:
     if package.manifests[0].training:
         return TRAINING_FORMAT
+    if package.manifests[0].flow:
+        return FLOW_FORMAT
     return FAMILY_FORMAT if package.family else FORMAT
 
 
@@ -182,8 +185,8 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
     """A package whose manifest has the right hash and fits the tensors."""
     data = unsealed(origin, metadata)
     with well_formed(origin):
-        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT):
-            known = f"but this tt_torch reads {FORMAT} to {TRAINING_FORMAT}; update it"
+        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT):
+            known = f"but this tt_torch reads {FORMAT} to {FLOW_FORMAT}; update it"
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
         compared = Tensors(origin, tensors, data["sha256"])
         is_family = "family" in data

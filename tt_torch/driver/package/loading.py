@@ -15,14 +15,16 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.arguments import TensorForm, check, parts
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
-from tt_torch.driver.package.manifest import BACKWARD, CHECK, MAIN, Graph, Manifest, ProgramForm, Weight, signature
+from tt_torch.driver.package.manifest import BACKWARD, CHECK, Graph, Manifest, ProgramForm, Weight, signature
 from tt_torch.driver.package.member import Member
 from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
 from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
 from tt_torch.files import write as write_file
+from tt_torch.flow import MAIN, Flow
 
 
 class Weights(Mapping[str, torch.Tensor]):
@@ -115,7 +117,7 @@ class LoadedModel:
     @property
     def executor(self) -> Executor:
         """Runs the program. Raises PackagingError for a package with several programs."""
-        if self._package.family or self._parameters is not None:
+        if self._package.family or self._parameters is not None or self._package.manifests[0].flow:
             raise PackagingError("the package has several programs, so no single binary has all of it")
         runner = self._members[0].forward.runner
         assert isinstance(runner, ExactRunner) and isinstance(runner.runner, Executor)
@@ -246,19 +248,25 @@ def _member(package: Package, number: int, device: Device) -> Member:
     (manifest, prefix), backward = package.member(number), None
     if manifest.training:
         backward = program_of(manifest.training.backward, package.tensors, device, prefix + BACKWARD)
-    return Member(manifest, program_of(manifest, package.tensors, device, prefix), backward)
+    return Member(manifest, program_of(manifest, package.tensors, device, prefix, flow=manifest.flow), backward)
 
 
 def program_of(
-    graph: Graph, tensors: Mapping[str, torch.Tensor], device: Device, prefix: str = "", flagged: bool = False
+    graph: Graph,
+    tensors: Mapping[str, torch.Tensor],
+    device: Device,
+    prefix: str = "",
+    flagged: bool = False,
+    flow: Flow | None = None,
 ) -> Program:
     """The programs of a graph on a device; their names in the file begin with the prefix.
 
-    If `flagged`, an extra output tells whether the integers of a call are exact.
+    If `flagged`, an extra output tells whether the integers of a call are exact. A `flow` says when the programs run.
     """
     executors = {name: _executor(form, prefix + name, tensors, device) for name, form in graph.programs.items()}
     plan = Plan(graph.limits, flagged, checked=graph.checked)
-    runner = ExactRunner(executors[MAIN], None, plan, graph.resident, executors.get(CHECK))
+    main = FlowRunner(flow, executors) if flow else executors[MAIN]
+    runner = ExactRunner(main, None, plan, graph.resident, executors.get(CHECK))
     return Program(graph.interface, runner, graph.checks, graph.views)
 
 

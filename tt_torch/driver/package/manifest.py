@@ -12,15 +12,18 @@ import torch
 
 from tt_torch.driver.arguments import Form, Signature, TensorForm
 from tt_torch.driver.family import Dimension, Family
+from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
+from tt_torch.flow import Flow, HostCall
+from tt_torch.flow import from_json as flow_from_json
 
 # A file with one program has the first format, a file with a family the second, and a file for training, also of a
-# family, the third. A loader refuses all others.
-FORMAT, FAMILY_FORMAT, TRAINING_FORMAT = 1, 2, 3
-MAIN, CHECK = "main", "check"  # the program of the model, and the one that tells whether its integers are exact
+# family, the third. One with a flow has the fourth. A loader refuses all others.
+FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT = 1, 2, 3, 4
+CHECK = "check"  # the name of the program that tells whether the integers of a call are exact
 BACKWARD = "backward/"  # with it begin the names of the programs of a backward graph
 Json: TypeAlias = Any
 KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore[attr-defined]
@@ -115,13 +118,15 @@ class Manifest(Graph):
     result: Json  # the tree of the model's result
     versions: dict[str, str]  # of the packages that made the file
     training: Training | None = None  # None for inference
+    flow: Flow | None = None  # when the programs run; None if there is only MAIN, beside CHECK
 
 
 def to_json(graph: Graph) -> Json:
     plain = _plain(graph)
-    if plain.get("training") is None:
-        plain.pop("training", None)
-    return {"format": TRAINING_FORMAT if "training" in plain else FORMAT, **plain}
+    for name in ("training", "flow"):
+        if plain.get(name) is None:
+            plain.pop(name, None)
+    return {"format": FLOW_FORMAT if "flow" in plain else TRAINING_FORMAT if "training" in plain else FORMAT, **plain}
 
 
 def family_to_json(family: Family) -> Json:
@@ -183,6 +188,8 @@ def from_json(data: Json) -> Manifest:
         versions={str(name): str(version) for name, version in data["versions"].items()},
         training=_training(data["training"]) if "training" in data else None,
     )
+    if "flow" in data:
+        manifest = dataclasses.replace(manifest, flow=_flow(data["flow"], manifest))
     tensors = {name for name, form in manifest.forms.items() if isinstance(form, TensorForm)}
     known = {"result": range(len(manifest.places)), "argument": tensors, "weight": manifest.weights}
     for weight, name in manifest.inputs:
@@ -198,6 +205,19 @@ def program_names(manifest: Manifest) -> list[str]:
     """The names of all programs, in the order in which they run."""
     backward = manifest.training.backward.programs if manifest.training else {}
     return [*manifest.programs, *(BACKWARD + name for name in backward)]
+
+
+def _flow(data: Json, manifest: Manifest) -> Flow:
+    arguments = {
+        name: (len(form.kinds) - form.constants, len(form.output_dtypes)) for name, form in manifest.programs.items()
+    }
+    flow = flow_from_json(data, arguments)
+    for step in flow.all_steps():
+        if isinstance(step, HostCall):
+            require_known(step)
+    form = flow.inputs, len(flow.results)
+    _require(form == (len(manifest.interface.inputs), len(manifest.places)), "the flow has other inputs or results")
+    return flow
 
 
 def _training(data: Json) -> Training:

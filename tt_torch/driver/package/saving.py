@@ -18,7 +18,6 @@ from tt_torch.driver.package.contents import Package, separate
 from tt_torch.driver.package.manifest import (
     BACKWARD,
     CHECK,
-    MAIN,
     NAMES,
     Graph,
     Json,
@@ -35,6 +34,7 @@ from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
+from tt_torch.flow import MAIN
 from tt_torch.torch_private.aot import memory_of_outputs, results_with_gradients
 from tt_torch.torch_private.capture import captured
 from tt_torch.torch_private.dynamo import STREAM_OPS

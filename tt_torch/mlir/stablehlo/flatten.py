@@ -7,7 +7,7 @@ elements, complex numbers become two values, and quantized numbers become intege
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
 
@@ -17,7 +17,7 @@ from torch_mlir import ir
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native, unsupported
-from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.functions import block, main, nested, replace
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
@@ -38,18 +38,10 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
 
     Raises UnsupportedOpError if no function can be the program.
     """
-    name_entry(module)
-    _require_static_arguments(module)
-    for op in [op for op in _nested(module) if op.name == "stablehlo.composite" and not known(op)]:
-        with module.context, ir.InsertionPoint(op), op.location:
-            callee = {"callee": op.attributes["decomposition"]}
-            replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
-    _require_bounded(module)
-    _inline(module)
-    with module.context:
-        _take_loops_apart(module)
+    inline_calls(module, known)
+    take_control_apart(module)
     # A native pass refuses a module with a composite whose decomposition is gone.
-    if not any(op.name == "stablehlo.composite" for op in _nested(main(module))):
+    if not any(op.name == "stablehlo.composite" for op in nested(main(module))):
         _erase_all_but_main(module)
     _make_static(module)
     body = block(main(module))
@@ -69,6 +61,32 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         with module.context:
             _mark_quantized(main(module))
     _erase_all_but_main(module)
+
+
+def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
+    """Leaves no call in `main`, the program. For `known` and errors see `flatten`."""
+    name_entry(module)
+    _require_static_arguments(module)
+    for op in [op for op in nested(module) if op.name == "stablehlo.composite" and not known(op)]:
+        with module.context, ir.InsertionPoint(op), op.location:
+            callee = {"callee": op.attributes["decomposition"]}
+            replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
+    _require_bounded(module)
+    _inline(module)
+
+
+def take_control_apart(module: ir.Module, stays: Callable[[Op], bool] = lambda op: False) -> None:
+    """Unrolls the loops of `main`, and computes all branches, apart from those that `stays` names.
+
+    Raises UnsupportedOpError for a loop whose number of steps is not known, or too large.
+    """
+    with module.context:
+        for depth in count():  # each time round takes the outermost loops
+            _take_branches_apart(block(main(module)), stays)  # a loop may be in a branch, and a branch in a loop
+            if not take_loops_apart(main(module), f"tt.loop_{depth}", stays):
+                return
+            _require_bounded(module)
+            _inline(module)
 
 
 def _erase_all_but_main(module: ir.Module) -> None:
@@ -107,9 +125,9 @@ def _is_open(value: ir.Value) -> bool:
 
 def _make_static(module: ir.Module) -> None:
     """Ops that read the sizes of their results from constants become ops with these sizes."""
-    if any(op.name in DYNAMIC or any(map(_is_open, op.results)) for op in _nested(main(module))):
+    if any(op.name in DYNAMIC or any(map(_is_open, op.results)) for op in nested(main(module))):
         run_native(module, "stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
-    for op in _nested(main(module)):
+    for op in nested(main(module)):
         if any(map(_is_open, op.results)):
             raise unsupported(op, "stablehlo-to-ttir", "results whose sizes are constants")
 
@@ -117,7 +135,7 @@ def _make_static(module: ir.Module) -> None:
 def _require_bounded(module: ir.Module) -> None:
     """Raises UnsupportedOpError for functions that call each other in a circle, or have too many ops when all calls
     are inlined: 25 functions that call the next one twice make 33 million."""
-    ops = {f.name.value: list(_nested(f)) for f in module.body.operations if f.operation.name == "func.func"}
+    ops = {f.name.value: list(nested(f)) for f in module.body.operations if f.operation.name == "func.func"}
     calls = {
         name: Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in its if op.name == "func.call")
         for name, its in ops.items()
@@ -136,33 +154,12 @@ def _require_bounded(module: ir.Module) -> None:
 
 
 def _inline(module: ir.Module) -> None:
-    if any(op.name == "func.call" for op in _nested(main(module))):
+    if any(op.name == "func.call" for op in nested(main(module))):
         run_native(module, "inline{default-pipeline=}")
-
-
-def _take_loops_apart(module: ir.Module) -> None:
-    """Each time round takes the outermost loops."""
-    for depth in count():
-        _take_branches_apart(block(main(module)))  # a loop may be in a branch, and a branch in a loop
-        if not take_loops_apart(main(module), f"tt.loop_{depth}"):
-            return
-        _require_bounded(module)
-        _inline(module)
 
 
 def _unbounded(module: ir.Module, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError("func.call", "stablehlo-to-ttir", describe(module.operation.location), detail)
-
-
-def _nested(op: Op | ir.Module) -> Iterator[ir.Operation]:
-    """All ops inside `op`, in regions of regions too."""
-    rest = [op.operation]
-    while rest:
-        for region in rest.pop().regions:
-            for body in region.blocks:
-                inner = [one.operation for one in body.operations]
-                yield from inner
-                rest += inner
 
 
 def _has_quantized(body: ir.Block) -> bool:
@@ -173,14 +170,14 @@ def _has_quantized(body: ir.Block) -> bool:
 
 def _mark_quantized(function: ir.Operation) -> None:
     """Notes that floats were clamped before they became integers. Those of uint8 are in i8 now, but do not wrap."""
-    for op in _nested(function):
+    for op in nested(function):
         if op.name == "stablehlo.convert" and isinstance(op.operands[0].type.element_type, ir.FloatType):
             op.attributes["tt.clamped"] = ir.UnitAttr.get()
 
 
-def _take_branches_apart(body: ir.Block) -> None:
+def _take_branches_apart(body: ir.Block, stays: Callable[[Op], bool]) -> None:
     """Computes all branches and selects a result by the index. StableHLO ops have no side effects, so this is safe."""
-    while ops := [op.operation for op in body.operations if op.operation.name in BRANCHES]:
+    while ops := [op for o in body.operations if (op := o.operation).name in BRANCHES and not stays(op)]:
         for op in ops:
             branches = [_moved(region.blocks[0], op) for region in op.regions]
             with ir.InsertionPoint(op), op.location:

@@ -18,7 +18,7 @@ from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import block
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import constant
-from tt_torch.mlir.types import Function, Value
+from tt_torch.mlir.types import Function, Op, Value
 
 MOST_OPS = 8192  # of all steps together; a program of 1,000 ops takes about a second to compile
 LOOP = "stablehlo.while"
@@ -40,29 +40,36 @@ class _Unknown(Exception):
     """A value that does not follow from constants of integers or booleans."""
 
 
-def take_loops_apart(function: Function, prefix: str) -> bool:
+def take_loops_apart(function: Function, prefix: str, stays: Callable[[Op], bool]) -> bool:
     """Replaces the loops of a function, apart from those inside other loops, by calls. Says whether there were any.
 
-    The names of the new functions begin with the prefix.
-
+    The names of the new functions begin with the prefix. Loops for which `stays` is true are left as they are.
     Raises UnsupportedOpError for a loop whose number of steps depends on values of the arguments, or is too large.
     """
-    loops = [op.operation for op in block(function).operations if op.operation.name == LOOP]
+    loops = [op for o in block(function).operations if (op := o.operation).name == LOOP and not stays(op)]
     for number, loop in enumerate(loops):
-        states = _states(loop)
-        size = sum(1 for _ in _inside(loop.regions[1].blocks[0]))
-        if size * len(states) > MOST_OPS:
-            raise _refused(loop, f"its {len(states):,} steps of {size} ops are more than {MOST_OPS:,} ops")
-        _replace_by_calls(loop, states, f"{prefix}_{number}", function)
+        _replace_by_calls(loop, unrolled(loop), f"{prefix}_{number}", function)
     return bool(loops)
+
+
+def unrolled(loop: ir.Operation) -> list[State]:
+    """The states before each step of a loop that can be unrolled. Raises UnsupportedOpError for other loops."""
+    states = states_of(loop)
+    size = sum(1 for _ in _inside(loop.regions[1].blocks[0]))
+    if size * len(states) > MOST_OPS:
+        raise _refused(loop, f"its {len(states):,} steps of {size} ops are more than {MOST_OPS:,} ops")
+    return states
 
 
 def _refused(loop: ir.Operation, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError(LOOP, "stablehlo-to-ttir", describe(loop.location), detail)
 
 
-def _states(loop: ir.Operation) -> list[State]:
-    """The known ones of the carried values before each step. Values that do not decide the number of steps are None."""
+def states_of(loop: ir.Operation) -> list[State]:
+    """The known ones of the carried values before each step. Values that do not decide the number of steps are None.
+
+    Raises UnsupportedOpError if the number of steps is not known, or larger than MOST_OPS.
+    """
     condition, body = (region.blocks[0] for region in loop.regions)
     going_on, results = list(condition.operations)[-1].operands[0], list(list(body.operations)[-1].operands)
     needed = _needed(going_on, condition, body, results)

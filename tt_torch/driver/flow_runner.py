@@ -1,0 +1,109 @@
+"""Runs flows: device programs, loops and branches that the host decides, and ops of the host.
+
+This imports no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from tt_torch.driver.crossing import eager_device
+from tt_torch.driver.executor import Executor
+from tt_torch.driver.host_functions import FUNCTIONS
+from tt_torch.errors import PackageError
+from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step
+
+NARROW = (torch.bfloat16, torch.float16)  # LAPACK has no functions for them
+
+
+class FlowRunner:
+    """Takes the inputs of a flow, and returns its results. Tensors stay on the device between programs."""
+
+    def __init__(self, flow: Flow, executors: Mapping[str, Executor]) -> None:
+        self.flow, self.executors = flow, executors
+        self._last = {id(each): _last_readers(each) for each in _with_inner(flow)}
+        _keep_on_device(flow, executors, inside=False)
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        results = self._run(self.flow, inputs)
+        # An input that is a result, too, is another tensor there.
+        return [
+            x.clone() if number < self.flow.inputs else x.cpu()
+            for number, x in zip(self.flow.results, results, strict=True)
+        ]
+
+    def _run(self, flow: Flow, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        values = dict(enumerate(inputs))
+        count = flow.inputs
+        for number, step in enumerate(flow.steps):
+            given = [values[i] for i in step.inputs]
+            for i in self._last[id(flow)][number]:
+                del values[i]  # a large value must not stay in the device's memory while a loop runs
+            values.update(enumerate(self._results(step, given), count))
+            count += step.results
+        return [values[i] for i in flow.results]
+
+    def _results(self, step: Step, given: list[torch.Tensor]) -> Sequence[torch.Tensor]:
+        if isinstance(step, Run):
+            return self.executors[step.program](given)
+        if isinstance(step, HostCall):
+            return on_host(step, given)
+        if isinstance(step, Branch):
+            chosen = int(given.pop(0))
+            last = len(step.branches) - 1
+            return self._run(step.branches[chosen if 0 <= chosen < last else last], given)
+        return self._loop(step, given)
+
+    def _loop(self, loop: Loop, values: list[torch.Tensor]) -> list[torch.Tensor]:
+        step = 0
+        while bool(self._run(loop.condition, values)[0]) if loop.condition else step < (loop.steps or 0):
+            for position, new in zip(loop.changed, self._run(loop.body, values), strict=True):
+                values[position] = new
+            step += 1
+        return [values[position] for position in loop.changed]
+
+
+def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The results of an op of the host."""
+    values = [x.cpu() for x in given]
+    for position in step.complex_inputs:
+        values[position] = torch.view_as_complex(values[position])
+    narrow = next((x.dtype for x in values if x.dtype in NARROW), None)
+    values = [x.float() if x.dtype in NARROW else x for x in values]
+    results: Sequence[torch.Tensor] = FUNCTIONS[step.op](*values, **step.options)
+    if narrow:
+        results = [x.to(narrow) if x.is_floating_point() else x for x in results]
+    if len(results) != step.results:
+        raise PackageError(f"the package says that {step.op} has {step.results} results, and it has {len(results)}")
+    return [torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in results]
+
+
+def _with_inner(flow: Flow) -> list[Flow]:
+    return [flow, *(each for inner in flow.inner() for each in _with_inner(inner))]
+
+
+def _last_readers(flow: Flow) -> list[list[int]]:
+    """For each step, the values that nothing reads after it."""
+    last = {i: number for number, step in enumerate(flow.steps) for i in step.inputs if i not in flow.results}
+    return [[i for i, reader in last.items() if reader == number] for number in range(len(flow.steps))]
+
+
+def _keep_on_device(flow: Flow, executors: Mapping[str, Executor], inside: bool) -> None:
+    """Lets programs leave those results on the device that other programs read. `inside`: so are the flow's results."""
+    read = {i for step in flow.steps if not isinstance(step, HostCall) for i in step.inputs}
+    read |= set(flow.results) if inside else set()
+    count = flow.inputs
+    for step in flow.steps:
+        if isinstance(step, Run):
+            devices = [eager_device() if count + i in read else torch.device("cpu") for i in range(step.results)]
+            executors[step.program].compiled.output_devices = devices
+        elif isinstance(step, Branch):
+            for branch in step.branches:
+                _keep_on_device(branch, executors, inside=True)
+        elif isinstance(step, Loop):
+            _keep_on_device(step.body, executors, inside=True)
+            if step.condition:
+                _keep_on_device(step.condition, executors, inside=False)
+        count += step.results

@@ -1,0 +1,131 @@
+"""Ops of StableHLO programs that the host computes, as functions of PyTorch. This imports no compiler.
+
+A function takes the operands and the options of a HostCall, and returns all results. Those of LAPACK's functions are in
+the order in which JAX names them. The last one is then `info`: 0 for a matrix for which the function succeeded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tt_torch.flow import HostCall
+
+Results = tuple[Tensor, ...]
+FUNCTIONS: dict[str, Callable[..., Results]] = {}
+
+
+def require_known(call: HostCall) -> None:
+    """Raises ValueError or TypeError for an op that is not here, or that takes other operands or options."""
+    if call.op not in FUNCTIONS:
+        raise ValueError(f"{call.op!r} is no op of the host")
+    inspect.signature(FUNCTIONS[call.op]).bind(*call.inputs, **call.options)
+
+
+def _function(compute: Callable[..., Results]) -> Callable[..., Results]:
+    FUNCTIONS[compute.__name__.removeprefix("_")] = compute
+    return compute
+
+
+@_function
+def _lu(a: Tensor) -> Results:
+    """Both factors in one matrix, and the pivots, which count from 1."""
+    return torch.linalg.lu_factor_ex(a)
+
+
+@_function
+def _qr(a: Tensor) -> Results:
+    """R and the Householder vectors in one matrix, and the factors of the vectors. There is no `info`."""
+    return torch.geqrf(a)
+
+
+@_function
+def _householder_product(a: Tensor, factors: Tensor) -> Results:
+    return (torch.linalg.householder_product(a, factors),)
+
+
+@_function
+def _cholesky(a: Tensor, upper: bool) -> Results:
+    return torch.linalg.cholesky_ex(a, upper=upper)
+
+
+@_function
+def _cholesky_or_nan(a: Tensor, upper: bool) -> Results:
+    """The factor alone, which is NaN for a matrix that is not positive definite."""
+    factor, info = torch.linalg.cholesky_ex(a, upper=upper)
+    return (torch.where((info == 0)[..., None, None], factor, torch.nan),)
+
+
+@_function
+def _triangular_solve(a: Tensor, b: Tensor, left: bool, upper: bool, unit: bool, transpose: str) -> Results:
+    """`transpose` is "N", "T" or "C". A transposed matrix has its triangle on the other side."""
+    if transpose != "N":
+        a, upper = a.mT if transpose == "T" else a.mH, not upper
+    return (torch.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit),)
+
+
+@_function
+def _eigh(a: Tensor, upper: bool) -> Results:
+    """The eigenvectors, and the eigenvalues in ascending order."""
+
+    def one(matrix: Tensor) -> Results:
+        values, vectors = torch.linalg.eigh(matrix, UPLO="U" if upper else "L")
+        return vectors, values
+
+    return _by_matrix(one, a)
+
+
+@_function
+def _svd(a: Tensor, full: bool) -> Results:
+    """The matrix, which LAPACK overwrites, the singular values, and both matrices of vectors."""
+
+    def one(matrix: Tensor) -> Results:
+        left, values, right = torch.linalg.svd(matrix, full_matrices=full)
+        return matrix, values, left, right
+
+    return _by_matrix(one, a)
+
+
+@_function
+def _eig(a: Tensor) -> Results:
+    """The eigenvalues, as real and imaginary parts if the matrix is real, and the right eigenvectors twice: nobody
+    asked for the left ones."""
+
+    def one(matrix: Tensor) -> Results:
+        values, vectors = torch.linalg.eig(matrix)
+        parts = (values,) if a.is_complex() else (values.real, values.imag)
+        return (*parts, vectors, vectors)
+
+    return _by_matrix(one, a)
+
+
+@_function
+def _fft(x: Tensor, kind: str, lengths: list[int]) -> Results:
+    """The transform over the last dimensions; `lengths` are those of the real numbers."""
+    dims = list(range(-len(lengths), 0))
+    functions = {"FFT": torch.fft.fftn, "IFFT": torch.fft.ifftn, "RFFT": torch.fft.rfftn, "IRFFT": torch.fft.irfftn}
+    return (functions[kind](x, lengths, dims),)
+
+
+def _by_matrix(compute: Callable[[Tensor], Results], a: Tensor) -> Results:
+    """The results for each matrix of a batch, and `info`. All results are NaN for a matrix with infinities or NaN, and
+    for one with which LAPACK does not come to an end."""
+    batch, found, failed = a.shape[:-2], [], []
+    example = compute(torch.eye(*a.shape[-2:], dtype=a.dtype))  # the forms of the results
+    no_numbers = tuple(torch.full_like(x, torch.nan) for x in example)
+    for matrix in a.reshape(-1, *a.shape[-2:]):
+        try:
+            results = compute(matrix) if matrix.isfinite().all() else no_numbers
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            results = no_numbers
+        found.append(results)
+        failed.append(int(results is no_numbers))
+    stacked = [
+        torch.stack([each[i] for each in found]) if found else example[i].new_empty(0, *example[i].shape)
+        for i in range(len(example))
+    ]
+    info = torch.tensor(failed, dtype=torch.int32)
+    return (*(x.reshape(*batch, *x.shape[1:]) for x in stacked), info.reshape(batch))
