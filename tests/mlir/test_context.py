@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
 from torch_mlir import ir
 
 from tt_torch.mlir.context import brief, describe, make_context, node_of
 
-TORCH = '"/venv/lib/python3.11/site-packages/torch/nn/functional.py":99:0'
+TORCH = f'"{Path(torch.__file__).parent}/nn/functional.py":99:0'
 TRANSFORMERS = '"/venv/lib/python3.11/site-packages/transformers/model.py":7:0'
 USER = '"/home/me/model.py":12:0'
 

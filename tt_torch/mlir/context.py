@@ -15,6 +15,7 @@ from torch_mlir._mlir_libs import _stablehlo
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
+from tt_torch import user_code
 from tt_torch.errors import ModuleFormatError, UnsupportedOpError
 from tt_torch.files import MLIR_BYTECODE
 from tt_torch.mlir.ttir.dialect import TTIR
@@ -131,7 +132,6 @@ def run_native(module: ir.Module, *passes: str) -> None:
 
 
 Frame = TypeVar("Frame")
-_INSTALLED = ("/site-packages/", "/site-packages/torch/")
 
 
 def describe(location: ir.Location | str) -> str:
@@ -167,9 +167,10 @@ def _frames(location: ir.Location) -> list[ir.FileLineColLoc]:
 
 
 def _users(frames: Sequence[Frame], path: Callable[[Frame], str]) -> Frame | None:
-    """The user's frame in a chain of calls, which begins with the innermost one: the first frame outside of installed
-    packages. If there is none, it is the first frame outside of torch."""
-    return next((frame for inside in _INSTALLED for frame in frames if inside not in path(frame)), None)
+    """The user's frame in a chain of calls, which begins with the innermost one. See `user_code.innermost`."""
+    outermost_first = frames[::-1]
+    position = user_code.innermost([path(frame) for frame in outermost_first])
+    return None if position is None else outermost_first[position]
 
 
 def node_of(location: ir.Location) -> tuple[str, str]:
