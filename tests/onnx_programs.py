@@ -1,4 +1,4 @@
-"""ONNX models of a few nodes, whose results are compared with those of ONNX Runtime."""
+"""ONNX models of a few nodes, whose results are compared with those of ONNX Runtime or of ONNX's own evaluator."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.driver.stablehlo import in_a_list
@@ -27,7 +28,8 @@ def model_of(
         for name, x in inputs.items()
     ]
     graph = helper.make_graph(nodes, "graph", values, [helper.make_empty_tensor_value_info(name) for name in names])
-    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(one.domain, 1) for one in functions)]
+    domains = {one.domain for one in (*nodes, *functions)} - {""}
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
     made = helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions)
     return onnx.shape_inference.infer_shapes(made)
 
@@ -38,14 +40,17 @@ def compared(
     constants: Sequence[str] = (),
     results: Sequence[str] = (),
     opset: int = 21,
+    by_reference: bool = False,
 ) -> None:
-    """Runs nodes as one model, and compares with ONNX Runtime. Without `results`, all outputs are compared.
+    """Runs nodes as one model, and compares with ONNX Runtime, or with ONNX's reference evaluator if `by_reference`.
 
-    The inputs that `constants` names are constants when the model is compiled.
+    Without `results`, all outputs are compared. The inputs that `constants` names are constants when the model is
+    compiled.
     """
     names = list(results) or [name for node in nodes for name in node.output]
     model = model_of(nodes, inputs, names, opset)
-    expected = prepare_inference_session(model).run(None, dict(inputs))
+    runner = ReferenceEvaluator(model) if by_reference else prepare_inference_session(model)
+    expected = runner.run(None, dict(inputs))
     known = {name: torch.from_numpy(inputs[name]) for name in constants}
     given = [torch.from_numpy(x) for name, x in inputs.items() if name not in known]
     got = in_a_list(compile_onnx(model, constants=known)(*given))

@@ -137,6 +137,18 @@ def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
     assert {one.op_type for one in prepared(model, {}).graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
 
 
+def test_an_op_whose_operand_is_left_out_is_expanded() -> None:
+    """Attention has no mask before its past keys, and FlexAttention has a graph of its own."""
+    score = graph_of([node("Tanh", ["s"], ["t"])], [], ["t"])
+    score.input.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, []))
+    x = np.random.default_rng(1).standard_normal((4, 1, 2, 3, 4)).astype("float32")
+    nodes = [
+        node("Attention", ["q", "k", "v", "", "p", "p"], ["y"]),
+        node("FlexAttention", ["q", "k", "v"], ["z"], domain="ai.onnx.preview", score_mod=score),
+    ]
+    compared(nodes, dict(zip("qkvp", x, strict=True)), opset=24, by_reference=True)
+
+
 def test_weights_and_large_values_are_no_constants() -> None:
     nodes = [node("Mul", ["w", "w"], ["y"]), value("n", [1 << 20]), node("ConstantOfShape", ["n"], ["large"])]
     model = model_of(nodes, {}, ["y", "large"])

@@ -21,6 +21,7 @@ EXPANDED = (
     "AffineGrid Attention CausalConvWithState CenterCropPad DynamicQuantizeLinear FlexAttention LinearAttention "
     "NegativeLogLikelihoodLoss RMSNormalization RotaryEmbedding SoftmaxCrossEntropyLoss Swish"
 ).split()
+DOMAINS = ("", "ai.onnx.preview")  # of these ops
 # The operands that decide shapes, axes or which nodes run, by their numbers. They must be known while compiling.
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
 DECIDING: dict[str, Sequence[int]] = {
@@ -150,7 +151,10 @@ def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
         model = inline_local_functions(model)
     if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
         return model
+    typed = infer_shapes(model)
+    typed.graph.value_info.add(name="").type.tensor_type.SetInParent()  # the inliner asks for the types of all
+    chosen = [(domain, name) for name in EXPANDED for domain in DOMAINS]  # operands, also of those that are left out
     try:
-        return inline_selected_functions(infer_shapes(model), [("", name) for name in EXPANDED], False, True)
+        return inline_selected_functions(typed, chosen, False, True)
     except RuntimeError as error:
         raise CompileError(f"ONNX cannot write an op of the model as its function: {error}") from error
