@@ -23,23 +23,6 @@ def value(name: str, array: object) -> onnx.NodeProto:
     return node("Constant", [], [name], value=onnx.numpy_helper.from_array(np.array(array)))
 
 
-def test_sizes_change() -> None:
-    """Each mode, larger and smaller, by factors and to sizes."""
-    modes = [("nearest", "asymmetric"), ("linear", "half_pixel"), ("cubic", "half_pixel")]
-    scales, sizes = np.array([1, 1, 0.6, 1.7], "float32"), [2, 3, 7, 2]
-    nodes, names = [value("scales", scales), value("sizes", sizes)], []
-    for (mode, places), operand in itertools.product(modes, ("scales", "sizes")):
-        inputs = ["x", "", operand] if operand == "scales" else ["x", "", "", operand]
-        names.append(f"{mode} {operand}")
-        nodes.append(node("Resize", inputs, [names[-1]], mode=mode, coordinate_transformation_mode=places))
-    compared(nodes, {"x": X}, results=names)
-
-
-def test_the_nearest_of_values_that_are_not_finite() -> None:
-    x = np.array([[np.inf, 1.0, np.nan]], "float32")
-    compared([value("s", np.array([1, 2], "float32")), node("Resize", ["x", "", "s"], ["y"])], {"x": x}, results=["y"])
-
-
 def test_cumulative_products() -> None:
     """ONNX Runtime has no CumProd; ONNX's reference evaluator does."""
     forms = list(itertools.product((1, -2), (0, 1), (0, 1)))
@@ -171,10 +154,3 @@ def test_other_recurrent_nodes_are_refused() -> None:
     clipped = node("RNN", ["x", "w", "r"], ["y"], hidden_size=3, clip=1.0)
     with pytest.raises(UnsupportedOpError, match=r"^onnx\.RNN is not supported"):
         compile_onnx(model_of([clipped], inputs, ["y"]))
-
-
-def test_another_form_is_refused() -> None:
-    crop = node("Resize", ["x", "roi", "", "sizes"], ["y"], coordinate_transformation_mode="tf_crop_and_resize")
-    roi = value("roi", np.array([0, 0, 0, 0, 1, 1, 2, 2], "float32"))
-    with pytest.raises(UnsupportedOpError, match=r"^onnx\.Resize is not supported"):
-        compile_onnx(model_of([value("sizes", [2, 3, 7, 2]), roi, crop], {"x": X}, ["y"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +54,10 @@ class Nodes:
             array = array.astype(tensor_dtype_to_np_dtype(self.facts.types[like]))
         self.made.append(constant(f"{self._prefix}/{len(self.made)}", array, self.node.name))
         return str(self.made[-1].output[0])
+
+    def total(self, terms: Sequence[str]) -> str:
+        """The sum of values."""
+        return reduce(lambda total, term: self.op("Add", total, term), terms)
 
     def operand(self, number: int) -> str:
         """The name of an operand; "" if it is left out."""

@@ -32,7 +32,7 @@ DECIDING: dict[str, Sequence[int]] = {
     **dict.fromkeys("GRU LSTM RNN".split(), (4,)),
     **dict.fromkeys("Range MelWeightMatrix".split(), range(5)),
     "Slice": range(1, 5), "Pad": (1, 3), "Resize": (1, 2, 3), "DFT": (1, 2), "STFT": (1, 3), "Col2Im": (1, 2),
-    "MaxUnpool": (2,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
+    "MaxUnpool": (2,), "Compress": (1,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
 }  # fmt: skip
 
 

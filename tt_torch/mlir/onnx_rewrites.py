@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
+from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
+from tt_torch.mlir.onnx_sampling import SAMPLING
 
 if TYPE_CHECKING:
     import onnx
 
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
 SLOPES_ARE_BROADCAST = 7  # the first opset in which the slopes of PRelu are broadcast as all operands are
-MOST_RESIZED = 4096  # elements along a dimension that a matrix resizes
 
 
 def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
@@ -100,49 +101,6 @@ def _shifted(nodes: Nodes, x: str, shape: list[int], dim: int, step: int, revers
     first, last = (step, length) if reverse else (0, length - step)
     kept = nodes.op("Slice", x, *(nodes.constant([number]) for number in (first, last, dim)))
     return nodes.op("Concat", *((kept, ones) if reverse else (ones, kept)), axis=dim)
-
-
-def _resize(nodes: Nodes) -> bool:
-    """A product with a matrix along each dimension. ONNX's reference evaluator gives each matrix, from ones."""
-    x, scales = nodes.operand(0), nodes.operand(2)
-    shape, result = nodes.facts.shapes[x], nodes.facts.shapes.get(nodes.result)
-    own = nodes.given.get("coordinate_transformation_mode", b"") == b"tf_crop_and_resize"
-    policy = nodes.given.get("keep_aspect_ratio_policy", b"stretch")
-    if result is None or own or policy != b"stretch" or max(shape, default=0) > MOST_RESIZED:
-        return False
-    axes = [axis % len(shape) for axis in nodes.given.get("axes", range(len(shape)))]
-    factors = nodes.value(2) if scales and nodes.facts.shapes[scales] != [0] else None
-    if factors is None and nodes.value(3) is None:
-        return False
-    for number, axis in enumerate(axes):
-        scale = None if factors is None else float(factors[number])
-        if shape[axis] == result[axis] and scale in (None, 1.0):
-            continue
-        x = _resized(nodes, x, axis, _matrix(nodes, shape[axis], result[axis], scale), len(shape))
-    return nodes.done(x)
-
-
-def _matrix(nodes: Nodes, length: int, result: int, scale: float | None) -> np.ndarray:
-    """The factors of the elements along a dimension in each element of the result."""
-    from onnx.helper import make_node
-
-    attributes = {
-        name: value for name, value in nodes.given.items() if name not in ("axes", "keep_aspect_ratio_policy")
-    }
-    feeds: dict[str, np.ndarray] = {"x": np.eye(length, dtype=np.float32)}
-    if scale is None:
-        feeds["sizes"] = np.array([length, result])
-    else:
-        feeds["scales"] = np.array([1, scale], np.float32)
-    names = ["x", "", "scales" if scale is not None else "", "sizes" if scale is None else ""]
-    (matrix,) = nodes.facts.run(make_node("Resize", names, ["y"], **attributes), feeds)
-    return matrix
-
-
-def _resized(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int) -> str:
-    if nodes.given.get("mode", b"nearest") == b"nearest":  # each element is one of the input, which may be infinite
-        return nodes.op("Gather", x, nodes.constant(matrix.argmax(0)), axis=axis)
-    return _product(nodes, x, axis, matrix, rank, nodes.operand(0))
 
 
 def _product(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, like: str) -> str:
@@ -258,7 +216,9 @@ def _dropout(nodes: Nodes) -> bool:
 Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 OLD_RULES: Rules = {"PRelu": _old_prelu}  # before a model is converted to a newer opset, which leaves these nodes
 RULES: Rules = {
+    **PLACES,
     **QUANTIZED,
+    **SAMPLING,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "Clip": _clip,
     "CumProd": _cumulative_product,
@@ -270,5 +230,4 @@ RULES: Rules = {
     "OneHot": _one_hot,
     "ReduceMax": _of_booleans,
     "ReduceMin": _of_booleans,
-    "Resize": _resize,
 }

@@ -119,6 +119,8 @@ def embedding_of_types_other_than_bfloat16(op: Op, b: Builder) -> Value | None:
     "Weights tensor must have BFLOAT16 dtype"
     """
     indices, table = op.operands
+    if 0 in shape(op.results[0]):  # nothing is gathered, and there may be no row
+        return full(b, 0, layout_of(table).dtype, shape(op.results[0]))
     if legality.takes(op, table):
         return None
     width, count = shape(table)[-1], math.prod(shape(indices))

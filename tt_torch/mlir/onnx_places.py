@@ -1,0 +1,193 @@
+"""Nodes of ONNX models that take elements from places which are known while compiling: Pad, Slice, Resize, Compress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from tt_torch.mlir.onnx_corrections import FLOATS, refused
+from tt_torch.mlir.onnx_nodes import Nodes
+
+MOST_RESIZED = 4096  # elements along a dimension that Resize changes: its factors are found from a square matrix
+
+
+def _pad(nodes: Nodes) -> bool:
+    """Each dimension is cropped, and then filled with its own elements, or with a value that is no constant."""
+    x, pads, axes, mode = nodes.operand(0), nodes.value(1), nodes.value(3), nodes.given.get("mode", b"constant")
+    fill = nodes.operand(2) if mode == b"constant" else ""
+    if pads is None or (nodes.operand(3) and axes is None) or (mode == b"constant" and not _is_variable(nodes, fill)):
+        return False
+    shape = nodes.facts.shapes[x]
+    dims = [axis % len(shape) for axis in (range(len(shape)) if axes is None else map(int, axes))]
+    insides: list[np.ndarray] = [np.ones(1, bool)] * len(shape)
+    for dim, begin, end in zip(dims, *np.split(pads, 2), strict=True):
+        first, last = max(0, -begin), shape[dim] - max(0, -end)
+        wanted = np.arange(-max(0, begin), last - first + max(0, end))
+        if last <= first and len(wanted):
+            if not fill:
+                raise refused(nodes.node, f"there is nothing in dimension {dim} to be repeated")
+            return nodes.done(nodes.op("Expand", fill, nodes.constant(nodes.facts.shapes[nodes.result])))
+        x = _taken(nodes, x, first + FILLED[mode](wanted, last - first), dim, shape[dim])
+        insides[dim] = (wanted >= 0) & (wanted < last - first)
+    return nodes.done(nodes.op("Where", nodes.constant(_all(insides)), x, _scalar(nodes, fill)) if fill else x)
+
+
+def _is_variable(nodes: Nodes, name: str) -> bool:
+    return bool(name) and name not in nodes.facts.values
+
+
+def _scalar(nodes: Nodes, name: str) -> str:
+    return nodes.op("Reshape", name, nodes.constant(np.zeros(0, np.int64)))
+
+
+def _taken(nodes: Nodes, x: str, places: np.ndarray, dim: int, length: int) -> str:
+    """The elements at some places along a dimension of this length."""
+    if np.array_equal(places, np.arange(length)):
+        return x
+    return nodes.op("Gather", x, nodes.constant(places), axis=dim)
+
+
+def _reflected(wanted: np.ndarray, length: int) -> np.ndarray:
+    turned = np.abs(wanted) % max(2 * (length - 1), 1)
+    return np.minimum(turned, 2 * (length - 1) - turned)
+
+
+# the place, among as many as the length, from which an element before or after them comes
+FILLED: dict[bytes, Callable[[np.ndarray, int], np.ndarray]] = {
+    b"constant": lambda wanted, length: np.clip(wanted, 0, length - 1),
+    b"edge": lambda wanted, length: np.clip(wanted, 0, length - 1),
+    b"reflect": _reflected,
+    b"wrap": lambda wanted, length: wanted % max(length, 1),
+}
+
+
+def _slice(nodes: Nodes) -> bool:
+    """Dimensions with a negative step are taken by their places; torch-mlir does not take those to the start."""
+    starts, ends, axes, steps = (nodes.value(number) for number in range(1, 5))
+    if starts is None or ends is None or steps is None or (nodes.operand(3) and axes is None) or min(steps) > 0:
+        return False
+    x, shape = nodes.operand(0), nodes.facts.shapes[nodes.operand(0)]
+    dims = range(len(starts)) if axes is None else (int(axis) % len(shape) for axis in axes)
+    for dim, start, end, step in zip(dims, starts, ends, steps, strict=True):
+        x = _taken(nodes, x, np.arange(shape[dim])[int(start) : int(end) : int(step)], dim, shape[dim])
+    return nodes.done(x)
+
+
+def _compress(nodes: Nodes) -> bool:
+    """The places where the condition, which is known, is true."""
+    x, condition, shape = nodes.operand(0), nodes.value(1), nodes.facts.shapes[nodes.operand(0)]
+    if condition is None:
+        return False
+    if "axis" not in nodes.given:
+        x, shape = nodes.op("Reshape", x, nodes.constant([-1])), [int(np.prod(shape))]
+    dim = nodes.given.get("axis", 0) % len(shape)
+    return nodes.done(_taken(nodes, x, np.flatnonzero(condition), dim, shape[dim]))
+
+
+def _resize(nodes: Nodes) -> bool:
+    """Along each dimension, a sum of elements times factors. ONNX's reference evaluator gives the factors.
+
+    Elements whose factor is 0 are not in the sum, because they may be infinite or NaN.
+    """
+    x, shape = nodes.operand(0), nodes.facts.shapes[nodes.operand(0)]
+    result = nodes.facts.shapes.get(nodes.result)
+    if result is None or max(shape, default=0) > MOST_RESIZED:
+        return False
+    axes = [axis % len(shape) for axis in nodes.given.get("axes", range(len(shape)))]
+    factors, region = _scales(nodes, shape, axes), _region(nodes, len(axes))
+    if factors is None or region is None:
+        return False
+    insides: list[np.ndarray] = [np.ones(1, bool)] * len(shape)
+    for axis, scale, (first, last) in zip(axes, factors, region, strict=True):
+        if shape[axis] == result[axis] and scale in (None, 1.0) and (first, last) == (0, 1):
+            continue
+        matrix = _matrix(nodes, shape[axis], result[axis], scale, [first, last])
+        x = _weighted(nodes, x, axis, matrix)
+        insides[axis] = np.abs(matrix).max(0) > 0
+    if _all(insides).all():
+        return nodes.done(x)
+    outside = nodes.constant(nodes.given.get("extrapolation_value", 0.0), like=nodes.operand(0))
+    return nodes.done(nodes.op("Where", nodes.constant(_all(insides)), x, outside))
+
+
+def _all(insides: list[np.ndarray]) -> np.ndarray:
+    """Which elements are inside along all dimensions."""
+    return np.asarray(reduce(np.logical_and.outer, insides))
+
+
+def _scales(nodes: Nodes, shape: list[int], axes: list[int]) -> list[float | None] | None:
+    """The factor of each axis, or None for one that its sizes give; None if neither factors nor sizes are known."""
+    scales, sizes = nodes.value(2), nodes.value(3)
+    if scales is not None and scales.size:
+        return [float(scale) for scale in scales]
+    policy = nodes.given.get("keep_aspect_ratio_policy", b"stretch")
+    if sizes is None or policy == b"stretch":
+        return None if sizes is None else [None] * len(axes)
+    choose = min if policy == b"not_larger" else max
+    return [choose(size / shape[axis] for size, axis in zip(sizes.tolist(), axes, strict=True))] * len(axes)
+
+
+def _region(nodes: Nodes, count: int) -> list[tuple[float, float]] | None:
+    """The part of each axis that is resized, as fractions of its length; None if it is not known."""
+    if nodes.given.get("coordinate_transformation_mode", b"") != b"tf_crop_and_resize":
+        return [(0, 1)] * count
+    region = nodes.value(1)
+    return None if region is None else list(zip(region[:count].tolist(), region[count:].tolist(), strict=True))
+
+
+def _matrix(nodes: Nodes, length: int, result: int, scale: float | None, region: list[float]) -> np.ndarray:
+    """The factors of the elements along a dimension in each element of the result."""
+    from onnx.helper import make_node
+
+    dropped = ("axes", "keep_aspect_ratio_policy", "extrapolation_value")
+    attributes = {name: value for name, value in nodes.given.items() if name not in dropped}
+    unit = np.eye(length, dtype=np.float32)
+    if scale is not None and int(scale * length) < result:  # a policy rounds the size up: the last element is repeated
+        if attributes.get("coordinate_transformation_mode", b"half_pixel") not in ENDLESS or _near_ends(attributes):
+            raise refused(nodes.node, "this form cannot be combined with a keep_aspect_ratio_policy")
+        unit = np.pad(unit, ((0, 0), (0, int(1 / scale) + 1)), "edge")
+    feeds: dict[str, np.ndarray] = {"x": unit, "roi": np.array([0, region[0], 1, region[1]], np.float32)}
+    if scale is None:
+        feeds["sizes"] = np.array([length, result])
+    else:
+        feeds["scales"] = np.array([1, scale], np.float32)
+    names = ["x", "roi", "scales" if scale is not None else "", "sizes" if scale is None else ""]
+    (matrix,) = nodes.facts.run(make_node("Resize", names, ["y"], **attributes), feeds)
+    return matrix[:, :result]
+
+
+ENDLESS = (b"half_pixel", b"asymmetric")  # transformations of coordinates that do not depend on the length
+
+
+def _near_ends(attributes: dict[str, object]) -> bool:
+    """Whether the factors near an end are other ones than those of an input that goes on."""
+    return bool(attributes.get("exclude_outside", 0) or attributes.get("antialias", 0))
+
+
+def _weighted(nodes: Nodes, x: str, axis: int, matrix: np.ndarray) -> str:
+    """The product with a matrix along a dimension, without the elements whose factors are 0."""
+    rank, terms = len(nodes.facts.shapes[nodes.operand(0)]), []
+    for places, factors in zip(*_terms(matrix), strict=True):
+        taken = _taken(nodes, x, places, axis, len(matrix))
+        if not (factors == 1).all():
+            if nodes.facts.types[nodes.operand(0)] not in FLOATS:
+                raise refused(nodes.node, 'expected mode "nearest" for integers')
+            shaped = factors.reshape([-1 if i == axis else 1 for i in range(rank)])
+            taken = nodes.op("Mul", taken, nodes.constant(shaped, like=nodes.operand(0)))
+        terms.append(taken)
+    return nodes.total(terms)
+
+
+def _terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places and the factors of the terms of each column. A column with fewer terms has its last one in parts."""
+    counts = (matrix != 0).sum(0)
+    most = max(int(counts.max(initial=0)), 1)
+    places = np.argsort(matrix == 0, axis=0, kind="stable")[:most]  # those with a factor first
+    last, number = np.maximum(counts, 1) - 1, np.arange(most)[:, None]
+    places = np.take_along_axis(places, np.minimum(number, last), 0)
+    return places, np.take_along_axis(matrix, places, 0) / np.where(number < last, 1, most - last)
+
+
+PLACES: dict[str, Callable[[Nodes], bool]] = {"Compress": _compress, "Pad": _pad, "Resize": _resize, "Slice": _slice}

@@ -1,0 +1,142 @@
+"""Nodes of ONNX models that take elements at computed places of a picture, between its elements: GridSample and others.
+
+The elements of a picture are numbered, so that the elements beside all places are gathered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tt_torch.mlir.onnx_corrections import FLOATS, refused
+from tt_torch.mlir.onnx_nodes import Nodes
+
+FAR = 2.0**30  # a place that is far outside of every picture, as one that is NaN or infinite
+CUBIC = -0.75  # the parameter of the cubic convolution
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One of the elements beside places along a dimension: batch x places each."""
+
+    place: str  # an integer, and a place in the picture
+    factor: str  # "" if it is 1
+    inside: str  # whether the element exists; "" if it always does
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How places in a picture become its elements."""
+
+    nodes: Nodes
+    mode: bytes
+    padding: bytes
+    align_corners: bool
+
+    def op(self, op: str, *operands: str | float) -> str:
+        """A node whose operands are values or numbers of float32."""
+        values = (x if isinstance(x, str) else self.nodes.constant(np.float32(x)) for x in operands)
+        return self.nodes.op(op, *values)
+
+    def neighbours(self, place: str, length: int) -> list[Neighbour]:
+        """The elements that a place between 0 and length - 1, or outside of it, is computed from."""
+        place = self.op("Clip", self.op("Where", self.op("IsNaN", place), -FAR, place), -FAR, FAR)
+        if self.mode == b"nearest":
+            return [self._neighbour(self.op("Round", place), "", length)]
+        if self.padding == b"reflection":
+            place = self._reflected(place, length)
+        first = self.op("Floor", place)
+        rest = self.op("Sub", place, first)
+        if self.mode == b"linear":
+            factors = [(0, self.op("Sub", 1.0, rest)), (1, rest)]
+        else:
+            factors = [(step, self._cubic(self.op("Abs", self.op("Sub", rest, step)), step)) for step in (-1, 0, 1, 2)]
+        return [self._neighbour(self.op("Add", first, step), factor, length) for step, factor in factors]
+
+    def _cubic(self, distance: str, step: int) -> str:
+        """The factor of an element by its distance, which is below 1 for the two nearest elements, or below 2."""
+        near = [CUBIC + 2, -(CUBIC + 3), 0.0, 1.0]
+        far = [CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC]
+        first, second, *others = near if step in (0, 1) else far
+        total = self.op("Add", self.op("Mul", distance, first), second)
+        return reduce(lambda total, c: self.op("Add", self.op("Mul", total, distance), c), others, total)
+
+    def _reflected(self, place: str, length: int) -> str:
+        """The place after as many reflections at the ends as are needed; a picture of one element has one place."""
+        low, size = (0.0, length - 1.0) if self.align_corners else (-0.5, float(length))
+        if size == 0:
+            return self.op("Mul", self.op("Sub", place, place), 0.0)
+        distance = self.op("Abs", self.op("Sub", place, low))
+        turns = self.op("Floor", self.op("Div", distance, 2 * size))
+        there = self.op("Sub", distance, self.op("Mul", turns, 2 * size))
+        return self.op("Add", self.op("Min", there, self.op("Sub", 2 * size, there)), low)
+
+    def _neighbour(self, place: str, factor: str, length: int) -> Neighbour:
+        """The element at a whole place. One beyond the picture becomes one in it, and is not `inside` for "zeros"."""
+        from onnx import TensorProto
+
+        inside = ""
+        if self.padding == b"zeros":
+            inside = self.op("And", self.op("GreaterOrEqual", place, 0.0), self.op("LessOrEqual", place, length - 1.0))
+        elif self.padding == b"reflection":
+            place = self.op("Round", self._reflected(place, length))
+        return Neighbour(self.nodes.cast(self.op("Clip", place, 0.0, length - 1.0), TensorProto.INT64), factor, inside)
+
+    def terms(self, x: str, size: Sequence[int], sides: Sequence[Sequence[Neighbour]], channels: int) -> list[str]:
+        """The terms of the values at places; `x` is batch x channels x elements, a term batch x channels x places."""
+        nodes, terms = self.nodes, []
+        for corner in product(*sides):
+            steps = [prod(size[dim + 1 :]) for dim in range(len(size))]
+            parts = [nodes.op("Mul", one.place, nodes.constant(step)) for one, step in zip(corner, steps, strict=True)]
+            number = self._over_channels(reduce(lambda a, b: nodes.op("Add", a, b), parts))
+            count = nodes.constant([1, channels, 1])
+            term = nodes.op("GatherElements", x, nodes.op("Expand", number, count), axis=2)
+            if insides := [one.inside for one in corner if one.inside]:
+                inside = reduce(lambda a, b: nodes.op("And", a, b), insides)
+                zero = nodes.op("CastLike", nodes.constant(np.float32(0)), x)
+                term = nodes.op("Where", self._over_channels(inside), term, zero)
+            if factors := [one.factor for one in corner if one.factor]:
+                term = nodes.op("Mul", term, self._over_channels(reduce(lambda a, b: nodes.op("Mul", a, b), factors)))
+            terms.append(term)
+        return terms
+
+    def _over_channels(self, value: str) -> str:
+        return self.nodes.op("Unsqueeze", value, self.nodes.constant([1]))
+
+
+MODES = {b"bilinear": b"linear", b"bicubic": b"cubic"}  # the names before opset 20
+
+
+def _grid_sample(nodes: Nodes) -> bool:
+    """The places are between -1 and 1 along each dimension of the picture, the last dimension first."""
+    from onnx import TensorProto
+
+    x, grid = nodes.node.input
+    (batch, channels, *size), shape = nodes.facts.shapes[x], nodes.facts.shapes[grid]
+    mode, align = nodes.given.get("mode", b"linear"), bool(nodes.given.get("align_corners", 0))
+    sampler = Sampler(nodes, MODES.get(mode, mode), nodes.given.get("padding_mode", b"zeros"), align)
+    if mode != b"nearest" and nodes.facts.types[x] not in FLOATS:
+        raise refused(nodes.node, 'expected mode "nearest" for integers')
+    places = nodes.cast(
+        nodes.op("Reshape", grid, nodes.constant([batch, prod(shape[1:-1]), len(size)])), TensorProto.FLOAT
+    )
+    sides = []
+    for dim, length in enumerate(size):
+        one = nodes.op("Gather", places, nodes.constant(len(size) - 1 - dim), axis=2)
+        place = sampler.op("Mul", sampler.op("Add", one, 1), (length - 1) / 2 if align else length / 2)
+        sides.append(sampler.neighbours(place if align else sampler.op("Sub", place, 0.5), length))
+    flat = nodes.op("Reshape", x, nodes.constant([batch, channels, prod(size)]))
+    if mode != b"nearest":
+        flat = nodes.cast(flat, TensorProto.FLOAT)
+    total = nodes.total(sampler.terms(flat, size, sides, channels))
+    return nodes.done(
+        nodes.op("CastLike", nodes.op("Reshape", total, nodes.constant([batch, channels, *shape[1:-1]])), x)
+    )
+
+
+SAMPLING: dict[str, Callable[[Nodes], bool]] = {"GridSample": _grid_sample}
