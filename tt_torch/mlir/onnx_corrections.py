@@ -2,8 +2,7 @@
 
 Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
 with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
-dilations of AveragePool. Its SequenceLength is wrong for SplitToSequence. Between two pixels, its GridSample with mode
-"nearest" takes another pixel.
+dilations of AveragePool. For it, a NaN is equal to itself. Its SequenceLength is wrong for SplitToSequence.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from tt_torch.errors import UnsupportedOpError
 if TYPE_CHECKING:
     import onnx
 
+FLOATS = (1, 10, 11, 16)  # ONNX's numbers of float32, float16, float64 and bfloat16
 UNPADDED = (b"", b"NOTSET", b"VALID")
 Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of values, where all sizes are known
 
@@ -183,10 +183,16 @@ def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Se
     return new
 
 
-def _grid_sample(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
-    if _attributes(node).get("mode") == b"nearest":
-        raise refused(node, 'expected mode "linear": torch-mlir rounds places between two pixels in another way')
-    return [node]
+def _equal(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
+    """Two floats are equal if none is larger; a NaN is not equal to itself."""
+    from onnx.helper import make_node
+
+    if known.get(node.input[0], (0, []))[0] not in FLOATS:
+        return [node]
+    (result,) = node.output
+    sides = {"LessOrEqual": f"{result}/below", "GreaterOrEqual": f"{result}/above"}
+    both = [make_node(op, node.input, [name], node.name) for op, name in sides.items()]
+    return [*both, make_node("And", list(sides.values()), [result], node.name)]
 
 
 def _sequence(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
@@ -205,7 +211,7 @@ def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] = {
     "AveragePool": _average_pool,
-    "GridSample": _grid_sample,
+    "Equal": _equal,
     "MaxPool": _max_pool,
     "Mod": _mod,
     "SequenceLength": _sequence,
