@@ -18,6 +18,7 @@ from tt_torch.driver.devices import Device
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compiled_module
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo, read_onnx
+from tt_torch.mlir.onnx_sizes import Shapes
 
 if TYPE_CHECKING:
     import onnx
@@ -28,12 +29,14 @@ def compile_onnx(
     config: CompilerConfig | None = None,
     *,
     constants: Mapping[str, torch.Tensor] | None = None,
+    shapes: Shapes | None = None,
     device: Device | None = None,
 ) -> LoadedModel:
     """Compiles an ONNX model, or that in a file, for a device; None is the default device.
 
-    All inputs must have fixed sizes. `constants` gives the values of inputs by their names in the model: those that
-    decide shapes, axes or branches must be given, and none of them is an input of the result. The result takes tensors
+    `constants` gives the values of inputs by their names in the model: those that decide shapes, axes or branches must
+    be given, and none of them is an input of the result. `shapes` gives the shapes of inputs with open dimensions, by
+    their names; a dimension with a name has the same size in all inputs. The result takes tensors
     in the order of the model's inputs, or by their names; in a name that is no identifier, `_` stands for each other
     character. It returns a tensor, or a tuple if the model has several outputs. Matrices and filters among the
     initializers are weights by their names, so that `load_state_dict` takes others. Environment variables override
@@ -44,7 +47,7 @@ def compile_onnx(
     chosen = (config or CompilerConfig()).with_env()
     if isinstance(model, (str, Path)):
         model = read_onnx(Path(model))
-    module, weights = onnx_to_stablehlo(model, chosen, constants)
+    module, weights = onnx_to_stablehlo(model, chosen, constants, shapes)
     names = [name for name in input_names(model) if name not in (constants or {})]
     return compiled_module(module, identifiers(names), weights, chosen, device)
 

@@ -27,6 +27,7 @@ from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
+from tt_torch.mlir.onnx_sizes import Shapes, fix_sizes
 from tt_torch.mlir.stablehlo.blame import first_failing
 from tt_torch.mlir.stablehlo.lowering import KEPT, TO_STABLEHLO, unsupported_by
 
@@ -42,15 +43,18 @@ WEIGHT_DIMENSIONS = 2  # float initializers with at least this number of dimensi
 
 
 def onnx_to_stablehlo(
-    model: onnx.ModelProto, config: CompilerConfig, constants: Mapping[str, torch.Tensor] | None = None
+    model: onnx.ModelProto,
+    config: CompilerConfig,
+    constants: Mapping[str, torch.Tensor] | None = None,
+    shapes: Shapes | None = None,
 ) -> tuple[ir.Module, dict[str, torch.Tensor]]:
     """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    `model` is not changed. `constants` has the values of some inputs. Raises CompileError for a model with open
-    dimensions, UnsupportedOpError for an op that torch-mlir does not know, and ExtraMissingError if the package `onnx`
-    is not installed.
+    `model` is not changed. `constants` has the values of some inputs, and `shapes` those of inputs with open
+    dimensions. Raises CompileError for a dimension that stays open, UnsupportedOpError for an op that torch-mlir does
+    not know, and ExtraMissingError if the package `onnx` is not installed.
     """
-    named, weights = _prepared(model, constants or {})
+    named, weights = _prepared(model, constants or {}, shapes or {})
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
@@ -89,7 +93,7 @@ def _failing(module: ir.Module, error: ir.MLIRError | NativeCrash) -> Unsupporte
 
 
 def _prepared(
-    model: onnx.ModelProto, constants: Mapping[str, torch.Tensor]
+    model: onnx.ModelProto, constants: Mapping[str, torch.Tensor], shapes: Shapes
 ) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
     """A copy of the model, and its weights by name. The copy has them as its last inputs, the types of all values, and
     names of nodes for messages."""
@@ -102,9 +106,9 @@ def _prepared(
     for value in (*model.graph.input, *model.graph.output):
         if other := other_type(value):
             raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
-        if value.name in names:
-            _require_static(value)
-    copy = prepared(_without(model, weights), {name: _array(value) for name, value in constants.items()})
+    fixed = _without(model, weights)
+    fix_sizes([value for value in fixed.graph.input if value.name in names], shapes)
+    copy = prepared(fixed, {name: _array(value) for name, value in constants.items()})
     rewrite(copy)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
@@ -164,17 +168,6 @@ def other_type(value: onnx.ValueInfoProto) -> str:
         return kind.removesuffix("_type") if kind else ""
     name = onnx_package().TensorProto.DataType.Name(value.type.tensor_type.elem_type)
     return "" if name in TYPES else name.lower()
-
-
-def _require_static(value: onnx.ValueInfoProto) -> None:
-    """Raises CompileError for an input with a dimension that is no number."""
-    for number, dimension in enumerate(value.type.tensor_type.shape.dim):
-        if not dimension.HasField("dim_value"):
-            size = repr(dimension.dim_param) if dimension.dim_param else "unknown"
-            raise CompileError(
-                f"dimension {number} of the ONNX input {value.name!r} is {size}; give all inputs fixed sizes, for "
-                "example with onnx.tools.update_model_dims"
-            )
 
 
 def _imported(model: onnx.ModelProto) -> ir.Module:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,16 +28,25 @@ Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="a .ttpkg package or a .ttnn binary; default: the model's name with .ttpkg"),
 ]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="NAME=SIZE,SIZE,...", help="the shape of an input of an ONNX model; may be repeated"
+    ),
+]
 
 
-def compile_(source: Source, output: Output = None, as_json: AsJson = False) -> None:
+def compile_(source: Source, output: Output = None, shape: Shape = None, as_json: AsJson = False) -> None:
     """Compiles a model to a package, which has its weights, or to a binary, which takes them as inputs.
 
     The weights of a .ttnn binary from a file go into a .safetensors file beside it, by the names that `tt-torch run`
     takes. Options of the compiler are environment variables, such as TT_TORCH_DTYPE=bf16.
     """
     readers: dict[str, Callable[[Path], CompiledModel | LoadedModel]] = dict.fromkeys(STABLEHLO_SUFFIXES, _stablehlo)
-    compiled = (readers | {".onnx": _onnx, ".pt2": _exported}).get(Path(source).suffix)
+    suffix, shapes = Path(source).suffix, dict(map(_shape, shape or ()))
+    if shapes and suffix != ".onnx":
+        raise typer.BadParameter("only ONNX models have open dimensions", param_hint="--shape")
+    compiled = (readers | {".onnx": partial(_onnx, shapes=shapes), ".pt2": _exported}).get(suffix)
     target = output or Path((Path(source).stem if compiled else source.rpartition(":")[2]) + ".ttpkg")
     if target.suffix not in (".ttpkg", ".ttnn"):
         raise typer.BadParameter(f"{target} does not end in .ttpkg or .ttnn", param_hint="--output")
@@ -80,10 +91,18 @@ def _stablehlo(source: Path) -> LoadedModel:
     return tt_torch.compile_stablehlo(source)
 
 
-def _onnx(source: Path) -> LoadedModel:
+def _onnx(source: Path, shapes: Mapping[str, Sequence[int]]) -> LoadedModel:
     import tt_torch
 
-    return tt_torch.compile_onnx(source)
+    return tt_torch.compile_onnx(source, shapes=shapes)
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    """The name and the shape of an input. Raises BadParameter."""
+    found = re.fullmatch(r"(.+)=((?:\d+(?:,\d+)*)?)", text, re.ASCII | re.DOTALL)
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no NAME=SIZE,SIZE,...", param_hint="--shape")
+    return found[1], [int(size) for size in found[2].split(",") if size]
 
 
 def _weights_beside(model: CompiledModel | LoadedModel, target: Path) -> list[Path]:

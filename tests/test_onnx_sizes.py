@@ -1,0 +1,94 @@
+"""Open dimensions of ONNX models get their sizes by the argument `shapes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+import tt_torch
+from tt_torch.errors import CompileError
+from tt_torch.tools.cli import app
+
+Dimension = int | str | None
+
+
+def added(*shapes: Sequence[Dimension] | None) -> onnx.ModelProto:
+    """A model that adds its inputs `x0`, `x1` and so on, which have these shapes; None is a shape that is not known."""
+    names = [f"x{i}" for i in range(len(shapes))]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)
+    ]
+    node = helper.make_node("Sum", names, ["y"], name="sum")
+    graph = helper.make_graph([node], "graph", inputs, [helper.make_empty_tensor_value_info("y")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes"),
+    [
+        (added(["batch", 3], [3]), {"x0": (2, 3)}),
+        (added(["batch", None], ["batch", "width"]), {"x0": (2, 3), "x1": (2, 3)}),
+        (added(["n", 3], ["n", 3], ["n", 1]), {"x1": (2, 3)}),  # the name binds the dimensions of the others
+        (added([-1, 3]), {"x0": [2, 3]}),
+        (added(["?", "?"], [3]), {"x0": (2, 3)}),  # exporters write this for a size without a name
+        (added(None, [3]), {"x0": (2, 3)}),
+        (added([2, 3]), {"x0": torch.Size([2, 3])}),
+        (added(["n"]), {"x0": (0,)}),
+        (added([]), {"x0": ()}),
+    ],
+)
+def test_open_dimensions_are_given(model: onnx.ModelProto, shapes: dict[str, Sequence[int]]) -> None:
+    before = model.SerializeToString()
+    compiled = tt_torch.compile_onnx(model, shapes=shapes)
+    inputs = [torch.randn(form.shape) for form in compiled.tensor_forms.values()]
+    for value, name in zip(inputs, ("x0", "x1", "x2"), strict=False):
+        assert tuple(value.shape) == tuple(shapes.get(name, value.shape))
+    torch.testing.assert_close(compiled(*inputs), sum(inputs))
+    assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes", "message"),
+    [
+        (added(["batch", 3]), {}, "dimension 0 of the ONNX input 'x0' is 'batch'; give the shape of the input by"),
+        (added([2, None]), {}, "dimension 1 of the ONNX input 'x0' is unknown"),
+        (added([-1]), {}, "dimension 0 of the ONNX input 'x0' is unknown"),
+        (added(None), {}, "the ONNX input 'x0' has no shape in the model"),
+        (added(["n"], ["m"]), {"x0": (2,)}, "dimension 0 of the ONNX input 'x1' is 'm'"),
+        (added([2]), {"z": (2,)}, "`shapes` has 'z', but the inputs without a value are x0"),
+        (added(["n", 3]), {"x0": (2, 4)}, r"'x0' has the shape \['n', 3\]; `shapes` gives \(2, 4\)"),
+        (added(["n", 3]), {"x0": (2,)}, r"'x0' has the shape \['n', 3\]; `shapes` gives \(2,\)"),
+        (added([None]), {"x0": (-1,)}, r"'x0' has the shape \[\?\]; `shapes` gives \(-1,\)"),
+        (added(["n", "n"]), {"x0": (2, 3)}, r"where 'n' is 2; `shapes` gives \(2, 3\)"),
+        (added(["n"], ["n"]), {"x0": (2,), "x1": (3,)}, r"'x1' has the shape \['n'\], where 'n' is 2"),
+    ],
+)
+def test_what_stays_open_or_contradicts_is_named(model: onnx.ModelProto, shapes: dict, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        tt_torch.compile_onnx(model, shapes=shapes)
+
+
+def test_the_command_takes_shapes(tmp_path: Path) -> None:
+    onnx.save(added(["n", 3], ["n", "m"]), tmp_path / "sum.onnx")
+    command = ["compile", str(tmp_path / "sum.onnx"), "-o", str(tmp_path / "sum.ttpkg")]
+    result = CliRunner().invoke(app, [*command, "--shape", "x0=2,3", "--shape", "x1=2,1"])
+    assert result.exit_code == 0, result.output
+    x, y = torch.randn(2, 3), torch.randn(2, 1)
+    torch.testing.assert_close(tt_torch.load(tmp_path / "sum.ttpkg")(x, y), x + y)
+    for word, message in (
+        ("x0=2,3", "dimension 1 of the ONNX input 'x1' is 'm'"),
+        ("x0=2,x", "'x0=2,x' is no NAME=SIZE,SIZE,..."),
+        ("x0=2,,3", "'x0=2,,3' is no NAME=SIZE,SIZE,..."),
+        ("2,3", "'2,3' is no NAME=SIZE,SIZE,..."),
+    ):
+        result = CliRunner().invoke(app, [*command, "--shape", word])
+        assert result.exit_code and message in result.stderr, result.output
+    (tmp_path / "net.mlir").write_text("")
+    result = CliRunner().invoke(app, ["compile", str(tmp_path / "net.mlir"), "--shape", "x=2"])
+    assert result.exit_code == 2 and "only ONNX models" in result.stderr

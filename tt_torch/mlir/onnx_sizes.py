@@ -1,0 +1,86 @@
+"""The sizes of the inputs of an ONNX model, whose dimensions may be open: they have a name, or nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tt_torch.errors import CompileError
+
+if TYPE_CHECKING:
+    import onnx
+
+Shapes: TypeAlias = Mapping[str, Sequence[int]]  # by the names of inputs
+
+
+def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> None:
+    """Gives the open dimensions of inputs their sizes. A dimension with a name has the same size in all inputs.
+
+    Raises CompileError for a shape of no input, for one that contradicts the model or another one, and for a dimension
+    whose size is not given.
+    """
+    if unknown := shapes.keys() - {value.name for value in inputs}:
+        names = ", ".join(value.name for value in inputs) or "none"
+        raise CompileError(f"`shapes` has {min(unknown)!r}, but the inputs without a value are {names}")
+    sizes: dict[str, int] = {}
+    for value in inputs:
+        if value.name in shapes:
+            _fix(value, shapes[value.name], sizes)
+    for value in inputs:
+        _fix_named(value, sizes)
+
+
+def _fix(value: onnx.ValueInfoProto, shape: Sequence[int], sizes: dict[str, int]) -> None:
+    """Gives an input this shape, and notes the sizes of dimensions with a name."""
+    dimensions, given = value.type.tensor_type.shape.dim, tuple(shape)
+    has_rank = value.type.tensor_type.HasField("shape")
+    if any(size < 0 for size in given) or (has_rank and len(given) != len(dimensions)):
+        raise CompileError(f"the ONNX input {value.name!r} has the shape {_shown(value)}; `shapes` gives {given}")
+    if not has_rank:
+        value.type.tensor_type.shape.SetInParent()
+        for _ in given:
+            dimensions.add()
+    for dimension, size in zip(dimensions, given, strict=True):
+        name = _name(dimension)
+        other = sizes.setdefault(name, size) if name else size
+        if other != size or not (_is_open(dimension) or dimension.dim_value == size):
+            expected = f", where {name!r} is {other}" if other != size else ""
+            raise CompileError(
+                f"the ONNX input {value.name!r} has the shape {_shown(value)}{expected}; `shapes` gives {given}"
+            )
+    for dimension, size in zip(dimensions, given, strict=True):
+        dimension.dim_value = size
+
+
+def _fix_named(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> None:
+    """Gives the dimensions of an input the sizes of their names. Raises CompileError for one that stays open."""
+    if not value.type.tensor_type.HasField("shape"):
+        raise CompileError(f"the ONNX input {value.name!r} has no shape in the model; give it by the argument `shapes`")
+    for number, dimension in enumerate(value.type.tensor_type.shape.dim):
+        if _name(dimension) in sizes:
+            dimension.dim_value = sizes[_name(dimension)]
+        if _is_open(dimension):
+            size = repr(_name(dimension)) if _name(dimension) else "unknown"
+            raise CompileError(
+                f"dimension {number} of the ONNX input {value.name!r} is {size}; give the shape of the input by the "
+                "argument `shapes`"
+            )
+
+
+def _is_open(dimension: Any) -> bool:
+    """Whether the size of a dimension is not known. Some exporters write -1 for this."""
+    return not dimension.HasField("dim_value") or dimension.dim_value < 0
+
+
+def _name(dimension: Any) -> str:
+    """The name of a dimension, or "". Some exporters write "?" for all dimensions without a name."""
+    return dimension.dim_param if any(map(str.isalnum, dimension.dim_param)) else ""
+
+
+def _shown(value: onnx.ValueInfoProto) -> str:
+    """The shape as the model gives it: `[1, 'width', ?]`."""
+    sizes = [
+        (repr(_name(d)) if _name(d) else "?") if _is_open(d) else str(d.dim_value)
+        for d in value.type.tensor_type.shape.dim
+    ]
+    return f"[{', '.join(sizes)}]"
