@@ -83,7 +83,11 @@ def device_only(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
     """
     counted: dict[str, list[bool]] = defaultdict(list)
     for record in records:
-        if record.get("kind") != "onnx" and record.get("static", True) and record["verdict"] != "eager-raises-same":
+        if (
+            not record.get("kind", "").startswith("onnx")
+            and record.get("static", True)
+            and record["verdict"] != "eager-raises-same"
+        ):
             counted[record.get("dtype", "all")].append(alone(record))
     return {dtype: (sum(each), len(each)) for dtype, each in counted.items()}
 

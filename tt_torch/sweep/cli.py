@@ -168,15 +168,35 @@ def onnx(
     _sweep("onnx", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json))
 
 
+@app.command("onnx-models")
+def onnx_models(
+    select: Select = "",
+    jobs: Jobs = 1,
+    ray: Ray = "",
+    timeout: Timeout = 600.0,
+    memory: Memory = 16.0,
+    output: Output = Path("results/onnx_models.jsonl"),
+    db: Db = "",
+    junit_xml: JUnit = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sweeps over the ONNX models in installed packages, and compares and times them with ONNX Runtime."""
+    needs("onnx")
+    from tt_torch.sweep import onnx_models
+
+    items = choose(list(onnx_models.items()), select, fraction=1.0, seed=0)
+    _sweep("onnx-model", items, Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json))
+
+
 @app.command()
 def docs(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="records of sweeps")],
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the pages")] = Path("docs"),
 ) -> None:
-    """Writes ops.md, models.md and onnx_tests.md, the pages of what is supported. With records of tt-mlir, it writes
-    compilers.md instead, which compares the compilers."""
+    """Writes ops.md, models.md, onnx_tests.md and onnx_models.md, the pages of what is supported. With records of
+    tt-mlir, it writes compilers.md instead, which compares the compilers."""
     from tt_torch.files import write
-    from tt_torch.sweep import compilers, onnx_page, pages
+    from tt_torch.sweep import compilers, onnx_models_page, onnx_page, pages
 
     records = _records(files)
     if any(record.get("compiler") == "tt-mlir" for record in records):
@@ -187,6 +207,7 @@ def docs(
         ("op", "ops.md", pages.ops_page),
         ("model", "models.md", pages.models_page),
         ("onnx", "onnx_tests.md", onnx_page.page),
+        ("onnx-model", "onnx_models.md", onnx_models_page.page),
     )
     for kind, name, page in written:
         chosen = [record for record in records if record["kind"] == kind]

@@ -89,12 +89,12 @@ def _verdict(model: onnx.ModelProto, case: TestCase) -> Record:
     except AssertionError as difference:
         return {"verdict": "wrong", "error": "Mismatch", "message": _short(difference), "constants": constants}
     except Exception as error:
-        verdict = "refused" if _is_refusal(error) else "error"
+        verdict = "refused" if is_refusal(error) else "error"
         return {"verdict": verdict, "error": type(error).__name__, "message": _short(error), "constants": constants}
     return {"verdict": "match", "constants": constants}
 
 
-def _is_refusal(error: Exception) -> bool:
+def is_refusal(error: Exception) -> bool:
     """Whether the error says which part of the model is not supported; other errors are bugs of the compiler."""
     return isinstance(error, CompileError | InexactError) and not isinstance(error, StageError | IRVerificationError)
 
