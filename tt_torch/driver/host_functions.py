@@ -49,7 +49,9 @@ def _householder_product(a: Tensor, factors: Tensor) -> Results:
 
 @_function
 def _cholesky(a: Tensor, upper: bool) -> Results:
-    return torch.linalg.cholesky_ex(a, upper=upper)
+    """The other triangle of the matrix stays as it is, as in LAPACK."""
+    factor, info = torch.linalg.cholesky_ex(a, upper=upper)
+    return (factor + (a.tril(-1) if upper else a.triu(1)), info)
 
 
 @_function
@@ -91,15 +93,34 @@ def _svd(a: Tensor, full: bool) -> Results:
 
 @_function
 def _eig(a: Tensor) -> Results:
-    """The eigenvalues, as real and imaginary parts if the matrix is real, and the right eigenvectors twice: nobody
-    asked for the left ones."""
+    """The eigenvalues, as real and imaginary parts if the matrix is real, the left and the right eigenvectors.
+
+    The left ones are the columns of the inverse of the right ones, conjugated, with length 1. They are NaN for a matrix
+    that lacks eigenvectors. LAPACK gives the largest element of a complex vector no imaginary part.
+    """
 
     def one(matrix: Tensor) -> Results:
-        values, vectors = torch.linalg.eig(matrix)
+        values, right = torch.linalg.eig(matrix)
+        inverse, failed = torch.linalg.inv_ex(right)
+        left = torch.where(failed == 0, inverse.mH, torch.nan)
+        left = left / torch.linalg.vector_norm(left, dim=0)
+        largest = left.gather(0, left.abs().argmax(0, keepdim=True)) if left.numel() else left[:0]
+        left = left * (largest.conj() / largest.abs()) if left.numel() else left
         parts = (values,) if a.is_complex() else (values.real, values.imag)
-        return (*parts, vectors, vectors)
+        return (*parts, left, right)
 
     return _by_matrix(one, a)
+
+
+@_function
+def _tridiagonal_solve(lower: Tensor, diagonal: Tensor, upper: Tensor, b: Tensor) -> Results:
+    """The diagonals, which LAPACK overwrites, and the solution. All diagonals have n elements, or the outer ones n - 1."""
+    n = diagonal.shape[-1]
+    matrix = torch.diag_embed(diagonal)
+    if n > 1:
+        matrix = matrix + torch.diag_embed(lower[..., -(n - 1) :], -1) + torch.diag_embed(upper[..., : n - 1], 1)
+    solution, info = torch.linalg.solve_ex(matrix, b)
+    return lower, diagonal, upper, solution, info
 
 
 @_function

@@ -40,10 +40,34 @@ def compared(direction: str, x: ir.Value, y: ir.Value) -> ir.Value:
     return make("compare", kind, x, y, comparison_direction=attribute)
 
 
-def sliced(x: ir.Value, begins: Sequence[int], ends: Sequence[int]) -> ir.Value:
-    kind = ir.RankedTensorType.get([e - b for b, e in zip(begins, ends, strict=True)], x.type.element_type)
-    spans = {"start_indices": begins, "limit_indices": ends, "strides": [1] * len(ends)}
+def sliced(x: ir.Value, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int] | None = None) -> ir.Value:
+    steps = strides or [1] * len(ends)
+    sizes = [max(0, -((b - e) // s)) for b, e, s in zip(begins, ends, steps, strict=True)]
+    kind = ir.RankedTensorType.get(sizes, x.type.element_type)
+    spans = {"start_indices": begins, "limit_indices": ends, "strides": steps}
     return make("slice", kind, x, **{name: ir.DenseI64ArrayAttr.get(list(span)) for name, span in spans.items()})
+
+
+def padded(
+    x: ir.Value, fill: ir.Value, low: Sequence[int], high: Sequence[int], between: Sequence[int] | None = None
+) -> ir.Value:
+    """More elements at the ends of each dimension, or fewer for negative numbers, and `between` each two elements."""
+    between = between or [0] * len(low)
+    if not any((*low, *high, *between)):
+        return x
+    sizes = [n + lo + hi + max(0, n - 1) * gap for n, lo, hi, gap in zip(x.type.shape, low, high, between, strict=True)]
+    kind = ir.RankedTensorType.get(sizes, x.type.element_type)
+    spans = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": between}
+    return make("pad", kind, x, fill, **{name: ir.DenseI64ArrayAttr.get(list(span)) for name, span in spans.items()})
+
+
+def broadcast(x: ir.Value, shape: Sequence[int], dims: Sequence[int]) -> ir.Value:
+    kind = ir.RankedTensorType.get(list(shape), x.type.element_type)
+    return make("broadcast_in_dim", kind, x, broadcast_dimensions=ir.DenseI64ArrayAttr.get(list(dims)))
+
+
+def reshaped(x: ir.Value, shape: Sequence[int]) -> ir.Value:
+    return make("reshape", ir.RankedTensorType.get(list(shape), x.type.element_type), x)
 
 
 def joined(parts: Sequence[ir.Value], kind: ir.Type, dim: int) -> ir.Value:

@@ -18,9 +18,11 @@ from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, nested, replace
+from tt_torch.mlir.stablehlo.approximate import sort_instead
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
-from tt_torch.mlir.stablehlo.complex_parts import has_complex, split_complex
+from tt_torch.mlir.stablehlo.complex_parts import has_complex, is_complex, split_complex
+from tt_torch.mlir.stablehlo.general_reductions import reduce_by_slices
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.types import Op
@@ -48,9 +50,11 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
     with module.context:
         _take_tuples_apart(body)
         states_to_words(body)
-    if any(op.operation.name.startswith("chlo.") and op.operation.name not in ops for op in body.operations):
+    chlo = [op.operation for op in body.operations if op.operation.name.startswith("chlo.")]
+    if any(op.name not in ops or any(map(is_complex, op.results)) for op in chlo):
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
     with module.context:
+        reduce_by_slices(main(module))
         compute_by_pytorch(main(module), MOST_OPS)
     if has_complex(body):
         run_native(module, "func.func(stablehlo-complex-math-expander)")
@@ -67,6 +71,7 @@ def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
     """Leaves no call in `main`, the program. For `known` and errors see `flatten`."""
     name_entry(module)
     _require_static_arguments(module)
+    sort_instead(module)
     for op in [op for op in nested(module) if op.name == "stablehlo.composite" and not known(op)]:
         with module.context, ir.InsertionPoint(op), op.location:
             callee = {"callee": op.attributes["decomposition"]}

@@ -17,6 +17,7 @@ from tt_torch.mlir.stablehlo.dtypes import DTYPES
 
 Found = tuple[str, dict[str, Any]]  # a name in `driver.host_functions`, and its options
 LARGEST_MATRIX = 32  # rows of a system that becomes device ops; see dynamo.decompositions.linalg.LARGEST
+LARGEST_TRIDIAGONAL = 4096  # rows of a system that PyTorch solves, which has no op for three diagonals
 LARGEST_TRANSFORM = 1 << 21  # elements of the matrix of a transform on the device
 
 NO_FORM = "TTNN has no op for it"
@@ -47,12 +48,14 @@ def _bytes(kind: ir.RankedTensorType) -> int:
 def _lapack(op: ir.Operation, name: str) -> Found | None:
     """JAX's functions of LAPACK. Their names begin with the letter of a type, which the operands have, too."""
     config = op.attributes.get("mhlo.backend_config", ir.DictAttr.get({}, op.context))
-    letters = {each.name: chr(ir.IntegerAttr(each.attr).value) for each in config if name in LETTERED}
+    letters = {each.name: chr(ir.IntegerAttr(each.attr).value) for each in config if str(each.attr).endswith("ui8")}
+    if name == "gtsv" and op.operands[1].type.shape[-1] > LARGEST_TRIDIAGONAL:
+        return None
     return LAPACK[name](letters) if name in LAPACK else None
 
 
-LETTERED = ("potrf", "trsm", "syevd", "heevd", "gesdd", "geev")
-LAPACK: dict[str, Callable[[dict[str, str]], Found | None]] = {
+# By options whose values are letters.
+LAPACK: dict[str, Callable[[dict[str, str]], Found]] = {
     "getrf": lambda x: ("lu", {}),
     "geqrf": lambda x: ("qr", {}),
     "orgqr": lambda x: ("householder_product", {}),
@@ -64,7 +67,8 @@ LAPACK: dict[str, Callable[[dict[str, str]], Found | None]] = {
     "syevd": lambda x: ("eigh", {"upper": x["uplo"] == "U"}),
     "heevd": lambda x: ("eigh", {"upper": x["uplo"] == "U"}),
     "gesdd": lambda x: ("svd", {"full": x["mode"] == "A"}),
-    "geev": lambda x: ("eig", {}) if x["compute_left"] == "N" else None,
+    "geev": lambda x: ("eig", {}),
+    "gtsv": lambda x: ("tridiagonal_solve", {}),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.functions import replace
+from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import compared, constant, make
 from tt_torch.mlir.types import Function, TensorType, Value
 
@@ -27,6 +28,7 @@ ON_BITS = {f"stablehlo.{name}" for name in ("bitcast_convert", "popcnt", "count_
 WITHIN_HALF = ("f16", "i1", "i8", "ui8")  # float16 has all of their numbers
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 FLOATS = ("f64", "f32", "f16", "bf16")
+NARROW_INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "ui32")
 CONSTANTS = ("stablehlo.constant", "chlo.constant", "arith.constant")
 MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
 # The logical ops that StableHLO's arithmetic means for booleans.
@@ -81,12 +83,43 @@ def _use_logic(block: ir.Block) -> None:
 
 
 def _keep_large_numbers(block: ir.Block) -> None:
-    """Gives each convert of a 64-bit constant to a float a constant of its own, which is a float from the beginning."""
+    """Gives each convert of a 64-bit constant to a float a constant of its own, which is a float from the beginning.
+
+    A constant of an `and` whose low 32 bits alone are read, such as 2**32 - 1 in JAX's seeds, becomes its low bits.
+    """
     for op in [o.operation for o in block.operations]:
+        if (
+            op.name == "stablehlo.and"
+            and element_name(op.results[0]) in ("i64", "ui64")
+            and _low_bits_read(op.results[0])
+        ):
+            with ir.InsertionPoint(op):
+                for i, mask in enumerate(list(op.operands)):
+                    op.operands[i] = _low_bits(mask)
         if op.name == "stablehlo.convert" and element_name(op.results[0]) in FLOATS:
             with ir.InsertionPoint(op):
                 if (number := _as_float(op.operands[0])) is not None:
                     op.operands[0] = number
+
+
+def _low_bits_read(value: Value) -> bool:
+    """Whether only the low 32 bits of a 64-bit integer matter: all its readers convert it to a shorter integer."""
+    readers = [use.owner.operation for use in value.uses]
+    moved = [op.results[0] for op in readers if op.name in MOVES[:2]]
+    narrow = [op for op in readers if op.name == "stablehlo.convert" and element_name(op.results[0]) in NARROW_INTEGERS]
+    return len(readers) == len(moved) + len(narrow) and all(map(_low_bits_read, moved))
+
+
+def _low_bits(value: Value) -> Value:
+    """A constant with the signed number that has the low 32 bits of its only number; other values as they are."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is None or op.name not in CONSTANTS or (number := attrs.splat(op.attributes["value"])) is None:
+        return value
+    low = (int(number) + 2**31) % 2**32 - 2**31
+    unsigned = element_name(value) == "ui64"
+    return constant(
+        value.type, np.full(value.type.shape, low % 2**32 if unsigned else low, np.uint64 if unsigned else np.int64)
+    )
 
 
 def _as_float(value: Value) -> Value | None:

@@ -17,9 +17,9 @@ from torch_mlir import ir
 from tt_torch.mlir.context import node_of
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, part, table_of
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
-from tt_torch.mlir.ttir.from_stablehlo.reduction import body_op
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 

@@ -11,9 +11,10 @@ from torch_mlir import ir
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.bodies import combining
 from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, padded, part, repeated, spread
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
-from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, REDUCTIONS, combined, combining, neutral
+from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, REDUCTIONS, combined, neutral
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 from tt_torch.mlir.types import Attrs, Op, Value

@@ -6,6 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.bodies import combining
 from tt_torch.mlir.ttir.from_stablehlo.arranging import part, repeated
 from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
@@ -30,28 +31,6 @@ ENDS = {
     "ui16": (0, 2**16 - 1),
     "ui8": (0, 255),
 }
-
-
-def body_op(op: Op) -> str:
-    """The name of the only op in a region, apart from the return, if it combines the arguments; otherwise ""."""
-    names = combining(op)
-    return names[0] if names and len(names) == 1 else ""
-
-
-def combining(op: Op) -> list[str] | None:
-    """The op that combines the elements of each operand; None if one depends on others, or needs several ops."""
-    block = op.operation.regions[0].blocks[0]
-    *ops, last = list(block.operations)
-    count = len(block.arguments) // 2
-    made = {o.operation.results[0]: o.operation for o in ops if len(o.operation.results) == 1}
-    names = []
-    for i, value in enumerate(last.operands):
-        one = made.get(value)
-        pair = [block.arguments[i], block.arguments[count + i]]
-        if one is None or list(one.operands) not in (pair, pair[::-1]):
-            return None
-        names.append(one.name.split(".")[1])
-    return names if len(names) == len(ops) else None
 
 
 @RULES.rewrites("stablehlo.reduce")
