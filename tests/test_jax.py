@@ -115,6 +115,16 @@ ON_VALUES: dict[str, tuple[Any, ...]] = {
     "qr and eigh": (lambda x: (jnp.abs(jnp.linalg.qr(x)[1]), jnp.linalg.eigh(x)[0]), S),
     "svd": (lambda x: jnp.linalg.svd(x, compute_uv=False), X),
     "eigenvalues": (lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x))), S.at[0, 1].set(3)),
+    "tridiagonal system": (lambda x: jax.lax.linalg.tridiagonal_solve(x[0], x[1] + 5, x[2], x.T), S[:3]),
+    "left eigenvectors": (
+        lambda x: (lambda w, left: jnp.abs(left.conj().T @ x - w[:, None] * left.conj().T))(
+            *jax.lax.linalg.eig(x, compute_right_eigenvectors=False)
+        ),
+        S.at[0, 1].set(3),
+    ),
+    "approximate largest": (lambda x: jax.lax.approx_max_k(x, 2), X),
+    "cumulative log-sum-exp": (lambda x: jax.lax.cumlogsumexp(x, axis=1, reverse=True), X * 50),
+    "complex arc cosine": (lambda x: jnp.arccos(x + 0.5j), X),
     "gradient of cholesky": (jax.grad(lambda a: jnp.linalg.cholesky(a).sum()), S),
 }
 

@@ -114,7 +114,7 @@ def _eig(a: Tensor) -> Results:
 
 @_function
 def _tridiagonal_solve(lower: Tensor, diagonal: Tensor, upper: Tensor, b: Tensor) -> Results:
-    """The diagonals, which LAPACK overwrites, and the solution. All diagonals have n elements, or the outer ones n - 1."""
+    """The diagonals, which LAPACK overwrites, and the solution. The outer diagonals have n elements, or n - 1."""
     n = diagonal.shape[-1]
     matrix = torch.diag_embed(diagonal)
     if n > 1:
