@@ -15,6 +15,7 @@ from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
 from tt_torch.mlir.onnx_sampling import SAMPLING
+from tt_torch.mlir.onnx_scattering import SCATTERING
 
 if TYPE_CHECKING:
     import onnx
@@ -219,6 +220,7 @@ RULES: Rules = {
     **PLACES,
     **QUANTIZED,
     **SAMPLING,
+    **SCATTERING,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "Clip": _clip,
     "CumProd": _cumulative_product,
