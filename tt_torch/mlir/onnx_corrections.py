@@ -2,7 +2,7 @@
 
 Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
 with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
-dilations of AveragePool. For it, a NaN is equal to itself. Its SequenceLength is wrong for SplitToSequence.
+dilations of AveragePool. For torch-mlir, a NaN is equal to itself. Its SequenceLength is wrong for SplitToSequence.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import onnx
 
 FLOATS = (1, 10, 11, 16)  # ONNX's numbers of float32, float16, float64 and bfloat16
+BYTES = (2, 3)  # of uint8 and int8
+MOST_AVERAGED = 2  # dimensions of the windows that torch-mlir averages
 UNPADDED = (b"", b"NOTSET", b"VALID")
 Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of values, where all sizes are known
 
@@ -119,7 +121,7 @@ class _Windows:
 
 def _windows(node: onnx.NodeProto, known: Known) -> list[_Windows]:
     if node.input[0] not in known:
-        raise refused(node, "ceil_mode needs an input whose sizes are known")
+        raise refused(node, "the sizes of its input must be known")
     given, size = _attributes(node), known[node.input[0]][1][2:]
     ones, none = [1] * len(size), [0] * 2 * len(size)
     strides, dilations, pads = (given.get(n, d) for n, d in (("strides", ones), ("dilations", ones), ("pads", none)))
@@ -141,35 +143,80 @@ def _same(length: int, size: int, stride: int, dilation: int, upper: bool) -> tu
 
 
 def _max_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
-    """Windows that ceil_mode adds become windows over padding at the end."""
-    if not _attributes(node).get("ceil_mode", 0):
-        return [node]
-    return [_pool(node, node.input[0], node.output, _windows(node, known))]
+    """Windows that ceil_mode adds become windows over padding at the end. The maxima of bytes are those of floats."""
+    from onnx.helper import make_node
+
+    kind = known.get(node.input[0], (0, []))[0]
+    pool = (
+        _pool(node, node.input[0], node.output, _windows(node, known)) if _attributes(node).get("ceil_mode") else node
+    )
+    if kind not in BYTES or len(node.output) > 1:
+        return [pool]
+    made = type(pool).FromString(pool.SerializeToString())
+    (result,) = node.output
+    made.input[0], made.output[0] = f"{result}/numbers", f"{result}/largest"
+    return [
+        make_node("Cast", [node.input[0]], [made.input[0]], node.name, to=FLOATS[0]),
+        made,
+        make_node("Cast", [made.output[0]], [result], node.name, to=kind),
+    ]
 
 
 def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
-    """The input is padded with zeros, and the averages of all elements are divided by the part that counts."""
+    """The input is padded with zeros, and the averages of all elements are divided by the part that counts.
+
+    torch-mlir ignores dilations, and it crashes for windows of three dimensions.
+    """
     from onnx.helper import make_node, tensor_dtype_to_np_dtype
     from onnx.numpy_helper import from_array
 
     given = _attributes(node)
-    if any(d != 1 for d in given.get("dilations", [])):
-        raise refused(node, "expected dilations of 1: torch-mlir ignores others")
-    if not given.get("ceil_mode", 0) and not any(given.get("pads", [])) and given.get("auto_pad", b"") in UNPADDED:
+    by_slices = any(d != 1 for d in given.get("dilations", [])) or len(given["kernel_shape"]) > MOST_AVERAGED
+    padded = given.get("ceil_mode", 0) or any(given.get("pads", [])) or given.get("auto_pad", b"") not in UNPADDED
+    if not padded and not by_slices:
         return [node]
     windows, (result,) = _windows(node, known), node.output
     parts = [w.counted(given.get("count_include_pad", 0)) / w.size for w in windows]
     part = reduce(np.multiply.outer, parts)[None, None].astype(tensor_dtype_to_np_dtype(known[node.input[0]][0]))
     pads = np.array([0, 0, *(w.begin for w in windows), 0, 0, *(w.end for w in windows)])
     own = {name: f"{result}/{name}" for name in ("pads", "padded", "average", "part")}
-    bare = [replace(w, begin=0, given_end=0, ceil=False) for w in windows]
     return [
         make_node("Constant", [], [own["pads"]], name=node.name, value=from_array(pads)),
         make_node("Constant", [], [own["part"]], name=node.name, value=from_array(part)),
         make_node("Pad", [node.input[0], own["pads"]], [own["padded"]], name=node.name),
-        _pool(node, own["padded"], [own["average"]], bare),
+        *(_averages if by_slices else _averages_of_pool)(node, own["padded"], own["average"], windows),
         make_node("Div", [own["average"], own["part"]], [result], name=node.name),
     ]
+
+
+def _averages_of_pool(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
+    """The windows of an input that was padded before."""
+    return [_pool(node, x, [result], [replace(w, begin=0, given_end=0, ceil=False) for w in windows])]
+
+
+def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
+    """The averages along one dimension after the other, as sums of slices that are divided by the size of a window."""
+    from onnx.helper import make_node
+    from onnx.numpy_helper import from_array
+
+    made: list[onnx.NodeProto] = []
+
+    def new(op: str, *operands: str, name: str = "", **given: Any) -> str:
+        made.append(make_node(op, operands, [name or f"{result}/{len(made)}"], node.name, **given))
+        return str(made[-1].output[0])
+
+    def constant(value: Any) -> str:
+        return new("Constant", value=from_array(np.asarray(value)))
+
+    for dim, w in enumerate(windows, 2):
+        slices = []
+        for begin in range(0, w.size * w.dilation, w.dilation):
+            places = (begin, begin + (w.count - 1) * w.stride + 1, dim, w.stride)
+            slices.append(new("Slice", x, *(constant([place]) for place in places)))
+        x = reduce(lambda total, one: new("Add", total, one), slices)
+    size = new("CastLike", constant(np.float32(np.prod([w.size for w in windows]))), x)
+    new("Div", x, size, name=result)
+    return made
 
 
 def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Sequence[_Windows]) -> onnx.NodeProto:
