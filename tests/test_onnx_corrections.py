@@ -1,4 +1,4 @@
-"""Nodes that torch-mlir imports as something else: results are those of ONNX Runtime, or the node is refused."""
+"""Nodes that torch-mlir imports as something else: results are those of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx_programs import compared
-
-from tt_torch.errors import UnsupportedOpError
-from tt_torch.onnx_compile import compile_onnx
 
 DTYPES = {"int8": TensorProto.INT8, "int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8}
 
@@ -92,16 +89,3 @@ def test_maxima_of_bytes(kind: str) -> None:
         pool("MaxPool", "ceil", [3, 3], [2, 2], pads=[1] * 4, ceil_mode=1),
     ]
     compared(nodes, {"x": x})
-
-
-def test_other_nodes_are_refused_by_name() -> None:
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 4, 4])
-    nodes = {
-        "SequenceLength": helper.make_node("SequenceLength", ["s"], ["y"]),
-    }
-    for name, node in nodes.items():
-        parts = helper.make_node("SplitToSequence", ["x"], ["s"])
-        graph = helper.make_graph([parts, node], "graph", [x], [helper.make_empty_tensor_value_info("y")])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-        with pytest.raises(UnsupportedOpError, match=rf"^onnx\.{name} is not supported in stage import-onnx"):
-            compile_onnx(model)

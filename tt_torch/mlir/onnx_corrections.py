@@ -1,8 +1,8 @@
-"""Nodes of ONNX models that torch-mlir imports as something else: they are written in another way, or refused by name.
+"""Nodes of ONNX models that torch-mlir imports as something else: they are written in another way.
 
 Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
 with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
-dilations of AveragePool. For torch-mlir, a NaN is equal to itself. Its SequenceLength is wrong for SplitToSequence.
+dilations of AveragePool. For torch-mlir, a NaN is equal to itself.
 """
 
 from __future__ import annotations
@@ -242,10 +242,6 @@ def _equal(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
     return [*both, make_node("And", list(sides.values()), [result], node.name)]
 
 
-def _sequence(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
-    raise refused(node, "there are no sequences on the device, and torch-mlir gives some of them a wrong length")
-
-
 def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError(f"onnx.{node.op_type}", "import-onnx", f"node {node.name or node.output[0]!r}", detail)
 
@@ -261,5 +257,4 @@ CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] 
     "Equal": _equal,
     "MaxPool": _max_pool,
     "Mod": _mod,
-    "SequenceLength": _sequence,
 }

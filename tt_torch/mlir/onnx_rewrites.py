@@ -16,6 +16,7 @@ from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
 from tt_torch.mlir.onnx_sampling import SAMPLING
 from tt_torch.mlir.onnx_scattering import SCATTERING
+from tt_torch.mlir.onnx_sequences import SEQUENCES
 
 if TYPE_CHECKING:
     import onnx
@@ -35,8 +36,9 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     made: list[onnx.NodeProto] = []
     for node in model.graph.node:
         written = Nodes(node, facts)
-        known = node.op_type in rules and not node.domain and all(name in facts.shapes for name in node.input if name)
-        made += written.made if known and rules[node.op_type](written) else [node]
+        known = node.op_type in SEQUENCES or all(name in facts.shapes for name in node.input if name)
+        with_rule = known and node.op_type in rules and not node.domain
+        made += written.made if with_rule and rules[node.op_type](written) else [node]
     copies = [type(node).FromString(node.SerializeToString()) for node in made]
     del model.graph.node[:]
     model.graph.node.extend(copies)
@@ -221,6 +223,7 @@ RULES: Rules = {
     **QUANTIZED,
     **SAMPLING,
     **SCATTERING,
+    **SEQUENCES,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "Clip": _clip,
     "CumProd": _cumulative_product,
