@@ -145,6 +145,15 @@ def test_a_matrix_for_which_lapack_gives_up() -> None:
     assert [x.shape[0] for x in host_functions.FUNCTIONS["svd"](torch.ones(0, 3, 2), full=True)] == [0] * 5
 
 
+@pytest.mark.parametrize("name", ["eigh", "svd", "eig"])
+def test_matrices_without_elements(name: str) -> None:
+    options = {"eigh": {"upper": True}, "svd": {"full": True}, "eig": {}}[name]
+    for shape in (0, 0), (2, 0, 0):
+        results = host_functions.FUNCTIONS[name](torch.empty(shape), **options)
+        assert all(x.numel() == 0 for x in results[:-1])
+        assert results[-1].tolist() == ([0, 0] if len(shape) == 3 else 0)
+
+
 def test_an_untaken_branch_does_not_run() -> None:
     """The loop in the branch for false would not end."""
     model = tt_torch.compile_stablehlo("""

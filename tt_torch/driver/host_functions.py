@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from math import prod
 
 import torch
 from torch import Tensor
@@ -137,7 +138,7 @@ def _by_matrix(compute: Callable[[Tensor], Results], a: Tensor) -> Results:
     batch, found, failed = a.shape[:-2], [], []
     example = compute(torch.eye(*a.shape[-2:], dtype=a.dtype))  # the forms of the results
     no_numbers = tuple(torch.full_like(x, torch.nan) for x in example)
-    for matrix in a.reshape(-1, *a.shape[-2:]):
+    for matrix in a.reshape(prod(batch), *a.shape[-2:]):
         try:
             results = compute(matrix) if matrix.isfinite().all() else no_numbers
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]

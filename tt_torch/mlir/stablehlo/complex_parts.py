@@ -200,6 +200,12 @@ def _converted(op: ir.Operation, given: list[Parts]) -> Value | Parts:
     return make("convert", kind, real), make("convert", kind, imaginary) if imaginary else _full(kind, 0.0)
 
 
+def _counted(op: ir.Operation, given: list[Parts]) -> Parts:
+    """0, 1, 2, ... are real."""
+    kind = part_type(op.results[0].type)
+    return make("iota", kind, iota_dimension=op.attributes["iota_dimension"]), _full(kind, 0.0)
+
+
 def _equality(op: ir.Operation, given: list[Parts]) -> Value:
     direction = attrs.direction(op)
     real, imaginary = (compared(direction, p, q) for p, q in zip(*given, strict=True))
@@ -228,4 +234,5 @@ def _full(kind: TensorType, value: float) -> Value:
     return make("constant", kind, value=ir.DenseElementsAttr.get_splat(kind, number))
 
 
-SPECIAL = {"abs": _absolute, "compare": _equality, "convert": _converted, "divide": _quotient, "reduce": _sum}
+SPECIAL = {"abs": _absolute, "compare": _equality, "convert": _converted, "divide": _quotient}
+SPECIAL |= {"iota": _counted, "reduce": _sum}
