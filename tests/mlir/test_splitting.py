@@ -7,6 +7,7 @@ import json
 import pickle
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from interpreter import interpreted
 import tt_torch
 from tt_torch import runtime
 from tt_torch.driver import host_functions
+from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.package.manifest import FLOW_FORMAT
 from tt_torch.driver.partition import HostFallbackWarning
-from tt_torch.errors import InexactError, PackageError, PackagingError, UnsupportedOpError
+from tt_torch.errors import InexactError, KernelError, PackageError, PackagingError, UnsupportedOpError
+from tt_torch.flow import Branch, Flow, HostCall, Loop
 from tt_torch.mlir.stablehlo import host_calls
 
 # Doubles both values until the first one is 100, and counts the steps. %w is read inside, and does not change.
@@ -234,6 +237,20 @@ def test_a_damaged_flow_is_an_error(damage: str, doubling: LoadedModel) -> None:
     tensors = dict(package.tensors)
     with pytest.raises(PackageError, match="malformed manifest"):
         contents._package("x", contents.sealed(data, tensors), tensors)
+
+
+def test_what_the_host_cannot_compute_is_an_error() -> None:
+    square = HostCall("lu", {}, [0], 3, [], "model.py:7", "", 0)
+    with pytest.raises(KernelError, match=r"lu at model\.py:7 failed on the host"):
+        FlowRunner(Flow(1, [square], [1]), {})([torch.ones(3)])
+    with pytest.raises(KernelError, match="failed on the host"):
+        FlowRunner(Flow(1, [replace(square, complex_inputs=[5])], [1]), {})([torch.ones(3, 3)])
+    with pytest.raises(PackageError, match="has 2 results, and it has 3"):
+        FlowRunner(Flow(1, [replace(square, results=2)], [1]), {})([torch.ones(3, 3)])
+    same = Flow(1, [], [0])
+    for flow in Flow(1, [Loop([0], same, same, [0])], [1]), Flow(2, [Branch([0, 1], [same])], [2]):
+        with pytest.raises(PackageError, match="has not one element"):
+            FlowRunner(flow, {})([torch.ones(3)] * flow.inputs)
 
 
 def test_an_exception_in_a_step_frees_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

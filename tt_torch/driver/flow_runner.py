@@ -12,7 +12,7 @@ import torch
 from tt_torch.driver.crossing import eager_device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.host_functions import FUNCTIONS
-from tt_torch.errors import PackageError
+from tt_torch.errors import KernelError, PackageError
 from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step
 
 NARROW = (torch.bfloat16, torch.float16)  # LAPACK has no functions for them
@@ -51,14 +51,14 @@ class FlowRunner:
         if isinstance(step, HostCall):
             return on_host(step, given)
         if isinstance(step, Branch):
-            chosen = int(given.pop(0))
+            chosen = _number(given.pop(0))
             last = len(step.branches) - 1
             return self._run(step.branches[chosen if 0 <= chosen < last else last], given)
         return self._loop(step, given)
 
     def _loop(self, loop: Loop, values: list[torch.Tensor]) -> list[torch.Tensor]:
         step = 0
-        while bool(self._run(loop.condition, values)[0]) if loop.condition else step < (loop.steps or 0):
+        while _number(self._run(loop.condition, values)[0]) if loop.condition else step < (loop.steps or 0):
             for position, new in zip(loop.changed, self._run(loop.body, values), strict=True):
                 values[position] = new
             step += 1
@@ -66,18 +66,30 @@ class FlowRunner:
 
 
 def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results of an op of the host."""
-    values = [x.cpu() for x in given]
+    """The results of an op of the host. Raises KernelError if PyTorch cannot compute it."""
+    try:
+        results = _computed(step, [x.cpu() for x in given])
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise KernelError(f"{step.op} at {step.location or 'an unknown line'} failed on the host: {error}") from error
+    if len(results) != step.results:
+        raise PackageError(f"the package says that {step.op} has {step.results} results, and it has {len(results)}")
+    return [torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in results]
+
+
+def _computed(step: HostCall, values: list[torch.Tensor]) -> Sequence[torch.Tensor]:
     for position in step.complex_inputs:
         values[position] = torch.view_as_complex(values[position])
     narrow = next((x.dtype for x in values if x.dtype in NARROW), None)
     values = [x.float() if x.dtype in NARROW else x for x in values]
     results: Sequence[torch.Tensor] = FUNCTIONS[step.op](*values, **step.options)
-    if narrow:
-        results = [x.to(narrow) if x.is_floating_point() else x for x in results]
-    if len(results) != step.results:
-        raise PackageError(f"the package says that {step.op} has {step.results} results, and it has {len(results)}")
-    return [torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in results]
+    return [x.to(narrow) if narrow and x.is_floating_point() else x for x in results]
+
+
+def _number(x: torch.Tensor) -> int:
+    """The only element of a condition or of the number of a branch. Raises PackageError for other tensors."""
+    if x.numel() != 1:
+        raise PackageError(f"the package decides by a tensor of the shape {tuple(x.shape)}, which has not one element")
+    return int(x.item())
 
 
 def _with_inner(flow: Flow) -> list[Flow]:
