@@ -22,11 +22,17 @@ from tt_torch.extras import require
 from tt_torch.files import write_by
 from tt_torch.mlir.pipeline import LEVELS
 
-try:
-    require("demos")
-except ExtraMissingError as error:
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
+
+def needs(extra: str) -> None:
+    """Ends the program with one line and status 2 if a package of the extra is not installed."""
+    try:
+        require(extra)
+    except ExtraMissingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+needs("demos")
 
 # Without a terminal, rich would wrap lines at 80 columns, which is too narrow for a log.
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)

@@ -218,6 +218,27 @@ def colours(path: Path) -> set[tuple[int, int, int]]:
     return {colour for count, colour in image.convert("RGB").getcolors(1 << 22) if count > 50}
 
 
+@pytest.mark.skipif(not find_spec("rapidocr_onnxruntime"), reason="needs pip install 'tt-torch[onnx-models]'")
+def test_ocr(tmp_path: Path):
+    """The device reads the four lines that the demo draws. A picture without text is refused."""
+    Image.new("RGB", (64, 64), "white").save(tmp_path / "white.png")
+    read, refused = run_demos(
+        [
+            Case("ocr.py", ["-o", "text.png"], print, saves=False),
+            Case("ocr.py", ["--image", "white.png"], print, saves=False),
+        ],
+        tmp_path,
+    )
+    status, out, err = read
+    assert status in (0, None) and not err, out + err
+    assert "FAILED" not in out and out.count("ok  ") == 3
+    for words in ("tt-torch reads ONNX models", "Hello, world! 2026", "upside down", "PaddleOCR 4.0 (a + b = 7)"):
+        assert out.count(f"│ {words} ") == 2  # by the device and by the CPU
+    assert (90, 255, 90) in colours(tmp_path / "text.png")
+    status, out, err = refused
+    assert status == 2 and err.startswith("error: ") and "no text in the picture" in err
+
+
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """The address of a server with the files of `tmp_path`."""
