@@ -34,6 +34,16 @@ def _bags(mode: str) -> Callable[..., torch.Tensor]:
     return lambda i, w: F.embedding_bag(i, w, offsets.to(w.device), mode=mode)
 
 
+# the mode of embedding_bag, whether its last offset is an end, and the index of padding
+BAGS = (0, True, None), (0, False, 2), (1, True, None), (1, True, 2), (2, False, None), (2, True, 2)
+
+
+def _whole_bags(mode: int, last: bool, padding: int | None = None) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """All results for three bags, of which one is empty. With `last`, the end of the last one is given, too."""
+    offsets = torch.tensor([0, 3, 3, 7] if last else [0, 3, 3])
+    return lambda i, w: torch.embedding_bag(w, i, offsets.to(w.device), False, mode, False, None, last, padding)
+
+
 SCATTERING = [
     *(
         Row(
@@ -120,6 +130,16 @@ SCATTERING = [
         [(7,), tensor([1, 3, 3, 6], i64)],
     ),
     *(Row(f"embedding_bag {m}", _bags(m), [index(0, 6, 7), (6, 4)], (f32,)) for m in ("mean", "max")),
+    *(
+        Row(
+            f"embedding_bag {mode} all results {last} {padding}",
+            _whole_bags(mode, last, padding),
+            [index(0, 6, 7), (6, 4)],
+            (f32,),
+        )
+        for mode, last, padding in BAGS
+    ),
+    Row("embedding_bag sum all results", _whole_bags(0, True), [index(0, 6, 7), (6, 4)], (torch.bfloat16,)),
     Row(
         "embedding_bag weighted",
         lambda i, w, s: F.embedding_bag(i, w, mode="sum", per_sample_weights=s, padding_idx=2),

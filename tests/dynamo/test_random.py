@@ -100,6 +100,27 @@ def test_multinomial_without_replacement() -> None:
     assert got.min() == 0 and got.max() == 5
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_multinomial_of_many_categories(dtype: torch.dtype) -> None:
+    """An exponential time for each draw and category would be 6 GB. Categories with the weight 0 are never drawn."""
+    torch.manual_seed(0)
+    weights = torch.rand(5, 3000, dtype=dtype) + 0.5
+    weights[:, ::3] = 0
+    weights[0, 1000:] = 0
+    weights[1, :2000] = 0
+    weights[2] = 0
+    weights[2, 1234] = 7
+    got = compiled(lambda: torch.multinomial(weights, 100_000, replacement=True))()
+    assert (got.shape, got.dtype) == ((5, 100_000), torch.int64)
+    assert (weights.gather(1, got) > 0).all()
+    for row, chosen in zip(weights, got, strict=True):
+        expected = row / row.sum() * chosen.numel()
+        counts = torch.bincount(chosen, minlength=3000)
+        deviation = ((counts - expected).square() / expected.clamp(min=1e-9))[row > 0].sum()  # chi-squared
+        freedom = max(int((row > 0).sum()) - 1, 0)
+        assert abs(deviation - freedom) <= 6 * (2 * freedom) ** 0.5
+
+
 def test_randperm() -> None:
     run = compiled(lambda: torch.randperm(50))
     first, second = run(), run()

@@ -22,6 +22,7 @@ from tt_torch.dynamo.decompositions.registry import aten, decomposes
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
 # The function that makes the fake tensor chooses its device.
 LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
+MOST_RUNNERS = 1 << 24  # exponential times for one multinomial: 64 MB
 SEED = torch.ops.tenstorrent.seed.default
 Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
 
@@ -243,8 +244,23 @@ def rrelu(
 @decomposes(aten.multinomial.default)
 def multinomial(weights: Tensor, count: int, replacement: bool = False, generator: None = None) -> Tensor:
     """Draws by exponential times whose rates are the weights: the category with the shortest time is drawn. Without
-    replacement, these are the categories with the shortest times of one draw."""
+    replacement, these are the categories with the shortest times of one draw. Many draws with replacement, whose times
+    would fill the memory, search random numbers in the sums of the weights."""
+    if replacement and weights.numel() * count > MOST_RUNNERS:
+        return _searched(weights, count)
     if replacement or count == 1:
         runners = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
         return (runners / _standard_exponential(runners.shape)).argmax(-1)
     return torch.topk(weights / _standard_exponential(weights.shape), count, -1).indices
+
+
+def _searched(weights: Tensor, count: int) -> Tensor:
+    """Draws with replacement: the first category up to which the weights add up to more than a random number.
+
+    The sum of a category with the weight 0 is that of the one before, so it is never the first. Each number is smaller
+    than the sum of all weights, also after it was rounded.
+    """
+    sums = weights.to(torch.float32).cumsum(-1)
+    largest = sums[..., -1:] * (1 - 2**-23)
+    numbers = torch.minimum(rand([*weights.shape[:-1], count], dtype=torch.float32) * sums[..., -1:], largest)
+    return torch.searchsorted(sums, numbers, right=True)

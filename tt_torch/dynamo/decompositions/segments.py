@@ -74,13 +74,16 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
-    """Bags (bags, features) of rows of `weight`; an empty bag is 0. The other results are for the backward pass."""
+    """Bags (bags, features) of rows of `weight`; an empty bag is 0.
+
+    The other results are for the backward pass: the bag of each index, the size of each bag, and the index of each
+    largest element. They have the shapes and values of PyTorch's kernels for the CPU, which do not compute all of them.
+    """
     bags = offsets.shape[0] - include_last_offset
     if not indices.numel() or not bags:
         return NotImplemented
-    segment = _segment_of(torch.arange(indices.shape[0]), offsets[:bags])
-    kept = indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
-    segment = torch.where(kept, segment, -1)
+    bag = _segment_of(torch.arange(indices.shape[0]), offsets[:bags])
+    segment = torch.where(indices != padding_idx, bag, -1) if padding_idx >= 0 else bag
     rows = weight.index_select(0, indices).to(torch.float32)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.to(torch.float32).unsqueeze(-1)
@@ -90,5 +93,20 @@ def embedding_bag(
     if BAGS[mode] == "mean":
         result = result / size.clamp(min=1).unsqueeze(-1)
     result = torch.where(size.unsqueeze(-1) > 0, result, 0).to(weight.dtype)
-    unused = torch.zeros_like(offsets)
-    return result, segment.to(offsets.dtype), torch.constant_pad_nd(size, [0, int(include_last_offset)]), unused
+    sizes, bag = size.to(offsets.dtype), bag.to(offsets.dtype)
+    if BAGS[mode] == "mean":
+        return result, bag, sizes, sizes.clone()
+    if BAGS[mode] == "max":
+        return result, bag, sizes, _largest(rows, result, segment, indices).to(offsets.dtype)
+    is_fast = padding_idx < 0 and weight.dtype != torch.float64 and weight.stride(1) == 1
+    is_fast = is_fast and (per_sample_weights is None or per_sample_weights.stride(0) == 1)
+    bag = offsets.new_zeros(0) if is_fast else bag
+    return result, bag, torch.zeros_like(offsets), torch.zeros_like(offsets)
+
+
+def _largest(rows: Tensor, largest: Tensor, segment: Tensor, indices: Tensor) -> Tensor:
+    """For each element of `largest` (bags, features), the index of the first row of its bag that has it; 0 without."""
+    bags = torch.arange(largest.shape[0]).unsqueeze(-1)
+    here = (segment == bags).unsqueeze(-1) & (rows == largest.unsqueeze(1))  # bags, positions, features
+    place = here.to(torch.int32).argmax(1)
+    return torch.where(here.any(1), indices[place], 0)
