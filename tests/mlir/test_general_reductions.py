@@ -184,3 +184,20 @@ def test_a_mask_whose_high_bits_are_read_is_refused() -> None:
     ).replace("%moved", "%f = stablehlo.convert %low : (tensor<3xi64>) -> tensor<3xf32>\n%moved", 1)  # fmt: skip
     with pytest.raises(UnsupportedOpError, match="integers of 32 bits"):
         tt_torch.compile_stablehlo(text)
+
+
+@pytest.mark.parametrize("start", [0, 44, 255])
+def test_a_slice_that_begins_at_a_byte(start: int) -> None:
+    """The latest possible begin, 300, is no byte."""
+    text = """func.func @main(%x: tensor<303xf32>, %i: tensor<ui8>, %u: tensor<3xf32>)
+        -> (tensor<3xf32>, tensor<303xf32>) {
+      %0 = stablehlo.dynamic_slice %x, %i, sizes = [3] : (tensor<303xf32>, tensor<ui8>) -> tensor<3xf32>
+      %1 = stablehlo.dynamic_update_slice %x, %u, %i
+        : (tensor<303xf32>, tensor<3xf32>, tensor<ui8>) -> tensor<303xf32>
+      return %0, %1 : tensor<3xf32>, tensor<303xf32>
+    }"""
+    x, u = torch.randn(303), torch.randn(3)
+    part, written = compiled(text, [x, torch.tensor(start, dtype=torch.uint8), u])
+    assert torch.equal(part, x[start : start + 3])
+    x[start : start + 3] = u
+    assert torch.equal(written, x)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
+import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
@@ -131,7 +133,8 @@ def test_constants_are_left_out_of_the_text():
     assert line.startswith('%0 = "ttnn.constant"() {input = dense_resource<__elided__>') and end == "return"
 
 
-TORCH, LIBRARY = ('"/v/site-packages/torch/f.py":9:0', '"/v/site-packages/transformers/m.py":7:0')
+FOLDER = Path(torch.__file__).parent
+TORCH, LIBRARY = (f'"{FOLDER}/f.py":9:0', '"/v/site-packages/transformers/m.py":7:0')
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ TORCH, LIBRARY = ('"/v/site-packages/torch/f.py":9:0', '"/v/site-packages/transf
     [
         ([TORCH, LIBRARY, '"run.py":5:0', '"main.py":8:0'], '"run.py":5:0'),
         ([TORCH, LIBRARY, '"/v/site-packages/transformers/m.py":8:0'], LIBRARY),
-        ([TORCH, '"/v/site-packages/torch/f.py":10:0'], TORCH),
+        ([TORCH, f'"{FOLDER}/f.py":10:0'], TORCH),
     ],
 )
 def test_the_location_of_an_op_has_the_users_frame_and_the_module_has_all(frames, kept):

@@ -10,10 +10,8 @@ func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
 
 // -----
 
-// CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
-func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<complex<f32>> {
-  %i = stablehlo.constant dense<(1.0, 0.0)> : tensor<complex<f32>>
-  %0 = stablehlo.reduce(%z init: %i) applies stablehlo.multiply across dimensions = [0]
-    : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>
-  return %0 : tensor<complex<f32>>
+// CHECK: error: stablehlo.clamp is not supported in stage stablehlo-to-ttir
+func.func @main(%z: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  %0 = stablehlo.clamp %z, %z, %z : tensor<4xcomplex<f32>>
+  return %0 : tensor<4xcomplex<f32>>
 }

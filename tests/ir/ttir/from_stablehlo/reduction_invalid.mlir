@@ -64,13 +64,15 @@ func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
 
 // -----
 
-// Each result must combine the elements of its own operand.
+// The body must compute scalars: it is applied to each element of tensors.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.reduce(%x init: %i) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
     reducer(%a: tensor<f32>, %b: tensor<f32>) {
-      %twice = stablehlo.add %a, %a : tensor<f32>
-      stablehlo.return %twice : tensor<f32>
+      %wide = stablehlo.reshape %a : (tensor<f32>) -> tensor<1xf32>
+      %back = stablehlo.reshape %wide : (tensor<1xf32>) -> tensor<f32>
+      %sum = stablehlo.add %back, %b : tensor<f32>
+      stablehlo.return %sum : tensor<f32>
     }
   return %0 : tensor<f32>
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch_mlir import ir
+
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up
@@ -47,6 +49,8 @@ def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None],
 def _places(b: Builder, start: Value, count: int, size: int) -> Value:
     """`count` positions from `start` on, within `size`."""
     latest = size - count
+    if dtype(start).width < 32:  # the latest position may be beyond such an integer
+        start = b("ttir.typecast", start, dtype=ir.IntegerType.get_signless(32))
     known = splat_of(start)
     if known is None or not 0 <= known <= latest:
         start = b("ttir.maximum", start, full(b, [1], dtype(start), 0))
