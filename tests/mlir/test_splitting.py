@@ -15,6 +15,7 @@ import pytest
 import torch
 from flow_programs import Writer
 from interpreter import interpreted
+from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch import runtime
@@ -27,6 +28,7 @@ from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import InexactError, KernelError, PackageError, PackagingError, UnsupportedOpError
 from tt_torch.flow import Branch, Flow, HostCall, Loop
 from tt_torch.mlir.stablehlo import host_calls
+from tt_torch.tools.cli import app
 
 # Doubles both values until the first one is 100, and counts the steps. %w is read inside, and does not change.
 DOUBLING = """
@@ -109,6 +111,17 @@ def test_it_is_saved_copied_and_loaded(doubling: LoadedModel, tmp_path: Path) ->
     with pytest.raises(PackagingError, match="several programs"):
         doubling.save(tmp_path / "a.ttnn")
     assert not (tmp_path / "a.ttnn").exists()
+
+
+def test_commands_show_the_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.mlir").write_text(DOUBLING)
+    compiled = CliRunner().invoke(app, ["compile", "a.mlir"])
+    assert compiled.exit_code == 0 and "device ops per run of each of the 4 programs" in compiled.output
+    shown = CliRunner().invoke(app, ["inspect", "a.ttpkg"]).output
+    assert "[4, 5, 6] = a loop of [0, 1, 3, 2]\n    while:\n      [4] = program part1 of [0]\n" in shown
+    refused = CliRunner().invoke(app, ["compile", "a.mlir", "-o", "a.ttnn"])
+    assert refused.exit_code == 1 and "several programs" in refused.stderr and "Traceback" not in refused.output
 
 
 def test_values_stay_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,11 +32,11 @@ def split(module: ir.Module) -> tuple[Flow, dict[str, ir.Module]]:
     """
     if any(_may_need_host(op) for op in nested(module)):
         inline_calls(module, is_known)
-        unrolled_module = _as_one_program(module)
-        if unrolled_module is None:
+        whole = _as_one_program(module)
+        if whole is None:
             splitter = _Splitter([f for f in module.body.operations if f.operation != main(module).operation])
             return splitter.flow(module), splitter.programs
-        module = unrolled_module
+        module = whole
     taken, given = len(main(module).arguments), len(returned(module))
     results = list(range(taken, taken + given))
     return Flow(taken, [Run(MAIN, list(range(taken)), given)], results), {MAIN: module}
@@ -67,12 +67,13 @@ def needs_host(op: Op) -> bool:
     op = op.operation
     if op.name in (LOOP, *BRANCHES) and any(needs_host(inner) for inner in nested(op)):
         return True
-    if op.name == LOOP:
-        try:
-            return not isinstance(unrolled(op), list)
-        except UnsupportedOpError:
-            return True
-    return host_call(op, []) is not None
+    if op.name != LOOP:
+        return host_call(op, []) is not None
+    try:
+        unrolled(op)
+    except UnsupportedOpError:
+        return True
+    return False
 
 
 def _steps(loop: ir.Operation) -> int | None:

@@ -58,7 +58,7 @@ def compile_(source: Source, output: Output = None, shape: Shape = None, as_json
         model.save(target)
         written = [target, *_weights_beside(model, target)]
         seconds = time.perf_counter() - begin
-    _show(model.binary, written, seconds, as_json)
+    _show(written, seconds, as_json)
 
 
 def _pytorch(source: str) -> CompiledModel:
@@ -118,15 +118,19 @@ def _weights_beside(model: CompiledModel | LoadedModel, target: Path) -> list[Pa
     return [beside]
 
 
-def _show(binary: bytes, written: list[Path], seconds: float, as_json: bool) -> None:
+def _show(written: list[Path], seconds: float, as_json: bool) -> None:
+    """The files, and what the programs of the first one cost. How often the host runs each of several is not known."""
+    from tt_torch.driver.package.contents import binaries
     from tt_torch.wire.calls import cost
     from tt_torch.wire.decode import decode
 
-    spent = cost(decode(binary))
+    spent = [cost(decode(binary)) for binary in binaries(written[0]).values()]
+    ops, moved = sum(each.device_ops for each in spent), sum(each.bytes_moved for each in spent)
     if as_json:
         files = {str(path): path.stat().st_size for path in written}
-        facts = {"device_ops": spent.device_ops, "bytes_moved": spent.bytes_moved, "seconds": seconds}
+        facts = {"programs": len(spent), "device_ops": ops, "bytes_moved": moved, "seconds": seconds}
         return print_json({"files": files, **facts})
     for path in written:
         print(f"{path}: {path.stat().st_size:,} bytes")
-    print(f"{spent.device_ops} device ops per call, {spent.bytes_moved:,} bytes moved; compiled in {seconds:.1f} s")
+    per = "call" if len(spent) == 1 else f"run of each of the {len(spent)} programs"
+    print(f"{ops} device ops per {per}, {moved:,} bytes moved; compiled in {seconds:.1f} s")

@@ -9,6 +9,7 @@ from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.contents import Package, read
 from tt_torch.driver.package.manifest import NAMES, Json, Manifest, program_names, to_json
+from tt_torch.flow import Branch, Flow, HostCall, Run
 from tt_torch.tools import inspection
 
 
@@ -33,12 +34,38 @@ def text(path: Path) -> Iterator[str]:
         also = "".join(f", also {alias}" for alias in weight.aliases)
         notes = also + ", changes at calls" * ((True, name) in written) + _trained(manifest, name)
         yield f"  {name}: {NAMES[weight.dtype]} {list(weight.shape)}{notes}"
+    if manifest.flow:
+        yield "\nflow: the host decides when each program runs; values have numbers, the arguments first"
+        yield from _steps(manifest.flow, "  ")
     for number, sizes in enumerate(family.members() if family else [{}]):
         manifest, prefix = package.member(number)
         for name in program_names(manifest):
             title = ", ".join([f"program {name}", *(f"{of} = {size}" for of, size in sizes.items())])
             yield ""
             yield from inspection.text(title, bytes(tensors[f"program/{prefix}{name}"].numpy()))
+
+
+def _steps(flow: Flow, indent: str) -> Iterator[str]:
+    """The steps of a flow, and those of its loops and branches further to the right."""
+    count = flow.inputs
+    for step in flow.steps:
+        made, inner = list(range(count, count + step.results)), list[tuple[str, Flow]]()
+        if isinstance(step, Run):
+            does = f"program {step.program}"
+        elif isinstance(step, HostCall):
+            does = f"{step.op} on the host"
+        elif isinstance(step, Branch):
+            does, inner = "a branch", [(f"branch {i}", each) for i, each in enumerate(step.branches)]
+        else:
+            does = "a loop" if step.steps is None else f"a loop of {step.steps:,} steps"
+            inner = [("while", step.condition)] if step.condition else []
+            inner.append(("do", step.body))
+        yield f"{indent}{made} = {does} of {step.inputs}"
+        for name, each in inner:
+            yield f"{indent}  {name}:"
+            yield from _steps(each, f"{indent}    ")
+        count += step.results
+    yield f"{indent}results {flow.results}"
 
 
 def as_json(path: Path) -> Json:
