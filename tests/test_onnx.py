@@ -189,6 +189,23 @@ def test_matrices_are_arguments_and_small_initializers_are_constants():
     assert roles == ['"input"', '"parameter"', '"parameter"']
 
 
+def test_large_constants_are_weights():
+    """PaddlePaddle exports its weights as nodes. One of them is a result, too, and another one is read twice."""
+    rng = np.random.default_rng(0)
+    values = {"w": rng.standard_normal((3, 4), np.float32), "v": rng.standard_normal((4, 4), np.float32)}
+    values["b"] = rng.standard_normal(4, np.float32)
+    constants = [helper.make_node("Constant", [], [n], value=numpy_helper.from_array(x)) for n, x in values.items()]
+    nodes = [*constants, helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["s"])]
+    nodes += [helper.make_node("MatMul", ["s", "v"], ["t"]), helper.make_node("MatMul", ["t", "v"], ["y"])]
+    made = model(nodes, [("x", F32, [2, 3])], [("y", F32, [2, 4]), ("w", F32, [3, 4])])
+    compiled, x = tt_torch.compile_onnx(made), torch.randn(2, 3)
+    for got, expected in zip(compiled(x), run_model_proto(made, x), strict=True):
+        torch.testing.assert_close(got, torch.from_numpy(expected))
+    assert sorted(compiled.state_dict()) == ["v", "w"]
+    compiled.load_state_dict({"w": torch.zeros(3, 4), "v": torch.eye(4)})
+    torch.testing.assert_close(compiled(x)[0], torch.from_numpy(values["b"]).expand(2, 4))
+
+
 def test_the_model_is_not_changed():
     made = convnet()
     before = made.SerializeToString()

@@ -1,4 +1,4 @@
-"""Open dimensions of ONNX models get their sizes by the argument `shapes`."""
+"""Open dimensions of ONNX models get their sizes by the argument `shapes`, and results from the nodes before them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import tt_torch
-from tt_torch.errors import CompileError
+from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.tools.cli import app
 
 Dimension = int | str | None
@@ -72,6 +72,29 @@ def test_open_dimensions_are_given(model: onnx.ModelProto, shapes: dict[str, Seq
 def test_what_stays_open_or_contradicts_is_named(model: onnx.ModelProto, shapes: dict, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         tt_torch.compile_onnx(model, shapes=shapes)
+
+
+@pytest.mark.parametrize("declared", [[6], ["a", "b"], [1, 6], [7, 7], None])
+def test_a_wrong_shape_of_a_result_is_not_believed(declared: Sequence[Dimension] | None) -> None:
+    """Here the middle of the model knows better; torch-mlir would take the shape of the result."""
+    model = added([2, 3], [3])
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, declared))
+    model.graph.node.append(helper.make_node("Transpose", ["y"], ["z"]))
+    x, y = torch.randn(2, 3), torch.randn(3)
+    torch.testing.assert_close(tt_torch.compile_onnx(model)(x, y), (x + y).T)
+
+
+def test_a_node_that_onnx_does_not_define_is_named() -> None:
+    """The node behind it, whose operand has no type, is not to blame."""
+    model = added([2, 3])
+    model.opset_import.append(helper.make_opsetid("com.maker", 1))
+    model.graph.node.insert(0, helper.make_node("Strange", ["x0"], ["s"], domain="com.maker", name="odd"))
+    model.graph.node[1].input[:] = ["s"]
+    with pytest.raises(
+        UnsupportedOpError, match=r"(?s)^onnx\.Strange is not supported.*'odd'.*extension of 'com\.maker'"
+    ):
+        tt_torch.compile_onnx(model)
 
 
 def test_the_command_takes_shapes(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def compile_onnx(
     their names; a dimension with a name has the same size in all inputs. The result takes tensors
     in the order of the model's inputs, or by their names; in a name that is no identifier, `_` stands for each other
     character. It returns a tensor, or a tuple if the model has several outputs. Matrices and filters among the
-    initializers are weights by their names, so that `load_state_dict` takes others. Environment variables override
-    `config`.
+    initializers and constants are weights by their names, so that `load_state_dict` takes others. Environment variables
+    override `config`.
     Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
     `onnx` is not installed, and OSError.
     """

@@ -7,7 +7,7 @@ constants of the program, because torch-mlir needs the values of shapes, axes, s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
-from tt_torch.mlir.onnx_sizes import Shapes, fix_sizes
+from tt_torch.mlir.onnx_sizes import Shapes, fix_sizes, forget_shapes, inferred, refuse_unknown
 from tt_torch.mlir.stablehlo.blame import first_failing
 from tt_torch.mlir.stablehlo.lowering import KEPT, TO_STABLEHLO, unsupported_by
 
@@ -98,7 +98,7 @@ def _prepared(
     """A copy of the model, and its weights by name. The copy has them as its last inputs, the types of all values, and
     names of nodes for messages."""
     onnx = onnx_package()
-    weights = [value for value in model.graph.initializer if _is_weight(value)]
+    weights = _weights(model.graph)
     given = input_names(model)
     if unknown := constants.keys() - set(given):
         raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(given)}")
@@ -108,6 +108,7 @@ def _prepared(
             raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
     fixed = _without(model, weights)
     fix_sizes([value for value in fixed.graph.input if value.name in names], shapes)
+    declared = forget_shapes(fixed.graph.output)
     copy = prepared(fixed, {name: _array(value) for name, value in constants.items()})
     rewrite(copy)
     correct(copy)
@@ -115,22 +116,33 @@ def _prepared(
     inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
     del copy.graph.input[:]
     copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
+    copy = inferred(copy, declared)
+    refuse_unknown(copy.graph)
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
-    tensors = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in weights}
-    return onnx.shape_inference.infer_shapes(copy, data_prop=True), tensors
+    return copy, {name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for name, w in weights.items()}
 
 
-def _without(model: onnx.ModelProto, weights: Sequence[onnx.TensorProto]) -> onnx.ModelProto:
+def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """The weights by name: initializers, and values of `Constant`, in which PaddlePaddle exports its weights."""
+    tensors = {value.name: value for value in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            tensors[node.output[0]] = node.attribute[0].t
+    return {name: tensor for name, tensor in tensors.items() if _is_weight(tensor)}
+
+
+def _without(model: onnx.ModelProto, weights: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
     """A copy of the model with the weights as its last inputs. Their values are not copied: there may be gigabytes."""
-    onnx, names = onnx_package(), {weight.name for weight in weights}
+    onnx = onnx_package()
     copy = onnx.ModelProto()
     _copy_fields(model, copy, "graph")
-    _copy_fields(model.graph, copy.graph, "initializer", "input")
-    copy.graph.initializer.extend(value for value in model.graph.initializer if value.name not in names)
-    copy.graph.input.extend(value for value in model.graph.input if value.name not in names)
-    copy.graph.input.extend(onnx.helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights)
+    _copy_fields(model.graph, copy.graph, "initializer", "input", "node")
+    copy.graph.initializer.extend(value for value in model.graph.initializer if value.name not in weights)
+    copy.graph.node.extend(node for node in model.graph.node if not weights.keys() & node.output)
+    copy.graph.input.extend(value for value in model.graph.input if value.name not in weights)
+    copy.graph.input.extend(onnx.helper.make_tensor_value_info(n, w.data_type, w.dims) for n, w in weights.items())
     return copy
 
 

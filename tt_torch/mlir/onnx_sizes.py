@@ -1,4 +1,4 @@
-"""The sizes of the inputs of an ONNX model, whose dimensions may be open: they have a name, or nothing is known."""
+"""The shapes of inputs, which may be open in an ONNX model, and those of all other values, which follow from them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tt_torch.errors import CompileError
+from tt_torch.mlir.onnx_corrections import refused
 
 if TYPE_CHECKING:
     import onnx
@@ -65,6 +66,38 @@ def _fix_named(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> None:
                 f"dimension {number} of the ONNX input {value.name!r} is {size}; give the shape of the input by the "
                 "argument `shapes`"
             )
+
+
+def forget_shapes(results: Sequence[onnx.ValueInfoProto]) -> dict[str, onnx.TensorShapeProto]:
+    """Takes away the shapes of results, and returns them by name. Some models have wrong ones, even another number of
+    dimensions, and torch-mlir would believe them."""
+    shapes = {}
+    for value in results:
+        if value.type.tensor_type.HasField("shape"):
+            shapes[value.name] = type(value.type.tensor_type.shape)()
+            shapes[value.name].CopyFrom(value.type.tensor_type.shape)
+            value.type.tensor_type.ClearField("shape")
+    return shapes
+
+
+def inferred(model: onnx.ModelProto, declared: Mapping[str, onnx.TensorShapeProto]) -> onnx.ModelProto:
+    """The model with the types of all values. A result whose shape ONNX cannot infer has the declared one."""
+    from onnx.shape_inference import infer_shapes
+
+    found = infer_shapes(model, data_prop=True)
+    unknown = [value for value in found.graph.output if not value.type.tensor_type.HasField("shape")]
+    for value in unknown:
+        if value.name in declared:
+            value.type.tensor_type.shape.CopyFrom(declared[value.name])
+    return infer_shapes(found, data_prop=True) if unknown else found
+
+
+def refuse_unknown(graph: onnx.GraphProto) -> None:
+    """Raises UnsupportedOpError for a node that ONNX does not define, if nothing tells the types of its results."""
+    typed = {value.name for value in (*graph.value_info, *graph.output)}
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx") and not typed.issuperset(filter(None, node.output)):
+            raise refused(node, f"ONNX does not define it; it is an extension of {node.domain!r}")
 
 
 def _is_open(dimension: Any) -> bool:
