@@ -1,0 +1,22 @@
+"""Programs of Flax and Optax on the device against JAX on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
+pytest.importorskip("flax", reason="the package flax is not installed")
+from flax_programs import PROGRAMS, Program  # noqa: E402
+
+import tt_torch.jax  # noqa: E402
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program(program: Program) -> None:
+    function, *arguments = program
+    expected, got = jax.jit(function)(*arguments), tt_torch.jax.compile(function, *arguments)(*arguments)
+    assert jax.tree.structure(got) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5, atol=1e-5)
