@@ -27,7 +27,7 @@ def page(records: Sequence[Record]) -> str:
         f"{SAME:g} of its largest magnitude. Nothing of a compiled model runs on the host.",
         "",
         "`difference` is this share. The time to compile includes the first call. The time of a call is the median",
-        f"of 10, with {' or '.join(map(str, threads)) or 'no'} threads on each side. The device is the emulated one,",
+        f"of 10. Threads of each side: {' or '.join(map(str, threads)) or 'none'}. The device is the emulated one,",
         "so the times say nothing about a chip.",
         "",
         *table(_HEAD, map(_row, records)),
