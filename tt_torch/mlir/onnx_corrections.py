@@ -231,15 +231,19 @@ def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Se
 
 
 def _equal(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
-    """Two floats are equal if none is larger; a NaN is not equal to itself."""
+    """A NaN is not equal to itself."""
     from onnx.helper import make_node
 
     if known.get(node.input[0], (0, []))[0] not in FLOATS:
         return [node]
     (result,) = node.output
-    sides = {"LessOrEqual": f"{result}/below", "GreaterOrEqual": f"{result}/above"}
-    both = [make_node(op, node.input, [name], node.name) for op, name in sides.items()]
-    return [*both, make_node("And", list(sides.values()), [result], node.name)]
+    own = {name: f"{result}/{name}" for name in ("equal", "nan", "number")}
+    return [
+        make_node("Equal", node.input, [own["equal"]], node.name),
+        make_node("IsNaN", node.input[:1], [own["nan"]], node.name),
+        make_node("Not", [own["nan"]], [own["number"]], node.name),
+        make_node("And", [own["equal"], own["number"]], [result], node.name),
+    ]
 
 
 def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
