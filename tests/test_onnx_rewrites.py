@@ -58,10 +58,13 @@ def test_norms() -> None:
     compared(nodes, {"x": x})
 
 
-def test_the_largest_of_booleans() -> None:
+def test_the_largest_of_booleans_and_bytes() -> None:
     ops = ("ReduceMax", "ReduceMin")
     nodes = [node(op, ["x", "axes"], [op], keepdims=keep) for keep, op in enumerate(ops)]
     compared([value("axes", [1]), *nodes], {"x": X > 0.5}, results=ops)
+    large = np.random.default_rng(4).integers(200, 250, X.shape).astype("uint8")
+    compared([value("axes", [1]), *nodes], {"x": large}, results=ops)
+    compared([value("axes", [1]), *nodes], {"x": (large - 100).astype("int8")}, results=ops)
 
 
 def test_the_largest_and_chosen_places() -> None:

@@ -15,10 +15,10 @@ X = RNG.standard_normal((3, 4, 5)).astype("float32")
 REDUCTIONS = ("add", "mul", "max", "min")
 
 
-@pytest.mark.parametrize("kind", ["float32", "int32"])
+@pytest.mark.parametrize("kind", ["float32", "int32", "int64", "uint8"])
 def test_updates_are_combined_along_a_dimension(kind: str) -> None:
     """Two updates of one place, places from the end, and fewer rows than the elements have."""
-    x, updates = (X * 9).astype(kind), (RNG.standard_normal((2, 3, 5)) * 9).astype(kind)
+    x, updates = ((v * 9 + 200).astype(kind) for v in (X, RNG.standard_normal((2, 3, 5))))
     places = np.array([0, -1, 1, 0, -3])[RNG.integers(0, 5, updates.shape)]
     forms = list(itertools.product(REDUCTIONS, (0, -2)))
     nodes = [node("ScatterElements", ["x", "i", "u"], [f"{r} {a}"], axis=a, reduction=r) for r, a in forms]

@@ -66,15 +66,16 @@ def _lp_pool(nodes: Nodes) -> bool:
     return nodes.done(nodes.op("Pow", total, nodes.constant(1 / p, like=x)))
 
 
-def _of_booleans(nodes: Nodes) -> bool:
-    """The largest or smallest of booleans, computed on numbers."""
+def _of_small_integers(nodes: Nodes) -> bool:
+    """The largest or smallest of booleans or of uint8, computed on int32. torch-mlir begins at the ends of int8."""
     from onnx import TensorProto
 
-    if nodes.facts.types[nodes.operand(0)] != TensorProto.BOOL:
+    kind = nodes.facts.types[nodes.operand(0)]
+    if kind not in (TensorProto.BOOL, TensorProto.UINT8):
         return False
-    numbers = nodes.op("Cast", nodes.operand(0), to=TensorProto.INT32)
+    numbers = nodes.cast(nodes.operand(0), TensorProto.INT32)
     reduced = nodes.op(nodes.node.op_type, numbers, *nodes.node.input[1:], **nodes.given)
-    return nodes.done(nodes.op("Cast", reduced, to=TensorProto.BOOL))
+    return nodes.done(nodes.cast(reduced, kind))
 
 
 def _cumulative_product(nodes: Nodes) -> bool:
@@ -233,6 +234,6 @@ RULES: Rules = {
     "LpNormalization": _lp_normalization,
     "LpPool": _lp_pool,
     "OneHot": _one_hot,
-    "ReduceMax": _of_booleans,
-    "ReduceMin": _of_booleans,
+    "ReduceMax": _of_small_integers,
+    "ReduceMin": _of_small_integers,
 }

@@ -43,7 +43,7 @@ def _scatter_elements(nodes: Nodes) -> bool:
     order = [*(i for i in range(len(shape)) if i != axis), axis]
     missing = [0 if i == axis else there - own for i, (own, there) in enumerate(zip(places, shape, strict=True))]
     count = prod(shape) * places[axis]
-    if nodes.given.get("reduction", b"none") not in REDUCTIONS or count > MOST_PAIRS or 0 in (*shape, *places):
+    if not _is_covered(nodes, count) or 0 in places:
         return False
     index = _from_start(nodes, index, shape[axis])
     if any(missing):  # with updates for a place that does not exist
@@ -61,7 +61,7 @@ def _scatter_nd(nodes: Nodes) -> bool:
     shape, places = nodes.facts.shapes[x], nodes.facts.shapes[index]
     first, rest = shape[: places[-1]], shape[places[-1] :]
     count = prod(shape) * prod(places[:-1])
-    if nodes.given.get("reduction", b"none") not in REDUCTIONS or not 0 < count <= MOST_PAIRS:
+    if not _is_covered(nodes, count):
         return False
     index = nodes.op("Reshape", index, nodes.constant([prod(places[:-1]), len(first)]))
     parts = [nodes.op("Gather", index, nodes.constant(i), axis=1) for i in range(len(first))]
@@ -89,20 +89,29 @@ def _from_start(nodes: Nodes, index: str, length: int) -> str:
 
 
 def _scattered(nodes: Nodes, x: str, index: str, updates: str, length: int) -> str:
-    """Updates go to places along the last dimension; `length` is its size in `x`."""
-    from onnx.helper import tensor_dtype_to_np_dtype
+    """Updates go to places along the last dimension; `length` is its size in `x`. Integers are computed in 32 bits."""
+    from onnx import TensorProto
 
     reduction, kind = REDUCTIONS[nodes.given["reduction"]], nodes.facts.types[nodes.operand(0)]
-    neutral = reduction.neutral
-    if np.isinf(neutral) and kind not in FLOATS:
-        limits = np.iinfo(tensor_dtype_to_np_dtype(kind))
-        neutral = limits.min if neutral < 0 else limits.max
-    row = nodes.constant([-2])
+    neutral, row = reduction.neutral, nodes.constant([-2])
+    if kind not in FLOATS:
+        x, updates = (nodes.cast(value, TensorProto.INT32) for value in (x, updates))
+        limits = np.iinfo(np.int32)
+        neutral = int(np.clip(neutral, limits.min, limits.max))
     here = nodes.op("Equal", nodes.op("Unsqueeze", index, row), nodes.constant(np.arange(length)[:, None]))
-    fill = nodes.constant(neutral, like=nodes.operand(0))
+    fill = nodes.constant(neutral, like=nodes.operand(0)) if kind in FLOATS else nodes.constant(np.int32(neutral))
     spread = nodes.op("Where", here, nodes.op("Unsqueeze", updates, row), fill)
     together = nodes.op(reduction.together, spread, nodes.constant([-1]), keepdims=0)
-    return nodes.op(reduction.with_old, x, together)
+    return nodes.cast(nodes.op(reduction.with_old, x, together), kind)
+
+
+def _is_covered(nodes: Nodes, count: int) -> bool:
+    """Whether there is a reduction of a type that 32 bits have, and not too many pairs."""
+    from onnx import TensorProto
+
+    other = (TensorProto.BOOL, TensorProto.UINT32, TensorProto.UINT64)
+    kind = nodes.facts.types[nodes.operand(0)]
+    return nodes.given.get("reduction", b"none") in REDUCTIONS and 0 < count <= MOST_PAIRS and kind not in other
 
 
 def _tensor_scatter(nodes: Nodes) -> bool:
