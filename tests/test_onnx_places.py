@@ -131,3 +131,14 @@ def test_other_forms_of_resizing_are_refused() -> None:
     kept = node("Resize", ["x", "", "", "few"], ["y"], axes=[2, 3], mode="linear", **larger)
     with pytest.raises(UnsupportedOpError, match="cannot be combined with a keep_aspect_ratio_policy"):
         compile_onnx(model_of([value("few", [3, 3]), kept], {"x": X}, ["y"]))
+
+
+def test_blocks_go_to_a_picture() -> None:
+    """Places without a block stay zero, and an infinite element goes to its own place only."""
+    x = np.random.default_rng(1).standard_normal((2, 12, 20)).astype("float32")
+    x[0, 0, 0], x[1, 5, 3] = np.inf, np.nan
+    nodes = [value("block", [2, 3]), value("image", [5, 7]), value("wide", [12, 20]), value("padded", [4, 4])]
+    nodes.append(node("Col2Im", ["x", "image", "block"], ["plain"]))
+    nodes.append(node("Col2Im", ["x", "wide", "block"], ["gaps"], strides=[3, 4]))
+    nodes.append(node("Col2Im", ["x", "padded", "block"], ["dilated"], dilations=[2, 1], pads=[1, 1, 1, 2]))
+    compared(nodes, {"x": x}, results=["plain", "gaps", "dilated"])

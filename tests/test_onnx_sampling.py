@@ -1,4 +1,4 @@
-"""GridSample: results are those of ONNX Runtime, at places between elements, on them, at the ends and far outside."""
+"""Places between elements, on them, at the ends and far outside: results are those of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -62,3 +62,30 @@ def test_a_place_that_is_nan_is_outside() -> None:
         *map(torch.from_numpy, (X, g, far))
     )
     assert torch.equal(got, same) and not got[0, :, 0, 0].any()
+
+
+def test_regions_are_averaged() -> None:
+    """Regions inside, over the ends, outside, without a size and with their ends exchanged, of two pictures."""
+    regions = [[0, 0, 4, 3], [-3, -2, 2, 9], [20, 20, 30, 30], [1, 1, 1, 1], [3, 2, 1, 0], [0.4, 0.6, 3.7, 2.2]]
+    inputs = {"x": X, "r": np.array(regions, "float32"), "b": np.array([0, 1, 0, 1, 1, 0])}
+    forms = list(itertools.product(("half_pixel", "output_half_pixel"), ((2, 2, 2), (3, 1, 1))))
+    nodes = []
+    for mode, (high, wide, ratio) in forms:
+        given = {"output_height": high, "output_width": wide, "sampling_ratio": ratio, "spatial_scale": 0.9}
+        given["coordinate_transformation_mode"] = mode
+        nodes.append(node("RoiAlign", ["x", "r", "b"], [f"{mode} {high}"], **given))
+    compared(nodes, inputs)
+    old = node("RoiAlign", ["x", "r", "b"], ["y"], output_width=2, sampling_ratio=2)
+    compared([old], inputs, opset=12)
+
+
+def test_convolutions_at_moved_places() -> None:
+    """With groups of channels and of moves, a mask and a bias; the moves go beyond the picture, too."""
+    shapes = {"x": (2, 4, 6, 5), "w": (6, 2, 3, 2), "d": (2, 24, 3, 4), "b": (6,), "m": (2, 12, 3, 4)}
+    inputs = {name: RNG.standard_normal(shape).astype("float32") * 2 for name, shape in shapes.items()}
+    given = {"group": 2, "offset_group": 2, "strides": [2, 1], "pads": [1, 0, 1, 0], "dilations": [1, 1]}
+    nodes = [
+        node("DeformConv", ["x", "w", "d"], ["plain"], **given),
+        node("DeformConv", ["x", "w", "d", "b", "m"], ["all"], **given),
+    ]
+    compared(nodes, inputs, by_reference=True)

@@ -1,4 +1,4 @@
-"""Nodes of ONNX models that take elements from places which are known while compiling: Pad, Slice, Resize, Compress."""
+"""Nodes of ONNX models that take elements from places that are known while compiling: Pad, Slice, Resize and others."""
 
 from __future__ import annotations
 
@@ -190,4 +190,48 @@ def _terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return places, np.take_along_axis(matrix, places, 0) / np.where(number < last, 1, most - last)
 
 
-PLACES: dict[str, Callable[[Nodes], bool]] = {"Compress": _compress, "Pad": _pad, "Resize": _resize, "Slice": _slice}
+def _col2im(nodes: Nodes) -> bool:
+    """The sum of all elements of the blocks that go to a place of the picture."""
+    x, image, block = nodes.operand(0), nodes.value(1), nodes.value(2)
+    if image is None or block is None:
+        return False
+    (batch, wide, _), rank = nodes.facts.shapes[x], len(image)
+    size, channels = [int(length) for length in image], wide // int(np.prod(block))
+    strides, dilations = (nodes.given.get(name, [1] * rank) for name in ("strides", "dilations"))
+    pads = nodes.given.get("pads", [0] * 2 * rank)
+    targets = np.zeros((1, 1), int)
+    for length, width, step, gap, begin, end in zip(
+        size, block, strides, dilations, pads[:rank], pads[rank:], strict=True
+    ):
+        count = (length + begin + end - gap * (width - 1) - 1) // step + 1
+        own = gap * np.arange(width)[:, None] + step * np.arange(count) - begin
+        own = np.where((own >= 0) & (own < length), own, -np.inf)
+        targets = targets[:, None, :, None] * length + own[:, None]
+        targets = targets.reshape(targets.shape[0] * targets.shape[1], -1)
+    flat = nodes.op("Reshape", x, nodes.constant([batch, channels, targets.size]))
+    terms = []
+    zero = nodes.constant(0, like=x)
+    for places in _sources(targets.ravel(), int(np.prod(size))):
+        taken = nodes.op("Gather", flat, nodes.constant(np.maximum(places, 0)), axis=2)
+        terms.append(taken if places.min() >= 0 else nodes.op("Where", nodes.constant(places >= 0), taken, zero))
+    return nodes.done(nodes.op("Reshape", nodes.total(terms), nodes.constant([batch, channels, *size])))
+
+
+def _sources(targets: np.ndarray, count: int) -> np.ndarray:
+    """For each of `count` targets, a column of the places that go to it; -1 fills columns with fewer places."""
+    places = np.flatnonzero(targets >= 0)
+    places = places[np.argsort(targets[places], kind="stable")]
+    target = targets[places].astype(int)
+    number = np.arange(len(places)) - np.searchsorted(target, target)  # among the places of its target
+    columns = np.full((max(int(number.max(initial=0)) + 1, 1), count), -1)
+    columns[number, target] = places
+    return columns
+
+
+PLACES: dict[str, Callable[[Nodes], bool]] = {
+    "Col2Im": _col2im,
+    "Compress": _compress,
+    "Pad": _pad,
+    "Resize": _resize,
+    "Slice": _slice,
+}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -109,6 +110,8 @@ class Sampler:
         return self.nodes.op("Unsqueeze", value, self.nodes.constant([1]))
 
 
+PICTURE = 2  # dimensions of a picture
+MOVED_BY_HALF = 16  # the first opset in which RoiAlign has its places in the middles of elements
 MODES = {b"bilinear": b"linear", b"bicubic": b"cubic"}  # the names before opset 20
 
 
@@ -139,4 +142,91 @@ def _grid_sample(nodes: Nodes) -> bool:
     )
 
 
-SAMPLING: dict[str, Callable[[Nodes], bool]] = {"GridSample": _grid_sample}
+def _roi_align(nodes: Nodes) -> bool:
+    """The averages of places in each part of a region, of the picture that is chosen for the region."""
+    from onnx import TensorProto
+
+    x, regions, pictures = nodes.node.input
+    channels, *size = nodes.facts.shapes[x][1:]
+    count, ratio = nodes.facts.shapes[regions][0], nodes.given.get("sampling_ratio", 0)
+    parts = [nodes.given.get(name, 1) for name in ("output_height", "output_width")]
+    if nodes.given.get("mode", b"avg") != b"avg" or ratio <= 0 or nodes.facts.types[x] not in FLOATS:
+        return False
+    sampler, grid = Sampler(nodes, b"linear", b"border", False), [part * ratio for part in parts]
+    ends = sampler.op("Mul", nodes.cast(regions, TensorProto.FLOAT), nodes.given.get("spatial_scale", 1.0))
+    sides, outsides = [], []
+    for dim, length in enumerate(size):
+        first, last = (nodes.op("Gather", ends, nodes.constant([n]), axis=1) for n in (1 - dim, 3 - dim))
+        place = _region_places(sampler, first, last, parts[dim], ratio)
+        shape = nodes.constant([count, *(grid[i] if i == dim else 1 for i in range(PICTURE))])
+        spread = nodes.op("Expand", nodes.op("Reshape", place, shape), nodes.constant([count, *grid]))
+        place = nodes.op("Reshape", spread, nodes.constant([count, prod(grid)]))
+        sides.append(sampler.neighbours(place, length))
+        outside = nodes.op("Or", sampler.op("Less", place, -1), sampler.op("Greater", place, length))
+        outsides.append(nodes.op("Unsqueeze", outside, nodes.constant([1])))
+    chosen = nodes.cast(nodes.op("Gather", x, pictures, axis=0), TensorProto.FLOAT)
+    flat = nodes.op("Reshape", chosen, nodes.constant([count, channels, prod(size)]))
+    values = nodes.total(sampler.terms(flat, size, sides, channels))
+    values = sampler.op("Where", nodes.op("Or", *outsides), 0, values)
+    apart = nodes.op("Reshape", values, nodes.constant([count, channels, parts[0], ratio, parts[1], ratio]))
+    total = nodes.op("ReduceSum", apart, nodes.constant([3, 5]), keepdims=0)
+    return nodes.done(nodes.op("CastLike", sampler.op("Div", total, ratio**2), x))
+
+
+def _region_places(sampler: Sampler, first: str, last: str, parts: int, ratio: int) -> str:
+    """The places between two ends along a dimension: as many as `ratio` in each part."""
+    nodes = sampler.nodes
+    usual = b"half_pixel" if nodes.facts.opset >= MOVED_BY_HALF else b"output_half_pixel"
+    half = nodes.given.get("coordinate_transformation_mode", usual) == b"half_pixel"
+    extent = sampler.op("Sub", last, first)
+    step = sampler.op("Div", extent if half else sampler.op("Max", extent, 1), parts)
+    own = nodes.constant(((np.arange(parts * ratio) + 0.5) / ratio).astype(np.float32))
+    return nodes.op("Add", sampler.op("Sub", first, 0.5) if half else first, nodes.op("Mul", step, own))
+
+
+def _deform_conv(nodes: Nodes) -> bool:
+    """A convolution whose elements are taken at places that were moved, by an amount for each result, and weighted."""
+    from onnx import TensorProto
+
+    x, weight, moves = nodes.node.input[:3]
+    kind, kernel, given = nodes.facts.types[x], nodes.facts.shapes[weight], nodes.given
+    (batch, channels, *size), result = nodes.facts.shapes[x], nodes.facts.shapes[moves][2:]
+    apart, groups, taps = given.get("offset_group", 1), given.get("group", 1), prod(kernel[2:])
+    if kind != TensorProto.FLOAT or len(size) != PICTURE:
+        return False
+    sampler = Sampler(nodes, b"linear", b"zeros", False)
+    moves = nodes.op("Reshape", moves, nodes.constant([batch * apart, taps, PICTURE, prod(result)]))
+    sides = []
+    for dim, places in enumerate(_kernel_places(given, kernel[2:], result)):
+        own = nodes.op("Add", nodes.op("Gather", moves, nodes.constant(dim), axis=2), nodes.constant(places))
+        sides.append(sampler.neighbours(nodes.op("Reshape", own, nodes.constant([batch * apart, -1])), size[dim]))
+    flat = nodes.op("Reshape", x, nodes.constant([batch * apart, channels // apart, prod(size)]))
+    values = nodes.total(sampler.terms(flat, size, sides, channels // apart))
+    if nodes.operand(4):
+        values = nodes.op("Mul", values, nodes.op("Reshape", nodes.operand(4), nodes.constant([batch * apart, 1, -1])))
+    columns = nodes.op("Reshape", values, nodes.constant([batch, groups, channels // groups * taps, prod(result)]))
+    rows = nodes.op("Reshape", weight, nodes.constant([groups, kernel[0] // groups, channels // groups * taps]))
+    total = nodes.op("Reshape", nodes.op("MatMul", rows, columns), nodes.constant([batch, kernel[0], *result]))
+    if nodes.operand(3):
+        total = nodes.op("Add", total, nodes.op("Reshape", nodes.operand(3), nodes.constant([-1, 1, 1])))
+    return nodes.done(total)
+
+
+def _kernel_places(given: dict[str, Any], kernel: Sequence[int], result: Sequence[int]) -> list[np.ndarray]:
+    """Along each dimension, the places of the elements of the kernel, which are taps x results."""
+    strides, dilations = (given.get(name, [1, 1]) for name in ("strides", "dilations"))
+    pads, found = given.get("pads", [0, 0, 0, 0]), []
+    for dim in range(PICTURE):
+        begins = np.arange(result[dim]) * strides[dim] - pads[dim]
+        own = np.arange(kernel[dim])[:, None] * dilations[dim] + begins  # of the kernel x of the result
+        order = (0, 2) if dim == 0 else (1, 3)
+        full = np.expand_dims(own, tuple(i for i in range(4) if i not in order))
+        found.append(np.broadcast_to(full, (*kernel, *result)).reshape(prod(kernel), -1).astype(np.float32))
+    return found
+
+
+SAMPLING: dict[str, Callable[[Nodes], bool]] = {
+    "DeformConv": _deform_conv,
+    "GridSample": _grid_sample,
+    "RoiAlign": _roi_align,
+}

@@ -34,6 +34,8 @@ def page(records: Sequence[Record]) -> str:
         *table(("types", *VERDICTS, "all"), _totals(records)),
         "",
         "A row other than the first has the tests with an input or a result of this type, which TTNN cannot hold.",
+        "All other tests are in the first row: also those with 64-bit numbers, which the device computes in 32 bits,",
+        "with sequences inside, or with results whose shapes depend on values.",
         "",
         "## Not right and not refused",
         "",
