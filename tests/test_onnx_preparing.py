@@ -154,7 +154,7 @@ def test_weights_and_large_values_are_no_constants() -> None:
     model = model_of(nodes, {}, ["y", "large"])
     model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
     before = model.SerializeToString()
-    copy, weights = _prepared(model, {})
+    copy, weights = _prepared(model, {}, {})
     kept = [one.op_type for one in copy.graph.node]
     assert model.SerializeToString() == before and list(weights) == ["w"]
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]
