@@ -1,4 +1,4 @@
-"""Programs of Flax and Optax on the device against JAX on the CPU."""
+"""Programs of Flax and Optax on the device against JAX on the CPU. `pytest -m sample` runs them, in half a minute."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ pytest.importorskip("flax", reason="the package flax is not installed")
 from flax_programs import PROGRAMS, Program  # noqa: E402
 
 import tt_torch.jax  # noqa: E402
+
+pytestmark = pytest.mark.sample
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)

@@ -12,10 +12,10 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
 pytest.importorskip("absl", reason="absl-py is not installed, which JAX's own tests need")
-pytestmark = pytest.mark.sample
-
 import tt_torch.jax  # noqa: E402
 from tt_torch.errors import CompileError, UnsupportedOpError  # noqa: E402
+
+pytestmark = pytest.mark.sample
 
 DIFFERENT = {
     "approx_top_k": "of equal elements, any may be found",
