@@ -15,7 +15,8 @@ if(NOT TORCH_DIRECTORY)
   execute_process(
     COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     OUTPUT_VARIABLE purelib OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set(TORCH_DIRECTORY ${purelib}/torch)
+  # Environments may share a torch by links; its own path lets their builds share objects, too.
+  get_filename_component(TORCH_DIRECTORY ${purelib}/torch REALPATH)
   find_path(torch_config TorchConfig.cmake NO_CACHE
     HINTS ${Torch_DIR} ${Torch_ROOT} ENV Torch_ROOT ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH
     PATH_SUFFIXES Torch share/cmake/Torch torch/share/cmake/Torch
