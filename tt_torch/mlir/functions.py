@@ -98,6 +98,12 @@ def nested(op: Op | ir.Module) -> Iterator[ir.Operation]:
                 rest += inner
 
 
+def captured_by(op: ir.Operation) -> list[Value]:
+    """The values from outside that the regions of an op read."""
+    inside = {x for each in nested(op) for x in each.operands}
+    return [x for x in read_by(op) if x in inside]
+
+
 def read_by(op: ir.Operation) -> list[Value]:
     """The values that an op reads from outside: its operands, then what its regions read."""
     ops = [op, *nested(op)]

@@ -16,7 +16,17 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.flow import MAIN, Branch, Flow, Loop, Run, Step
-from tt_torch.mlir.functions import argument_kinds, block, main, mark_arguments, nested, program_of, read_by, returned
+from tt_torch.mlir.functions import (
+    argument_kinds,
+    block,
+    captured_by,
+    main,
+    mark_arguments,
+    nested,
+    program_of,
+    read_by,
+    returned,
+)
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls, take_control_apart
 from tt_torch.mlir.stablehlo.host_calls import host_call
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of, unrolled
@@ -123,6 +133,10 @@ class _Block:
         self.roles = dict(zip(self.arguments, argument_kinds(main(module)), strict=True))
         self.reads = [read_by(op) for op in ops]
         self.producer = {result: i for i, op in enumerate(ops) for result in op.results}
+        self.readers: dict[Value, list[int]] = {}
+        for i, reads in enumerate(self.reads):
+            for x in reads:
+                self.readers.setdefault(x, []).append(i)
         self.is_step = [needs_host(op) for op in ops]
         self.stage = self._stages()
         self.numbers = {x: i for i, x in enumerate(self.arguments)}
@@ -171,13 +185,10 @@ class _Block:
 
     def _is_read_outside(self, x: Value, here: set[int]) -> bool:
         """Whether a value of a stage is needed outside of the stage. Programs and regions copy constants."""
-        is_constant = self.ops[self.producer[x]].name in CONSTANTS
-        for i, reads in enumerate(self.reads):
-            if i in self.stage and i not in here and x in reads:
-                inside = is_constant and not (self.is_step[i] and x in list(self.ops[i].operands))
-                if not inside:
-                    return True
-        return x in self.returned
+        readers = [i for i in self.readers.get(x, ()) if i in self.stage and i not in here]
+        if self.ops[self.producer[x]].name in CONSTANTS:
+            readers = [i for i in readers if self.is_step[i] and x in list(self.ops[i].operands)]
+        return bool(readers) or x in self.returned
 
     def _constants(self, values: set[Value]) -> list[int]:
         """The constants among the values, by the positions of their ops."""
@@ -230,8 +241,7 @@ class _Block:
 
     def _captured(self, op: ir.Operation) -> tuple[list[Value], list[ir.Operation]]:
         """The values from outside that the regions of an op read, and the constants among them."""
-        own = {x for each in nested(op) for x in each.operands}
-        read = [x for x in read_by(op) if x in own]
+        read = captured_by(op)
         constants = self._constants(set(read))
         return [x for x in read if self.producer.get(x) not in constants], [self.ops[i] for i in constants]
 

@@ -7,7 +7,7 @@ each call, so that slices at its place are plain slices once the calls are inlin
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe
-from tt_torch.mlir.functions import block
+from tt_torch.mlir.functions import block, captured_by, nested
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import constant
 from tt_torch.mlir.types import Function, Op, Value
@@ -55,7 +55,7 @@ def take_loops_apart(function: Function, prefix: str, stays: Callable[[Op], bool
 def unrolled(loop: ir.Operation) -> list[State]:
     """The states before each step of a loop that can be unrolled. Raises UnsupportedOpError for other loops."""
     states = states_of(loop)
-    size = sum(1 for _ in _inside(loop.regions[1].blocks[0]))
+    size = len(_inside(loop.regions[1].blocks[0]))
     if size * len(states) > MOST_OPS:
         raise _refused(loop, f"its {len(states):,} steps of {size} ops are more than {MOST_OPS:,} ops")
     return states
@@ -158,18 +158,11 @@ def _replace_by_calls(loop: ir.Operation, states: Sequence[State], name: str, be
 def _outline(loop: ir.Operation, name: str, beside: Function) -> list[Value]:
     """Moves the body of a loop into a function of the module; returns the values from outside that it also takes."""
     body = loop.regions[1].blocks[0]
-    own = {result for op in _inside(body) for result in op.results}
-    own |= {
-        argument for op in _inside(body) for region in op.regions for b in region.blocks for argument in b.arguments
-    }
-    own |= set(body.arguments)
-    captured = list(dict.fromkeys(x for op in _inside(body) for x in op.operands if x not in own))
-    for value in captured:
-        argument = body.add_argument(value.type, loop.location)
-        for op in _inside(body):
-            for i, x in enumerate(op.operands):
-                if x == value:
-                    op.operands[i] = argument
+    captured = captured_by(loop)
+    inner = {value: body.add_argument(value.type, loop.location) for value in captured}
+    for op in _inside(body):
+        for i, x in enumerate(op.operands):
+            op.operands[i] = inner.get(x, x)
     last = list(body.operations)[-1]
     taken, given = [a.type for a in body.arguments], list(last.operands)
     signature = ir.TypeAttr.get(ir.FunctionType.get(taken, [value.type for value in given]))
@@ -183,10 +176,6 @@ def _outline(loop: ir.Operation, name: str, beside: Function) -> list[Value]:
     return captured
 
 
-def _inside(body: ir.Block) -> Iterator[ir.Operation]:
+def _inside(body: ir.Block) -> list[ir.Operation]:
     """All ops of a block, also those in regions."""
-    for op in body.operations:
-        yield op.operation
-        for region in op.operation.regions:
-            for inner in region.blocks:
-                yield from _inside(inner)
+    return [each for op in body.operations for each in (op.operation, *nested(op))]
