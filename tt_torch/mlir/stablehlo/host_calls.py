@@ -14,11 +14,10 @@ from tt_torch.mlir.context import describe
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.complex_parts import is_complex
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.types import Value
 
 Found = tuple[str, dict[str, Any]]  # a name in `driver.host_functions`, and its options
-LARGEST_MATRIX = 32  # rows of a system that becomes device ops; see dynamo.decompositions.linalg.LARGEST
 LARGEST_TRIDIAGONAL = 4096  # rows of a system that PyTorch solves, which has no op for three diagonals
-LARGEST_TRANSFORM = 1 << 21  # elements of the matrix of a transform on the device
 
 NO_FORM = "TTNN has no op for it"
 TOO_LARGE = "it is too large for the device, or of complex numbers"
@@ -72,13 +71,19 @@ LAPACK: dict[str, Callable[[dict[str, str]], Found]] = {
 }  # fmt: skip
 
 
+def _is_for_host(matrix: Value) -> bool:
+    """Whether the decompositions for the device leave a matrix to the host."""
+    from tt_torch.dynamo.decompositions.linalg import LARGEST  # to import them takes seconds
+
+    return is_complex(matrix) or matrix.type.shape[-1] > LARGEST["Cholesky"]
+
+
 def _cholesky(op: ir.Operation) -> Found | None:
-    fits = op.operands[0].type.shape[-1] <= LARGEST_MATRIX and not is_complex(op.operands[0])
-    return None if fits else ("cholesky_or_nan", {"upper": not ods.attr(op, "lower")})
+    return ("cholesky_or_nan", {"upper": not ods.attr(op, "lower")}) if _is_for_host(op.operands[0]) else None
 
 
 def _triangular_solve(op: ir.Operation) -> Found | None:
-    if op.operands[0].type.shape[-1] <= LARGEST_MATRIX and not is_complex(op.operands[0]):
+    if not _is_for_host(op.operands[0]):
         return None
     left, lower, unit = (ods.attr(op, name) for name in ("left_side", "lower", "unit_diagonal"))
     kind = str(op.attributes["transpose_a"])
@@ -87,8 +92,10 @@ def _triangular_solve(op: ir.Operation) -> Found | None:
 
 
 def _fft(op: ir.Operation) -> Found | None:
+    from tt_torch.mlir.stablehlo.traced import LARGEST_MATRIX  # to import it takes seconds
+
     lengths = attrs.ints(op, "fft_length")
-    if all(length <= LARGEST_TRANSFORM and _largest_factor(length) <= isqrt(LARGEST_TRANSFORM) for length in lengths):
+    if all(length <= LARGEST_MATRIX and _largest_factor(length) <= isqrt(LARGEST_MATRIX) for length in lengths):
         return None
     kind = str(op.attributes["fft_type"])
     return "fft", {"kind": next(name for name in ("IRFFT", "RFFT", "IFFT", "FFT") if name in kind), "lengths": lengths}
