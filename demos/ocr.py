@@ -91,7 +91,7 @@ class OnCPU:
         return torch.from_numpy(self.session.run(None, {"x": x.numpy()})[0])
 
     def characters(self) -> list[str]:
-        """What the recogniser tells apart: nothing, the characters in the file of the network, and a space."""
+        """The classes of the recogniser: nothing, the characters in the file of the network, and a space."""
         return ["", *self.session.get_modelmeta().custom_metadata_map["character"].splitlines(), " "]
 
 

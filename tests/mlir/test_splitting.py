@@ -262,7 +262,7 @@ def test_what_the_host_cannot_compute_is_an_error() -> None:
         FlowRunner(Flow(1, [replace(square, results=2)], [1]), {})([torch.ones(3, 3)])
     same = Flow(1, [], [0])
     for flow in Flow(1, [Loop([0], same, same, [0])], [1]), Flow(2, [Branch([0, 1], [same])], [2]):
-        with pytest.raises(PackageError, match="has not one element"):
+        with pytest.raises(PackageError, match="it must have one element"):
             FlowRunner(flow, {})([torch.ones(3)] * flow.inputs)
 
 

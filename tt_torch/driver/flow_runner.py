@@ -88,7 +88,7 @@ def _computed(step: HostCall, values: list[torch.Tensor]) -> Sequence[torch.Tens
 def _number(x: torch.Tensor) -> int:
     """The only element of a condition or of the number of a branch. Raises PackageError for other tensors."""
     if x.numel() != 1:
-        raise PackageError(f"the package decides by a tensor of the shape {tuple(x.shape)}, which has not one element")
+        raise PackageError(f"a condition in the package has the shape {tuple(x.shape)}; it must have one element")
     return int(x.item())
 
 

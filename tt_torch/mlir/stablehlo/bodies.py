@@ -56,5 +56,5 @@ def applied(region: ir.Region, operands: Sequence[Value]) -> list[Value]:
 
 
 def _value(scalar: Value, values: dict[Value, Value], shape: Sequence[int]) -> Value:
-    """What a scalar of the body is. A body may read scalars from outside."""
+    """The tensor for a scalar of the body. A scalar from outside of the body is broadcast."""
     return values[scalar] if scalar in values else broadcast(scalar, shape, [])
