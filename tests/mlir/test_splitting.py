@@ -103,6 +103,21 @@ def check(seed: int) -> None:
             torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5, msg=lambda said: f"{said}\n{text}")
 
 
+def test_results_have_memory_of_their_own(doubling: LoadedModel) -> None:
+    """A loop without a step gives its operands."""
+    x, y, w = torch.tensor(200.0), torch.rand(4), torch.rand(4)
+    first, *_ = doubling(x, y, w)
+    first.zero_()
+    assert x == 200
+    text = DOUBLING.replace("%sum = stablehlo.add %0#1, %0#3 : tensor<4xf32>\n", "").replace("%sum", "%0#1")
+    text = text.replace("return %0#0, %0#1, %0#2 :", "return %0#0, %0#1, %0#2, %0#1, %0#3 :")
+    text = text.replace("tensor<i64>) {", "tensor<i64>, tensor<4xf32>, tensor<4xf32>) {", 1)
+    text = text.replace("tensor<4xf32>, tensor<i64>\n}", "tensor<4xf32>, tensor<i64>, tensor<4xf32>, tensor<4xf32>\n}")
+    for start in (3.0, 200.0):
+        results = tt_torch.compile_stablehlo(text)(torch.tensor(start), y, w)
+        assert len({part.data_ptr() for part in (*results, y, w)}) == 7
+
+
 def test_it_is_saved_copied_and_loaded(doubling: LoadedModel, tmp_path: Path) -> None:
     inputs = torch.tensor(3.0), torch.rand(4), torch.rand(4)
     doubling.save(tmp_path / "a.ttpkg")

@@ -27,12 +27,12 @@ class FlowRunner:
         _keep_on_device(flow, executors, inside=False)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        results = self._run(self.flow, inputs)
-        # An input that is a result, too, is another tensor there.
-        return [
-            x.clone() if number < self.flow.inputs else x.cpu()
-            for number, x in zip(self.flow.results, results, strict=True)
-        ]
+        known, results = {id(x) for x in inputs}, list[torch.Tensor]()
+        for x in self._run(self.flow, inputs):
+            # A loop without a step gives the caller's own tensor. Each result has a memory of its own.
+            results.append(x.clone() if id(x) in known else x.cpu())
+            known.add(id(x))
+        return results
 
     def _run(self, flow: Flow, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values = dict(enumerate(inputs))
