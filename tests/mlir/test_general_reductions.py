@@ -143,6 +143,18 @@ def test_select_and_scatter_over_three_dimensions(
     torch.testing.assert_close(got, torch.from_numpy(wanted[inner]))
 
 
+def test_a_body_whose_order_matters_is_refused() -> None:
+    text = """func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> tensor<f32> {
+      %0 = "stablehlo.reduce"(%x, %i) ({ ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %d = stablehlo.subtract %p, %q : tensor<f32>
+          stablehlo.return %d : tensor<f32> }) {dimensions = array<i64: 0>}
+        : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    with pytest.raises(UnsupportedOpError, match=r"stablehlo\.reduce"):
+        tt_torch.compile_stablehlo(text)
+
+
 def test_a_body_of_tensors_is_refused() -> None:
     text = reduction("3x7", "3x", "1").replace(
         "%m = stablehlo.maximum %p, %q : tensor<f32>",

@@ -44,9 +44,8 @@ def _rule(op: ir.Operation) -> Callable[[ir.Operation], Values] | None:
     if op.name not in (REDUCE, WINDOWS) or 0 in [n for x in op.operands for n in x.type.shape]:
         return None
     names, is_complex = combining(op), "complex<" in str(op.results[0].type)
-    known = (op.name, names) == (REDUCE, ["add"]) if is_complex else COMBINED.issuperset(names or [""])
-    if known:
-        return None
+    if names is not None and not (is_complex and COMBINED.issuperset(names) and (op.name, names) != (REDUCE, ["add"])):
+        return None  # the device has it, or it depends on the order of elements, as a subtraction does
     if op.name == WINDOWS:
         return _windows
     return None if _finds_a_position(op) else _reduced
