@@ -6,7 +6,8 @@ other wire table has a row here. A row is a call whose arguments are fields of t
     "ttnn.permute(in, permutation, memory_config=memory_config, pad_value=pad_value)"
 
 A keyword argument is left out if its field is absent. `a.b` is the field `b` of the field `a`; a tensor also has
-`shape`, `dtype`, `layout` and `memory_config`. `f(a)` is the result of `VALUES["f"]` (values.py) for the field `a`.
+`shape`, `dtype`, `layout` and `memory_config`. `f(a)` is the result of `VALUES["f"]` (values.py) for the field `a`,
+or of `OF_TENSORS["f"]` for the name of the tensor `a`.
 An argument that starts with a capital letter, such as `True`, is Python text and not a field. Generated programs and
 the conformance check are made from these rows.
 """
@@ -158,6 +159,7 @@ ROWS = {
     "EmbeddingOp": "ttnn.embedding(input, weight, layout=out.layout, dtype=out.dtype, memory_config=out.memory_config)",
     # normalization and attention
     "SoftmaxOp": f"ttnn.softmax(in, dimension, {PLACED}, {COMPUTE}, numeric_stable=numeric_stable)",
+    "UpdateCacheOp": "ttnn.update_cache(cache, input, element(update_index), batch_offset=batch_offset)",
     "RMSNormOp": (
         f"ttnn.rms_norm(input, epsilon=epsilon, weight=weight, bias=bias, memory_config=memory_config, {COMPUTE})"
     ),

@@ -15,7 +15,7 @@ import numpy as np
 
 from tt_torch.codegen import calls, quoting, user_ops
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
-from tt_torch.codegen.values import VALUES, WIDTH, Call, Text, names, render
+from tt_torch.codegen.values import OF_TENSORS, VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.wire import custom_ops, facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
@@ -222,6 +222,8 @@ class _Reader:
         value: Value = record
         for part in argument.path.split("."):
             value = None if value is None else _member(value, part)
+        if argument.convert in OF_TENSORS:
+            return OF_TENSORS[argument.convert](self._known(value["global_id"]))
         if argument.convert and value is not None:
             value = VALUES[argument.convert](value)
         return self._named(value)

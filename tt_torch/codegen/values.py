@@ -208,6 +208,13 @@ def slice_config(value: Record) -> Call:
     return call("ttnn.Op2DSliceConfig", slice_type=ways, num_slices=value["num_slices"])
 
 
+def element(tensor: str) -> Text:
+    """The first element of the tensor of integers with this name. The host reads it."""
+    return Text(f"int(ttnn.from_device({tensor}).to_list()[0])")
+
+
+# Functions of the name that a tensor has in the program.
+OF_TENSORS: dict[str, Callable[[str], object]] = {"element": element}
 VALUES: dict[str, Callable[[Value], object]] = {
     f.__name__: f for f in (text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config)
 }

@@ -38,6 +38,7 @@ from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only,
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
+from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -287,6 +288,7 @@ def _compile(
     (output,) = gm.graph.find_nodes(op="output")
     if not any(is_tensor(value) for value in output.args[0]):
         return make_boxed_func(gm.forward)  # nothing is computed
+    written = written_inputs(gm)
     views = views_of_inputs(gm, seen)
     gm = write_out(gm, DECOMPOSITIONS)
     checks = defer_checks(gm)
@@ -294,14 +296,20 @@ def _compile(
     if interface.seeds and options.async_mode:
         raise AsyncError("the graph draws random numbers, and the order of its calls decides which")
     promote(program.graph)
-    runner = _runner(program, interface.roles(roles), config, options, observer)
+    updates = states_of(written, interface, program)
+    runner = _runner(program, interface.roles(roles), updates, config, options, observer)
     made = Program(interface, runner, checks, views)
     observer.program(made)
     return boxed(made)
 
 
 def _runner(
-    program: GraphModule, roles: list[str], config: CompilerConfig, options: BackendOptions, observer: Observer
+    program: GraphModule,
+    roles: list[str],
+    updates: dict[int, int],
+    config: CompilerConfig,
+    options: BackendOptions,
+    observer: Observer,
 ) -> Runner:
     if observer.take_graph:
         return observer.take_graph(program, roles, config)
@@ -328,6 +336,8 @@ def _runner(
 
     eager = as_function(program)
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
+    if not plan.flagged:  # the flag may send a call to the host that has run, with the inputs as they were
+        mark(program, updates)
     device_runner = compile_whole(config, program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
         if isinstance(runner, Executor):

@@ -20,6 +20,7 @@ from tt_torch.driver.cache.binaries import binary_of
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.states import updates_of
 from tt_torch.errors import ConfigError
 from tt_torch.files import write
 from tt_torch.mlir import pipeline
@@ -64,15 +65,16 @@ def _compiled(
     dump: Dump,
 ) -> CompiledGraph:
     gm = copied(gm)  # the caller still needs its graph: to partition it after an error, or to run it on the CPU
-    forms = _forms(gm)
+    forms, updates = _forms(gm), updates_of(gm) if config.compiler == "tt-torch" else {}
+    kinds = ["state" if i in updates.values() else kind for i, kind in enumerate(kinds)]
     constants = timings.measure("fx-passes", lambda: run_passes(gm, config))
     compiled = CompiledGraph(b"", list(constants.values()), [*kinds, *["constant"] * len(constants)], *forms)
-    compiled.timings, compiled.compare_weights = timings, config.compare_weights
+    compiled.timings, compiled.compare_weights, compiled.updates = timings, config.compare_weights, updates
     dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:
         return compiled
     context = timings.measure("context", context_to_compile)
-    module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds))
+    module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds, updates))
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)
     if config.compile_depth != CompileDepth.STABLEHLO:

@@ -7,7 +7,7 @@ frees the device.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +24,7 @@ class Program(Protocol):
     inputs: list[runtime.TensorSpec]
     outputs: list[runtime.TensorSpec]
     compare_weights: bool
+    updates: Mapping[int, int]  # a device without states ignores it: each result is then a new tensor
 
     def __call__(
         self,

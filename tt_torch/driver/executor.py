@@ -6,13 +6,15 @@ This imports no compiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from tt_torch import runtime
 from tt_torch.driver.devices import Device
 from tt_torch.errors import DeviceError, InexactError
+
+KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
 
 
 @dataclass
@@ -21,11 +23,12 @@ class CompiledProgram:
 
     binary: bytes
     constants: list[torch.Tensor]  # the program's last inputs
-    kinds: list[str]  # role of each input: input, parameter or constant
+    kinds: list[str]  # role of each input: input, state, parameter or constant
     output_dtypes: list[torch.dtype]
     output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
     output_devices: list[torch.device] | None = None  # None when all are on the CPU
     compare_weights: bool = False  # the option of this name
+    updates: dict[int, int] = field(default_factory=dict)  # the input of which a result is the new value
 
 
 class Executor:
@@ -35,9 +38,10 @@ class Executor:
         self.compiled, self.device = compiled, device
         self.executable = device.load(compiled.binary)
         self.executable.compare_weights = compiled.compare_weights
+        self.executable.updates = compiled.updates
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
-        self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind != "input")
+        self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind in KEPT)
 
     @property
     def watched(self) -> runtime.Executable:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from torch_mlir import ir
 
 from tt_torch.mlir.types import Function, Op, Value
+
+ALIASING = "tf.aliasing_output"
+VARYING = ("input", "state")  # the roles of arguments that may have another value at each call
 
 
 def is_main(function: Function) -> bool:
@@ -18,10 +22,23 @@ def main(module: ir.Module) -> Function:
     return next(filter(is_main, module.body.operations))
 
 
-def mark_arguments(function: Function, kinds: Sequence[str]) -> None:
-    """Writes the role of each argument into the attribute that tt-mlir uses, `ttcore.argument_type`."""
-    roles = [ir.DictAttr.get({"ttcore.argument_type": ir.StringAttr.get(kind)}) for kind in kinds]
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
+def mark_arguments(function: Function, kinds: Sequence[str], updates: Mapping[int, int] = MappingProxyType({})) -> None:
+    """Writes the role of each argument into the attribute that tt-mlir uses, `ttcore.argument_type`.
+
+    `updates` has the position of a state for each result that is its new value. It goes to the attribute in which JAX
+    notes that a result may take the memory of an argument.
+    """
+    roles = [{"ttcore.argument_type": ir.StringAttr.get(kind)} for kind in kinds]
+    for result, argument in updates.items():
+        roles[argument][ALIASING] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), result)
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(role) for role in roles])
+
+
+def updated_by(function: Function, number: int) -> int | None:
+    """The position of the result that is the new value of an argument; None for an argument that is no state."""
+    if argument_kind(function, number) != "state":
+        return None
+    return ir.IntegerAttr(function.attributes["arg_attrs"][number][ALIASING]).value
 
 
 def argument_kind(function: Function, number: int) -> str:

@@ -10,9 +10,10 @@ import atexit
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from itertools import repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
@@ -21,7 +22,7 @@ from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
-from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, refresh
+from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
 
@@ -109,11 +110,14 @@ class Device:
     def _adopt(self, impl: Native) -> None:
         self._impl = impl
 
-        # The handle keeps the storage alive but not the tensor object, whose death ends the residence.
+        # The handles keep the storage alive but not the tensor object, whose death ends the residence.
         def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
             return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
 
-        self._residents = Residents(make)
+        def share(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
+            return _runtime.Tensor.state(impl, spec, source, source.untyped_storage(), who)
+
+        self._residents = Residents(make, share)
         self._executables: weakref.WeakSet[Executable] = weakref.WeakSet()
 
     @property
@@ -184,11 +188,16 @@ class Executable:
     writes are missed, which docs/weights.md describes. `output_dtypes`, `output_strides` and `output_devices` have an
     entry per result; None means the default: the program's type, contiguous, on the CPU.
 
+    `updates` has the position of an input for each result that is its new value. Such an input is a state: the program
+    updates it in its own memory, and returns the tensor itself as this result. An input whose memory does not fit the
+    device's data type, or has gaps, is copied as all others are, and the result is a new tensor.
+
     A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError and
     ExecutableBusyError.
     """
 
     compare_weights = False
+    updates: Mapping[int, int] = MappingProxyType({})
 
     def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
         self.binary, self.device = binary, device or default_device()
@@ -216,17 +225,22 @@ class Executable:
         split = self._split
         if resident is not split.resident and frozenset(resident) != split.resident:
             split = self._split = Split(len(self.inputs), resident)
-        kept = self._residents(inputs, split) if split.kept else None
+        states = {k: i for k, i in self.updates.items() if can_be_state(inputs[i], self.inputs[i])}
+        kept = self._residents(inputs, split, set(states.values())) if split.kept or states else None
         for i in split.passed:
             if _is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
-        results = make_results(self._results, output_dtypes, output_strides, output_devices)
-        self._impl.run(inputs, kept, results)
+        given = {k: inputs[i] for k, i in states.items()}
+        results = make_results(self._results, output_dtypes, output_strides, output_devices, given)
+        try:
+            self._impl.run(inputs, kept, results)
+        finally:  # a run that fails may have written to a state, too
+            torch.autograd.graph.increment_version([x for x in given.values() if not x.is_inference()])
         return results
 
-    def _residents(self, inputs: Sequence[torch.Tensor], split: Split) -> Native:
+    def _residents(self, inputs: Sequence[torch.Tensor], split: Split, states: Set[int]) -> Native:
         tensors = [inputs[i] for i in split.kept]
-        native = split.bound.find(inputs, tensors, self.compare_weights) if split.bound else None
+        native = split.bound.find(inputs, tensors, states, self.compare_weights) if split.bound else None
         if native is not None:
             return native
         for i in split.kept:
@@ -234,15 +248,18 @@ class Executable:
                 raise _no_tensor(inputs[i], i)
         # Inference tensors have no version, so a change would not be seen. They are passed at every call.
         kept = [i for i in split.kept if not inputs[i].is_inference()]
-        residents = [(i, self._resident(i, inputs[i])) for i in kept]
+        residents = [(i, self._resident(i, inputs[i], i in states)) for i in [*kept, *states]]
         native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in residents])
-        split.bound = Bound(native, tensors) if len(kept) == len(tensors) else None
+        bound = Bound(native, tensors, {i: inputs[i] for i in states})
+        split.bound = bound if len(kept) == len(tensors) else None
         return native
 
-    def _resident(self, position: int, tensor: torch.Tensor) -> Resident:
-        spec, placement = self.inputs[position], self._placements[position]
+    def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False) -> Resident:
+        spec, placement, known = self.inputs[position], self._placements[position], self.device._residents
         try:
-            return self.device._residents.get(tensor, spec, placement, f"input {position}", whole=True)
+            if is_state:
+                return known.state(tensor, spec, placement, f"input {position}")
+            return known.get(tensor, spec, placement, f"input {position}", whole=True)
         except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
@@ -277,20 +294,25 @@ def make_results(
     dtypes: Sequence[torch.dtype | None] | None,
     strides: Sequence[tuple[int, ...] | None] | None,
     devices: Sequence[torch.device] | None,
+    given: Mapping[int, torch.Tensor] = MappingProxyType({}),
 ) -> list[torch.Tensor]:
     """Allocates the results of a program. An entry that is None means the program's dtype, contiguous, on the CPU.
+    `given` has the tensors of results that are not allocated.
 
     Raises InputCountError if a list has another length than `results`, and DeviceMemoryError if memory is exhausted.
     """
-    for name, given in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
-        if given is not None and len(given) != len(results):
-            raise InputCountError(f"{name} has {len(given)} entries, but the program has {len(results)} results")
+    for name, said in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
+        if said is not None and len(said) != len(results):
+            raise InputCountError(f"{name} has {len(said)} entries, but the program has {len(results)} results")
     # without a device, `torch.empty` would take the default one, such as that of `with torch.device("meta")`
-    forms = zip(results, dtypes or repeat(None), devices or repeat(_CPU), strict=False)
+    forms = enumerate(zip(results, dtypes or repeat(None), devices or repeat(_CPU), strict=False))
     try:
-        made = [torch.empty(shape, dtype=dtype or own, device=device) for (shape, own), dtype, device in forms]
+        made = [
+            given[i] if i in given else torch.empty(shape, dtype=dtype or own, device=device)
+            for i, ((shape, own), dtype, device) in forms
+        ]
         for i, stride in enumerate(strides or ()):
-            if stride is not None:
+            if stride is not None and i not in given:
                 like = made[i]
                 made[i] = torch.empty_strided(like.shape, stride, dtype=like.dtype, device=like.device)
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import torch
@@ -13,30 +13,49 @@ from tt_torch.torch_private.tensors import version
 
 Native: TypeAlias = Any  # an object of the C++ library, whose classes have no type hints
 
+Make: TypeAlias = Callable[[_runtime.TensorSpec, torch.Tensor, str], Native]
+# The dtypes whose memory is the same on the host and on the emulated device.
+SHARED = {
+    torch.float32: _runtime.DataType.Float32, torch.bfloat16: _runtime.DataType.BFloat16,
+    torch.int32: _runtime.DataType.Int32, torch.uint8: _runtime.DataType.UInt8,
+}  # fmt: skip
+
+
+def can_be_state(tensor: torch.Tensor, spec: _runtime.TensorSpec) -> bool:
+    """Whether the device can update the tensor in its own memory, as an input with this `spec`."""
+    plain = isinstance(tensor, torch.Tensor) and tensor.is_contiguous() and not tensor.is_neg()
+    return plain and SHARED.get(tensor.dtype) == spec.dtype and list(tensor.shape) == spec.shape
+
 
 class Resident:
-    """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied."""
+    """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied.
 
-    def __init__(self, tensor: torch.Tensor, memory: Native, handle: Native, died: Callable[[object], object]) -> None:
+    A state has no fingerprint, because it shares its memory with the device.
+    """
+
+    def __init__(
+        self, tensor: torch.Tensor, memory: Native | None, handle: Native, died: Callable[[object], object]
+    ) -> None:
         self._tensor = weakref.ref(tensor, died)
-        self._place = tensor.data_ptr(), version(tensor)
+        self._data, self._version = tensor.data_ptr(), version(tensor) if memory else None
         self.memory, self.handle = memory, handle
 
     def is_current(self, tensor: torch.Tensor, whole: bool) -> bool:
-        """Whether this is the tensor and its values are the same; `whole` compares all of them."""
-        is_same = self._tensor() is tensor
-        return is_same and self._place == (tensor.data_ptr(), version(tensor)) and self.memory.same(whole)
+        """Whether this is the tensor, and the device has its values; `whole` compares all of them."""
+        if self._tensor() is not tensor or self._data != tensor.data_ptr():
+            return False
+        return self.memory is None or (self._version == version(tensor) and self.memory.same(whole))
 
 
 class Residents:
     """Tensors that are kept on a device, found again by their identity, memory, version, values and placement.
 
-    `make(spec, tensor, who)` puts a tensor on the device and returns its handle. The handle is dropped when the tensor
-    dies or changes.
+    `make(spec, tensor, who)` puts a tensor on the device and returns its handle; `share` does so for a state, which
+    programs update in the tensor's own memory. The handle is dropped when the tensor dies or changes.
     """
 
-    def __init__(self, make: Callable[[_runtime.TensorSpec, torch.Tensor, str], Native]) -> None:
-        self._make = make
+    def __init__(self, make: Make, share: Make | None = None) -> None:
+        self._make, self._share = make, share
         self._entries: dict[tuple[int, str], Resident] = {}
 
     def get(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str, whole: bool) -> Resident:
@@ -49,25 +68,43 @@ class Residents:
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
-        self._entries[key] = Resident(tensor, memory, handle, lambda _: self._entries.pop(key, None))
-        return self._entries[key]
+        return self._keep(key, tensor, memory, handle)
+
+    def state(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
+        """The tensor as a state, in whose memory programs write. `can_be_state` must hold for it."""
+        assert self._share, "this device has no states"
+        key = (id(tensor), f"state {placement}")
+        entry = self._entries.get(key)
+        if entry and entry.is_current(tensor, whole=False):
+            return entry
+        handle = self._share(spec, tensor, who)
+        return self._keep(key, tensor, None, handle)
+
+    def _keep(self, key: tuple[int, str], tensor: torch.Tensor, memory: Native | None, handle: Native) -> Resident:
+        self._entries[key] = entry = Resident(tensor, memory, handle, lambda _: self._entries.pop(key, None))
+        return entry
 
     def clear(self) -> None:
         self._entries.clear()
 
 
 class Bound:
-    """The resident inputs of a call. They are passed again as long as the same tensors have the same values."""
+    """The resident inputs of a call. They are passed again as long as the same tensors have the same values.
 
-    def __init__(self, native: Native, tensors: Sequence[torch.Tensor]) -> None:
-        self._versions = list(map(version, tensors))
+    The versions of `states` do not matter, because the device has their memory.
+    """
+
+    def __init__(self, native: Native, tensors: Sequence[torch.Tensor], states: Mapping[int, torch.Tensor]) -> None:
+        self._versions, self._states = list(map(version, tensors)), frozenset(states)
         # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
         self._native = alive = [native]
-        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in tensors]
+        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in (*tensors, *states.values())]
 
-    def find(self, inputs: Sequence[object], tensors: Sequence[torch.Tensor], whole: bool) -> Native | None:
+    def find(
+        self, inputs: Sequence[object], tensors: Sequence[torch.Tensor], states: Set[int], whole: bool
+    ) -> Native | None:
         """The runtime's form of these inputs, or None if one of them has changed."""
-        for native in self._native[:]:
+        for native in self._native[:] if states == self._states else []:
             if native.holds(inputs) and list(map(version, tensors)) == self._versions and native.same(whole):
                 return native
         return None

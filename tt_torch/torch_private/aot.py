@@ -14,6 +14,7 @@ from functorch.compile import (
 )
 from torch._dynamo.backends.common import aot_autograd  # 2.13.0: without it there is no functional graph, no backward
 from torch._functorch._aot_autograd.descriptors import (
+    InputMutationAOTOutput,  # 2.13.0: without it the new value of an input would always be copied into the input
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
 )
 from torch._functorch._aot_autograd.schemas import (
@@ -26,7 +27,10 @@ from torch._guards import (
     tracing,  # 2.13.0: without it a graph is not compiled again for another shape at a later call
 )
 
-__all__ = ["PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func", "tracing"]
+__all__ = [
+    "InputMutationAOTOutput", "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
+    "tracing",
+]  # fmt: skip
 
 # The outputs whose gradients AOTAutograd passes to the backward graph. PyTorch makes the others as views of them.
 _WITH_GRADIENTS = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)

@@ -8,7 +8,8 @@ mlir/user_ops.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,9 +25,14 @@ from tt_torch.mlir.functions import block, main, mark_arguments, replace
 _FATAL = frozenset({torch.float8_e8m0fnu})
 
 
-def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str]) -> ir.Module:
+def import_graph(
+    graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str], updates: Mapping[int, int] = MappingProxyType({})
+) -> ir.Module:
     """The graph in the torch dialect: `@main` with one argument per placeholder, whose roles are `kinds`
-    (input, parameter or constant), and one private function per form of each composite."""
+    (input, state, parameter or constant), and one private function per form of each composite.
+
+    `updates` has the position of a state for each result that is its new value.
+    """
     _refuse_fatal_types(graph)
     importer = FxImporter(context=context)
     importer._cc = _NamedLocations(context)
@@ -43,7 +49,7 @@ def import_graph(graph: torch.fx.Graph, context: ir.Context, kinds: Sequence[str
         _keep_bodies(module)
         _outline(main(module), forms)
         _outline_user_ops(module, graph)
-        mark_arguments(main(module), kinds)
+        mark_arguments(main(module), kinds, updates)
         names = {f.symbol: _composite_attributes(f) for f in forms}
         module.operation.attributes["tt.composites"] = ir.DictAttr.get(names)
     return module

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from torch_mlir import ir
 
-from tt_torch.mlir.functions import argument_kind, argument_kinds
+from tt_torch.mlir.functions import VARYING, argument_kind, argument_kinds
 from tt_torch.mlir.types import Function, Value
 
 DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results differ at each run
@@ -30,10 +30,10 @@ def is_constant(value: Value) -> bool:
         if len(seen) > FARTHEST:
             return False
     arguments = (v for v in seen if isinstance(v.owner, ir.Block))
-    return all(argument_kind(a.owner.owner, a.arg_number) != "input" for a in arguments)
+    return all(argument_kind(a.owner.owner, a.arg_number) not in VARYING for a in arguments)
 
 
-def constant_values(function: Function, varying: Collection[str] = ("input",)) -> set[Value]:
+def constant_values(function: Function, varying: Collection[str] = VARYING) -> set[Value]:
     """All constant values of a function at once, for passes that ask about each op.
 
     Arguments of the roles `varying` are not constant.

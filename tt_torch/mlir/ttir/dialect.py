@@ -185,6 +185,8 @@ op(
     infer=infer.split_heads,
 )
 op("concatenate_heads", "input", infer=infer.concat_heads)
+# The cache (B, H, S, D) with the row `update_index` of each of its heads replaced by those of the input (1, H, B, D).
+op("update_cache", "cache input update_index", {"batch_offset": ("i64", 0)}, infer=infer.same)
 
 # An op of the user with a kernel and this number of results. `func_name` is its text on the wire.
 for count in range(1, MOST_RESULTS + 1):

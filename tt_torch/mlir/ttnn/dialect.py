@@ -249,6 +249,17 @@ op(
     results="q_out k_out v_out",
 )
 op("concatenate_heads", "ConcatenateHeadsOp", "in")
+# It changes the cache, and has no result.
+op(
+    "update_cache",
+    "UpdateCacheOp",
+    "cache input update_index",
+    "batch_offset",
+    results="",
+    needs={"update_index": {"tiled": False, "dtype": "UInt32"}},
+    pure=False,
+    typed=False,
+)
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))

@@ -322,6 +322,7 @@ RULES: dict[str, Rule] = {
     **_rule(["pad"], EVERY - {"UInt8"}, more=_padded, stays=_unchanged),
     **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
     **_rule(["scatter"], EXACT, more=_scattered),
+    **_rule(["update_cache"], FLOATS - {"BFP_BFloat4"}, TILES, lambda op: [], values=2),
     **_rule(["embedding"], FLOATS - {"Float32"}, makes=_of_the_table, more=_looked_up, values=0),
     **_rule(["full"], makes=as_called, more=_created),
     **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),

@@ -42,11 +42,13 @@ void translate(const Error& error) {
 // caller must check that these objects are alive.
 class Residents {
  public:
-  Residents(size_t count, const std::vector<std::tuple<size_t, Tensor, Fingerprint, py::object>>& tensors)
-      : inputs_(count) {
+  using Entry =
+      std::tuple<size_t, Tensor, std::optional<Fingerprint>, py::object>;  // no fingerprint of a state
+
+  Residents(size_t count, const std::vector<Entry>& tensors) : inputs_(count) {
     for (const auto& [position, tensor, memory, source] : tensors) {
       inputs_.at(position) = tensor;
-      memory_.push_back(memory);
+      if (memory) memory_.push_back(*memory);
       sources_.push_back({position, source.ptr(), data_pointer(source, "a resident input")});
     }
   }
@@ -78,6 +80,16 @@ class Residents {
   std::vector<Source> sources_;
   std::vector<Fingerprint> memory_;
 };
+
+// A tensor on a device. `make` is Tensor::create or Tensor::state.
+template <auto make>
+Tensor make_tensor(const Device& device, const TensorSpec& spec, py::object source, py::object owner,
+                   const std::string& who) {
+  const HostBuffer buffer = host_buffer(source, who);
+  auto held = keep(std::move(owner));
+  py::gil_scoped_release release;
+  return make(device, spec, buffer, std::move(held), who);
+}
 
 void run(Executable& self, const py::sequence& inputs, const Residents* residents,
          const py::sequence& outputs) {
@@ -213,13 +225,8 @@ void bind_execution(py::module_& m) {
       .def_property_readonly("schema_hash", &Binary::schema_hash)
       .def_property_readonly("version", &Binary::version);
   py::class_<Tensor>(m, "Tensor")
-      .def(py::init([](const Device& device, const TensorSpec& spec, py::object source, py::object owner,
-                       const std::string& who) {
-        const HostBuffer buffer = host_buffer(source, who);
-        auto held = keep(std::move(owner));
-        py::gil_scoped_release release;
-        return Tensor::create(device, spec, buffer, std::move(held), who);
-      }))
+      .def(py::init(&make_tensor<Tensor::create>))
+      .def_static("state", &make_tensor<Tensor::state>)
       .def_property_readonly("version", &Tensor::version)
       .def_property_readonly("spec", &Tensor::spec);
   py::class_<Fingerprint>(m, "Fingerprint")
@@ -231,7 +238,7 @@ void bind_execution(py::module_& m) {
       .def("same", &Fingerprint::same, py::arg("whole") = false, py::call_guard<py::gil_scoped_release>())
       .def_static("use_write_tracking", &Fingerprint::use_write_tracking);
   py::class_<Residents>(m, "Residents")
-      .def(py::init<size_t, const std::vector<std::tuple<size_t, Tensor, Fingerprint, py::object>>&>())
+      .def(py::init<size_t, const std::vector<Residents::Entry>&>())
       .def("holds", &Residents::holds)
       .def("same", &Residents::same, py::call_guard<py::gil_scoped_release>());
   py::class_<Executable>(m, "Executable")

@@ -3,6 +3,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <set>
 
 #include "aten_only.h"
 #include "builder.h"
@@ -113,8 +114,13 @@ void Executable::Impl::bind(std::span<const Input> inputs, Handles& handles) {
     const Slot slot = plan->inputs[i];
     const Value& value = plan->values[slot];
     if (const auto* tensor = std::get_if<Tensor>(&inputs[i])) {
-      handles[slot] = tensor->impl().get();
-      bind_value(slot, handles[slot]);
+      Tensor::Impl* handle = tensor->impl().get();
+      if (handle->state) {
+        frame[slot] = handle->plain();
+        continue;
+      }
+      handles[slot] = handle;
+      bind_value(slot, handle);
       continue;
     }
     const at::Tensor host = view_of(std::get<HostBuffer>(inputs[i]));
@@ -146,6 +152,23 @@ void Executable::Impl::account(std::span<const Input> inputs) {
   resident = std::move(now);
 }
 
+// Writes the results. The destination of a result may be the memory of a state, which another result may
+// still share. That other result gets a copy before the first write.
+void Executable::Impl::deliver(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
+  std::set<const void*> states;
+  for (const Input& input : inputs)
+    if (const auto* tensor = std::get_if<Tensor>(&input); tensor && tensor->impl()->state)
+      states.insert(tensor->impl()->plain().storage().data());
+  std::vector<at::Tensor> values;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    at::Tensor value = frame[plan->outputs[i]];
+    const bool shares = !states.empty() && !value.is_mkldnn() && states.contains(value.storage().data());
+    const bool in_place = shares && value.const_data_ptr() == outputs[i].data && value.is_contiguous();
+    values.push_back(shares && !in_place ? value.clone() : std::move(value));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) copy_out(values[i], outputs[i]);
+}
+
 void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
   AtenOnly guard;
   at::RecordFunction event(at::RecordScope::FUNCTION);
@@ -166,11 +189,8 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
     bind_constants(handles, alive);
     account(inputs);
     execute();
-    guarded(
-        [&] {
-          for (size_t i = 0; i < outputs.size(); ++i) copy_out(frame[plan->outputs[i]], outputs[i]);
-        },
-        [&] { return "copying the results of program " + plan->program; });
+    guarded([&] { deliver(inputs, outputs); },
+            [&] { return "copying the results of program " + plan->program; });
   } catch (...) {
     replan();  // a failed step may leave buffers in any state
     throw;

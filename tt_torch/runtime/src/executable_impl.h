@@ -42,6 +42,7 @@ struct Executable::Impl {
   void bind(std::span<const Input> inputs, Handles& handles);
   void bind_value(Slot slot, Tensor::Impl* handle);
   void release(const Handles& handles);
+  void deliver(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
   // constants.cpp
   void bind_constants(Handles& handles, std::vector<ConstResults>& alive);
   bool fits(const ConstCall& constant, const std::vector<Tensor>& results) const;

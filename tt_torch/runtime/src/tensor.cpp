@@ -45,8 +45,8 @@ at::Tensor Tensor::Impl::packed(const Packing& packing) {
   return forms_.back().value;
 }
 
-Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
-                      std::shared_ptr<void> owner, const std::string& who) {
+static void check(const Device& device, const TensorSpec& spec, const HostBuffer& source,
+                  const std::string& who) {
   if (!converts(source.dtype, spec.dtype))
     throw Error(ErrorKind::InputDtype,
                 who + ": got " + name(source.dtype) + ", expected " + accepted_types(spec.dtype));
@@ -54,11 +54,21 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
     throw Error(ErrorKind::InputShape,
                 who + ": got shape " + describe(source.shape) + ", expected " + describe(spec.shape));
   device.impl()->require_open();
+}
+
+// The allocation of a tensor on the device; null for host specs, and for memory that the device has counted.
+static std::unique_ptr<DeviceBuffer> allocate(const Device& device, const TensorSpec& spec, bool counted,
+                                              const char* label) {
+  if (spec.buffer == BufferType::Host || counted) return nullptr;
+  return std::make_unique<DeviceBuffer>(device.impl(), spec, label);
+}
+
+Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
+                      std::shared_ptr<void> owner, const std::string& who) {
+  check(device, spec, source, who);
   AtenOnly guard;
-  std::unique_ptr<DeviceBuffer> buffer;
   const bool stays = source.on_device && is_value(view_of(source), spec.dtype);
-  if (spec.buffer != BufferType::Host && !stays)
-    buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "resident tensor");
+  auto buffer = allocate(device, spec, stays, "resident tensor");
   bool borrows = false;
   at::Tensor value = guarded(
       [&] {
@@ -72,6 +82,20 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
   auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows);
   impl->buffer = std::move(buffer);
   if (borrows) impl->owner = std::move(owner);
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::state(const Device& device, const TensorSpec& spec, const HostBuffer& source,
+                     std::shared_ptr<void> owner, const std::string& who) {
+  check(device, spec, source, who);
+  AtenOnly guard;
+  at::Tensor value = view_of(source);
+  if (!is_value(value, spec.dtype))
+    throw Error(ErrorKind::InputDtype, who + ": the device cannot update this memory in place");
+  auto impl = std::make_shared<Impl>(spec, std::move(value), false);
+  impl->buffer = allocate(device, spec, source.on_device, "state");
+  impl->owner = std::move(owner);
+  impl->state = true;
   return Tensor(std::move(impl));
 }
 

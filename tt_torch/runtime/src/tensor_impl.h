@@ -33,7 +33,8 @@ struct Tensor::Impl {
 
   const TensorSpec spec;
   const uint64_t version;
-  std::shared_ptr<void> owner;           // the owner of borrowed memory
+  bool state = false;           // programs and the host change it, so nothing may be derived from it and kept
+  std::shared_ptr<void> owner;  // the owner of borrowed memory
   std::unique_ptr<DeviceBuffer> buffer;  // null for host specs
 
  private:

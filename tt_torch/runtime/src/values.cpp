@@ -130,7 +130,8 @@ void copy_out(const at::Tensor& value, const HostBuffer& destination) {
                      value.is_contiguous() && value.sizes() == at::IntArrayRef(destination.shape) &&
                      is_row_major(destination);
   if (plain) {
-    if (value.numel()) std::memcpy(destination.data, value.const_data_ptr(), value.nbytes());
+    if (value.numel() && value.const_data_ptr() != destination.data)
+      std::memcpy(destination.data, value.const_data_ptr(), value.nbytes());
     return;
   }
   at::Tensor target = view_of(destination);

@@ -6,7 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe, node_of
-from tt_torch.mlir.functions import argument_kinds
+from tt_torch.mlir.functions import VARYING, argument_kinds
 from tt_torch.mlir.stablehlo.normalize import retype_function
 from tt_torch.mlir.ttnn.from_ttir import (  # noqa: F401  (registers the rules)
     computing,
@@ -18,6 +18,7 @@ from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
 from tt_torch.mlir.types import Function
 
 computing.take_the_rest()
+STATES_IN_TILES = ("Float32", "BFloat16")
 
 
 def convert(module: ir.Module) -> None:
@@ -36,9 +37,11 @@ def convert(module: ir.Module) -> None:
 
 
 def _place_arguments(function: Function) -> None:
-    """Inputs are row-major in DRAM, to which the runtime uploads them. Parameters and constants are in host memory,
-    where const-eval reads them; it leaves only the tensors on the device that the program uses."""
+    """Inputs are row-major in DRAM, to which the runtime uploads them. States stay in DRAM in the form that ops make,
+    which is tiles for floats. Parameters and constants are in host memory, where const-eval reads them; it leaves only
+    the tensors on the device that the program uses."""
     for argument, kind in zip(function.arguments, argument_kinds(function), strict=True):
-        buffer = "DRAM" if kind == "input" else "SystemMemory"
-        layout = Layout(wire_dtype(str(argument.type.element_type)), tiled=False, buffer=buffer)
+        buffer = "DRAM" if kind in VARYING else "SystemMemory"
+        dtype = wire_dtype(str(argument.type.element_type))
+        layout = Layout(dtype, tiled=kind == "state" and dtype in STATES_IN_TILES, buffer=buffer)
         argument.set_type(with_layout(list(argument.type.shape), layout))

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.functions import main, mark_arguments
+from tt_torch.mlir.functions import VARYING, main, mark_arguments
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.types import Function, Op, Value
 
@@ -21,7 +21,7 @@ def hoist_const_eval(module: ir.Module, parameters: bool) -> None:
     """Hoists what depends only on constants and, with `parameters`, also on parameters."""
     function = main(module)
     with module.context, ir.Location.unknown():
-        constant = constant_values(function, ("input",) if parameters else ("input", "parameter"))
+        constant = constant_values(function, VARYING if parameters else (*VARYING, "parameter"))
         first = function.regions[0].blocks[0].operations[0]  # results must come before all their uses
         for number, group in enumerate(_groups(function, constant)):
             _hoist(module, first, group, constant, f"main_const_eval_{number}")

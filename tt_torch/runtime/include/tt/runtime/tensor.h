@@ -31,6 +31,12 @@ class TT_RUNTIME_API Tensor {
   static Tensor create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
                        std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor");
 
+  // State: a tensor that programs update in place. The emulated device and the host share its memory, so each
+  // of them sees the writes of the other at once; it has an allocation on the device. Throws an InputDtype
+  // error for memory whose elements are not in row-major order and in the data type of `spec`.
+  static Tensor state(const Device& device, const TensorSpec& spec, const HostBuffer& source,
+                      std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor");
+
   const TensorSpec& spec() const;
   uint64_t version() const;
   explicit operator bool() const { return impl_ != nullptr; }

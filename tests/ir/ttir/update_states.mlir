@@ -1,0 +1,124 @@
+// RUN: %opt --step update-states %s | %check
+
+// A write to one position of a state (B, H, S, D) updates it. The rows of each user come in the order (1, H, B, D).
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK: %[[ROWS:.*]] = "ttir.permute"(%arg2) {permutation = array<i64: 2, 1, 0, 3>}
+  // CHECK-NEXT: %[[NEW:.*]] = "ttir.update_cache"(%arg0, %[[ROWS]], %arg1) {batch_offset = 0 : i64}
+  // CHECK-NEXT: return %[[NEW]]
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// Another op reads the old values.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  %3 = "ttir.abs"(%cache) : (tensor<2x3x8x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2, %3 : tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// The old values are a result.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2, %cache : tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// An input that is no state keeps its values.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "input"}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// The new value of the state is another result.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 1 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  %3 = "ttir.abs"(%x) : (tensor<2x3x1x4xf32>) -> tensor<2x3x1x4xf32>
+  %4 = "ttir.broadcast"(%3) {broadcast_dimensions = array<i64: 1, 1, 8, 1>} : (tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2, %4 : tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// A sum with the old values is no write.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Sum"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// A position of the heads is none of the sequence.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x1x8x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 1, 8, 4>} : (tensor<1x1x1x1xi32>) -> tensor<2x1x8x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 1 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x1x8x4xi32>, tensor<2x1x8x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// Two positions.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<2xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x2x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 2, 1>} : (tensor<2xi32>) -> tensor<1x1x2x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 2, 3, 1, 4>} : (tensor<1x1x2x1xi32>) -> tensor<2x3x2x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x2x4xi32>, tensor<2x3x2x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// One position for all users, of which only the first are written.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<1x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 1, 1, 1, 1>} : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 1, 3, 1, 4>} : (tensor<1x1x1x1xi32>) -> tensor<1x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<1x3x1x4xi32>, tensor<1x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
+
+// -----
+
+// One position for each user.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<2xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
+  // CHECK-NOT: ttir.update_cache
+  %0 = "ttir.reshape"(%p) {shape = array<i64: 2, 1, 1, 1>} : (tensor<2xi32>) -> tensor<2x1x1x1xi32>
+  %1 = "ttir.broadcast"(%0) {broadcast_dimensions = array<i64: 1, 3, 1, 4>} : (tensor<2x1x1x1xi32>) -> tensor<2x3x1x4xi32>
+  %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
+  return %2 : tensor<2x3x8x4xf32>
+}
