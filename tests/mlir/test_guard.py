@@ -20,7 +20,7 @@ from torch_mlir import ir
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import StageError
 from tt_torch.mlir import child, guard, pipeline
-from tt_torch.mlir.child import NativeCrash, in_child
+from tt_torch.mlir.child import Child, NativeCrash, in_child
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.guard import Server, run_guarded
 from tt_torch.mlir.stablehlo.importer import import_graph
@@ -61,7 +61,7 @@ def test_an_interruption_is_raised_and_leaves_no_child(monkeypatch: pytest.Monke
     kill = os.kill
     monkeypatch.setattr(os, "kill", lambda pid, number: pids.append(pid) or kill(pid, number))
     with monkeypatch.context() as patched:
-        patched.setattr(child.select, "select", interrupt)
+        patched.setattr(child.connection, "wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             in_child(hang, seconds=60)
     with pytest.raises(ProcessLookupError):
@@ -105,6 +105,19 @@ def test_work_that_takes_too_long_or_too_much_memory(
         in_child(does, seconds=0.5)
 
 
+def test_a_limit_of_time_is_that_of_one_question() -> None:
+    def compute_a_little(question: bytes) -> bytes:
+        end = time.process_time() + 0.4
+        while time.process_time() < end:
+            pass
+        return question
+
+    child = Child(compute_a_little)
+    assert [child.ask(question, seconds=0.5) for question in (b"1", b"2", b"3")] == [b"1", b"2", b"3"]
+    assert child.seconds > 1  # 1.2 s in all, and the limit is a whole second
+    child.close()
+
+
 def test_work_that_nobody_waits_for_ends() -> None:
     reader, writer = os.pipe()
     os.close(writer)
@@ -125,6 +138,43 @@ def test_the_server_starts_again_after_it_died() -> None:
     with pytest.raises(NativeCrash):
         server.ask(b"no bytecode", ["canonicalize"], 9)
     assert server.ask(module, ["canonicalize"], 9) == first
+    server.stop()
+
+
+# Here the answers of passes are process ids.
+CHILDREN = """
+import os, time
+from tt_torch.mlir import guard
+
+def passed(module, passes, context):
+    if passes == ["die"]:
+        os.abort()
+    while passes == ["compute"] and time.process_time() <= guard.CHILD_SECONDS:
+        pass
+    return (guard.FAILED if passes == ["fail"] else guard.OK) + str(os.getpid()).encode()
+
+guard._passed = passed
+guard._read = lambda module, context: passed(module, [], context)
+guard.serve()
+"""
+
+
+def test_which_runs_share_a_child() -> None:
+    server = Server(CHILDREN)
+
+    def process(passes: list[str] | None) -> bytes:
+        return server.ask(b"module {}", passes, 9)[1:]
+
+    usual = ["canonicalize"]
+    first = process(usual)
+    assert process(usual) == first
+    for last in ["fail"], ["compute"], None:
+        assert process(last) == first
+        first, before = process(usual), first
+        assert first != before and process(usual) == first
+    with pytest.raises(NativeCrash, match="SIGABRT"):
+        process(["die"])
+    assert process(usual) != first
     server.stop()
 
 

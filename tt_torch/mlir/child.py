@@ -1,62 +1,101 @@
-"""Runs native code in a forked child, so that a crash, a hang or runaway memory ends the child, not its parent.
+"""Runs native code in forked children, so that a crash, a hang or runaway memory ends the child, not its parent.
 
-The child dies with its parent, however that ends.
+A child dies with its parent, however that ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
 import resource
-import select
 import signal
+import struct
 import time
 from collections.abc import Callable
-from io import FileIO
+from multiprocessing import Pipe, connection
 from pathlib import Path
 
-SECONDS = 120  # of a clock, which a child that waits for something may take
+SECONDS = 120  # of a clock, which a child that waits for something may take for an answer
 MEMORY = 4 << 30  # bytes that a child may map in addition to what its parent has mapped
+_SECONDS = struct.Struct("<d")  # before a question: its limit; before an answer: what the child has used
 
 
 class NativeCrash(Exception):
     """Native code ended its process; `args[0]` says how."""
 
 
+class Child:
+    """A forked process that answers questions with a function, one after the other, until it crashes or is closed."""
+
+    seconds = 0.0  # of processor time, which it had used when it gave its last answer
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._pipe, theirs = Pipe()
+        parent = os.getpid()
+        self._process = os.fork()
+        if self._process == 0:
+            self._pipe.close()
+            _serve(answer, theirs, parent)  # never returns
+        theirs.close()
+
+    def ask(self, question: bytes, seconds: float, until: int | None = None) -> bytes:
+        """The answer, for which the child may take `seconds` of processor time.
+
+        Raises NativeCrash if the child dies or needs too much time or memory, if its function raises, or if the
+        descriptor `until` can be read, because nobody wants the answer then. The child has ended when this raises.
+        """
+        try:
+            with contextlib.suppress(EOFError, OSError):  # it died
+                self._pipe.send_bytes(_SECONDS.pack(seconds) + question)
+                if connection.wait([self._pipe, *([] if until is None else [until])], SECONDS) == [self._pipe]:
+                    answer = self._pipe.recv_bytes()
+                    (self.seconds,) = _SECONDS.unpack_from(answer)
+                    return answer[_SECONDS.size :]
+                os.kill(self._process, signal.SIGKILL)
+            raise NativeCrash(_cause(self._wait()))
+        except BaseException:  # such as Ctrl-C
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            self._wait()
+
+    def _wait(self) -> int:
+        """The status with which the process ends."""
+        process, self._process = self._process, 0
+        self._pipe.close()
+        return os.waitpid(process, 0)[1]
+
+
 def in_child(work: Callable[[], bytes], seconds: float, until: int | None = None) -> bytes:
-    """Runs `work` in a child process with `seconds` of processor time, and gives its result, which must not be empty.
-
-    Raises NativeCrash if the child dies or needs too much time or memory, if `work` raises, or if the descriptor
-    `until` can be read, because nobody wants the result then.
-    """
-    reader, writer = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        _work(work, math.ceil(seconds), writer, parent)  # never returns
-    os.close(writer)
-    with os.fdopen(reader, "rb", buffering=0) as pipe:
-        data, status = _receive(pipe, child, until)
-    if status or not data:
-        raise NativeCrash(_cause(status))
-    return data
+    """The result of `work`, which runs in a child of its own. The arguments and errors are those of `Child.ask`."""
+    child = Child(lambda _: work())
+    try:
+        return child.ask(b"", seconds, until)
+    finally:
+        child.close()
 
 
-def _work(work: Callable[[], bytes], seconds: int, writer: int, parent: int) -> None:
+def _serve(answer: Callable[[bytes], bytes], pipe: connection.Connection, parent: int) -> None:
     """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
     try:
         _die_with(parent)
-        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGTERM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (mapped, mapped))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # SIGXCPU, then SIGKILL
-        answer = work()
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(answer)
-        os._exit(0)
+        while True:
+            question = pipe.recv_bytes()
+            end = math.ceil(time.process_time() + _SECONDS.unpack_from(question)[0])
+            resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))  # SIGXCPU
+            data = answer(question[_SECONDS.size :])
+            pipe.send_bytes(_SECONDS.pack(time.process_time()) + data)
     finally:
         os._exit(1)
 
@@ -67,24 +106,6 @@ def _die_with(parent: int) -> None:
     ctypes.CDLL(None).prctl(kill_with_parent, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:  # it ended before the kernel was asked
         os._exit(1)
-
-
-def _receive(pipe: FileIO, child: int, until: int | None) -> tuple[bytes, int]:
-    """The bytes that the child wrote, and its wait status. The child has ended when this returns or raises."""
-    end = time.monotonic() + SECONDS
-    parts: list[bytes] = []
-    watched = [pipe.fileno(), *([] if until is None else [until])]
-    try:
-        while (ready := select.select(watched, [], [], max(0.0, end - time.monotonic()))[0]) and until not in ready:
-            if not (part := pipe.read(1 << 20)):
-                return b"".join(parts), os.waitpid(child, 0)[1]
-            parts.append(part)
-    except BaseException:  # such as Ctrl-C
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
-    os.kill(child, signal.SIGKILL)
-    return b"", os.waitpid(child, 0)[1]
 
 
 def _cause(status: int) -> str:

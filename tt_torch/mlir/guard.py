@@ -1,7 +1,8 @@
 """Runs native passes where a crash, a hang or runaway memory cannot end the user's process.
 
-A server process has nothing but MLIR loaded, and forks a child for each run. A fork of the user's process would take
-longer than most passes: it copies the tables of all pages, and each page that is then written costs a fault.
+A server process has nothing but MLIR loaded, and forks children that run the passes. A fork of the user's process would
+take longer than most passes: it copies the tables of all pages, and each page that is then written costs a fault. A
+fork of the server takes 15 ms, too, and the passes of a small graph 5 ms, so one child runs those of several graphs.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from typing import Any
 
 from torch_mlir import ir
 
-from tt_torch.mlir.child import NativeCrash, in_child
+from tt_torch.mlir.child import Child, NativeCrash
 from tt_torch.mlir.context import make_context, parse_bytecode, require_harmless, run_native
 
 # A limit of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base
 # take less than a second of it. A run that waits, for a lock of another thread, uses none of it.
 PROCESSOR_SECONDS, SECONDS_PER_OP, BYTES_PER_SECOND = 3, 0.02, 1e6
+CHILD_SECONDS = 0.5  # of processor time, after which the next run gets a fresh child
 OK, FAILED = b"\0", b"\1"
 SIZES = struct.Struct("<QQ")
 SERVE = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from tt_torch.mlir.guard import serve; serve()"
@@ -114,19 +116,35 @@ os.register_at_fork(after_in_child=SERVER.forget)
 
 def serve() -> None:
     """The work of the server: reads questions from standard input, and writes answers to standard output, until the
-    user's process has closed the pipe."""
+    user's process has closed the pipe.
+
+    The next graph gets a fresh child after a crash, after passes that failed, and after bytes were read, because
+    damaged bytes may harm a process that does not die of them. The child is there before the question comes."""
     questions, answers = 0, os.dup(1)
     os.dup2(2, 1)  # what a pass prints must not be taken for an answer
-    context = make_context()
+    answer = partial(_answer, make_context())
+    child = Child(answer)
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             question, module = receive(questions)
-            passes = question["passes"]
-            work = partial(_read, module, context) if passes is None else partial(_passed, module, passes, context)
+            passes, crash, data = question["passes"], "", b""
             try:
-                send(answers, {"crash": ""}, in_child(work, question["seconds"], questions))
-            except NativeCrash as crash:
-                send(answers, {"crash": str(crash)}, b"")
+                data = child.ask(json.dumps(passes).encode() + _END + module, question["seconds"], questions)
+            except NativeCrash as error:
+                crash = str(error)
+            send(answers, {"crash": crash}, data)
+            if passes is None or data[:1] != OK or child.seconds > CHILD_SECONDS:
+                child.close()
+                child = Child(answer)
+
+
+_END = b"\0"  # of the passes, which JSON writes without this byte
+
+
+def _answer(context: ir.Context, question: bytes) -> bytes:
+    text, _, module = question.partition(_END)
+    passes = json.loads(text)
+    return _read(module, context) if passes is None else _passed(module, passes, context)
 
 
 def _passed(source: bytes, passes: Sequence[str], context: ir.Context) -> bytes:

@@ -100,7 +100,7 @@ def _compile(module: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tt_torch_") as folder:
         code, library = Path(folder) / "host.o", Path(folder) / "host.so"
         try:
-            if fault := in_child(partial(_write_object, module, code), SECONDS).strip():
+            if fault := in_child(partial(_write_object, module, code), SECONDS):
                 raise _failure(fault.decode())
         except NativeCrash as crash:
             raise _failure(f"LLVM fails on it: {crash}") from None
@@ -111,11 +111,11 @@ def _compile(module: str) -> bytes:
 
 
 def _write_object(module: str, path: Path) -> bytes:
-    """Writes the object file of an LLVM module. Returns the text of the error, or a space if there is none."""
+    """Writes the object file of an LLVM module. Returns the text of the error, which is empty if there is none."""
     with ir.Context() as context:
         try:
             engine = ExecutionEngine(parse(module, context), opt_level=2, enable_pic=True)
         except (ir.MLIRError, ModuleFormatError, RuntimeError) as error:
             return str(error).encode()
         engine.dump_to_object_file(str(path))
-    return b" "
+    return b""
