@@ -38,6 +38,12 @@ def test_the_result_is_that_of_the_passes() -> None:
         assert "tt.kept" in str(module)
 
 
+def test_the_server_has_no_pytorch() -> None:
+    """With it, each process that compiles would import PyTorch twice."""
+    code = "import sys, tt_torch.mlir.guard; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
 def test_a_crash_names_the_op_and_leaves_a_repro(tmp_path: Path) -> None:
     """torch-mlir crashes on a nonzero of rank 0. Our FX passes remove such an op, so they are not used here."""
 

@@ -14,8 +14,8 @@ from tt_torch.errors import ExtensionError
 from tt_torch.extending.running import run_kernel
 from tt_torch.runtime import add_kernel
 from tt_torch.torch_private.ops import OpOverload, is_taken_apart, overload_of, schema
+from tt_torch.wire.custom_ops import MOST_RESULTS
 
-MOST_RESULTS = 8
 OURS = ("aten", "prims", "tenstorrent", "tt")  # namespaces whose ops have other rules, or are decomposed
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", re.ASCII)
 

@@ -12,6 +12,7 @@ from tt_torch.wire.messages import Record
 
 TABLE = "CpuOp"
 PREFIX = "tt_torch.kernel"
+MOST_RESULTS = 8  # of an op; the dialects have an op for each number of results
 NO_LIBRARY = (1 << 32) - 1  # `dylib_id` of these ops, so that a runtime that does not know them finds no code
 _TEXT = re.compile(rf"{re.escape(PREFIX)} ([A-Za-z0-9_:.]+) (.*)", re.DOTALL)
 

@@ -11,9 +11,9 @@ from functools import partial
 
 from torch_mlir.dialects import ext
 
-from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import declare, emitted_once
+from tt_torch.wire.custom_ops import MOST_RESULTS
 
 
 @emitted_once

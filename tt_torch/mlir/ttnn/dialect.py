@@ -14,14 +14,13 @@ from typing import Any
 from torch_mlir import ir
 from torch_mlir.dialects import ext
 
-from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import infer
 from tt_torch.mlir.ods import OPS, REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
 from tt_torch.mlir.types import Attrs, Infer, Op
 from tt_torch.wire import schema
-from tt_torch.wire.custom_ops import NO_LIBRARY, TABLE
+from tt_torch.wire.custom_ops import MOST_RESULTS, NO_LIBRARY, TABLE
 
 
 @emitted_once

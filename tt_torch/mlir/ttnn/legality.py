@@ -15,7 +15,6 @@ from typing import Any
 from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.extending.registry import MOST_RESULTS
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
@@ -23,6 +22,7 @@ from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
+from tt_torch.wire.custom_ops import MOST_RESULTS
 from tt_torch.wire.facts import TILE
 
 VERSION = "0.81.1"

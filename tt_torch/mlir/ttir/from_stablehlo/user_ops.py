@@ -52,7 +52,7 @@ def user_op(op: Op, b: Builder) -> Results:
         raise _refused(op, name, "this process has registered neither a lowering nor a kernel of it")
     if registered.lowering:
         return _lowered(name, registered.lowering, call, op, b)
-    if len(op.operands) > ods.LONGEST_VARIADIC or len(op.results) > registry.MOST_RESULTS:
+    if len(op.operands) > ods.LONGEST_VARIADIC or len(op.results) > custom_ops.MOST_RESULTS:
         raise _refused(op, name, f"it has {len(op.operands)} tensors, and a kernel takes {ods.LONGEST_VARIADIC}")
     kinds = [r.type for r in op.results]
     return b(f"ttir.custom_{len(kinds)}", list(op.operands), type=kinds, func_name=text)
