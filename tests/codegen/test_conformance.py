@@ -73,6 +73,20 @@ def test_op_table(row, dtype, device, failures):
     assert failures(device, programs(row, dtype, device)) == []
 
 
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize(("batch", "dtype"), [(1, torch.bfloat16), (3, torch.float32), (32, torch.bfloat16)])
+def test_a_cache_is_updated(batch, dtype, device, failures):
+    def write(cache, rows, position):
+        return cache.index_copy_(2, position, rows).sum(2)
+
+    made: list[Any] = []
+    cache, rows = torch.zeros(batch, 2, 8, 4, dtype=dtype), torch.ones(batch, 2, 1, 4, dtype=dtype)
+    recorded(write, device, made)(cache, rows, torch.tensor([3]))
+    (executor,) = made
+    assert executor.compiled.updates
+    assert failures(device, [executor.binary]) == []
+
+
 BF16 = {"dtype": "bf16"}
 MODELS = {
     "matmul": (lambda: nn.Linear(64, 32, bias=False), (8, 64)),

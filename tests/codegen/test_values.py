@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tt_torch.codegen.calls import rows, snake
-from tt_torch.codegen.values import NAMES, VALUES, Call, Text, call, names, render
+from tt_torch.codegen.values import NAMES, OF_TENSORS, VALUES, Call, Text, call, names, render
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.wire import schema
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_converted():
 
 
 def test_the_conversions_are_those_that_rows_name():
-    assert {argument.convert for row in rows().values() for argument in row.arguments} == {"", *VALUES}
+    assert {argument.convert for row in rows().values() for argument in row.arguments} == {"", *VALUES, *OF_TENSORS}
 
 
 def test_a_call_that_does_not_fit_into_a_line():
