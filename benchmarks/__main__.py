@@ -23,6 +23,7 @@ NAMES = (
     "weights",
     "bringup",
     "package",
+    "generate",
 )
 
 

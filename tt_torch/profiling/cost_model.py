@@ -106,7 +106,7 @@ def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
 
 def cost_of(op: Op, chip: Chip) -> OpCost:
     """The cost of one op of a binary on a chip. All cores are assumed to share the work."""
-    read, written = bytes_by_place(op.operands), bytes_by_place(op.results)
+    read, written = bytes_by_place(op.read), bytes_by_place(op.written)
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
     if flops:
@@ -159,7 +159,7 @@ def _vector_cycles(op: Op) -> int:
     if op.name in DATA_MOVEMENT:
         return 0
     per_element = _TRANSCENDENTAL if _is_transcendental(op.name, str(op.record.get("type", ""))) else 1
-    work = max([t.elements for t in (*op.operands, *op.results)] or [0])
+    work = max([t.elements for t in (*op.read, *op.written)] or [0])
     return per_element * max(work, sum(t.elements for t in op.results))
 
 

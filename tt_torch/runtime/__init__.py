@@ -267,7 +267,8 @@ class Executable:
     def set_callback(self, callback: Callable[[str, str, str, str, list[torch.Tensor]], None] | None) -> None:
         """Sets a function that is called after each op: `callback(op, location, debug_info, program, outputs)`.
 
-        While a callback is set, ops are not fused, and `outputs` are copies. None removes the callback. If it is set
+        While a callback is set, ops are not fused, and `outputs` are copies. An op that changes a tensor in place has
+        this tensor as its output. None removes the callback. If it is set
         from inside a callback, it is used from the next call on. A callback that calls the executable itself raises
         ExecutableBusyError.
         """

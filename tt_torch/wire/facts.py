@@ -37,8 +37,10 @@ NOT_DEVICE_OPS = frozenset({
     "BeginTraceCaptureOp", "CaptureOrExecuteTraceOp", "DeallocateOp", "EndTraceCaptureOp", "ExecuteTraceOp",
     "FuncCallOp", "GetDeviceOp", "LoadCachedOp",
 })  # fmt: skip
+# Ops that change a cache in its own memory.
+CACHE_UPDATES = frozenset({"FillCacheOp", "PagedFillCacheOp", "PagedUpdateCacheOp", "UpdateCacheOp"})
 # Ops that only place, reorder, copy or convert elements.
-DATA_MOVEMENT = frozenset({
+DATA_MOVEMENT = CACHE_UPDATES | frozenset({
     "AssignOp", "BitcastConvertOp", "ConcatOp", "CopyOp", "FromDeviceOp", "PadOp", "PermuteOp",
     "RepeatInterleaveOp", "RepeatOp", "ReshapeOp", "SliceOp", "ToDeviceOp", "ToLayoutOp",
     "ToMemoryConfigOp", "TransposeOp", "TypecastOp", "WriteTensorOp",
@@ -181,6 +183,24 @@ class Op:
     def on_device(self) -> bool:
         """True if the device computes or moves something for this op."""
         return self.name not in NOT_DEVICE_OPS
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """The tensors that the op reads as a whole."""
+        return tuple(t for t in self.operands if t.id != self.tensor("cache").id) if self.updates else self.operands
+
+    @property
+    def written(self) -> tuple[Tensor, ...]:
+        """The tensors that the op writes; of a cache that it updates, only the rows, once per user."""
+        if not self.updates:
+            return self.results
+        rows = self.tensor("input")
+        return (rows,) * (rows.shape[2] if self.name == "UpdateCacheOp" else 1)
+
+    @property
+    def updates(self) -> bool:
+        """True if the op changes a cache in place."""
+        return self.name in CACHE_UPDATES
 
     @property
     def attributes(self) -> dict[str, Attribute]:

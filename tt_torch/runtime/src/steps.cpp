@@ -82,15 +82,16 @@ std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Ten
 
 void Executable::Impl::report(const Step& step) {
   const OpNote& note = plan->ops[step.op];
-  const bool last = step.out >= 0 && !note.outputs.empty() && note.outputs.back() == step.out;
-  if (!last) return;
+  // An op that updates a tensor in place has no outputs. It shows this tensor.
+  const std::vector<Slot> outputs = note.outputs.empty() ? std::vector{step.out} : note.outputs;
+  if (step.out < 0 || outputs.back() != step.out) return;
   OpEvent event{std::string(note.name),
                 std::string(note.location),
                 std::string(note.debug_info),
                 std::string(note.program),
                 {}};
   std::vector<at::Tensor> shown;
-  for (Slot slot : note.outputs) {
+  for (Slot slot : outputs) {
     const DataType dtype = plan->values[slot].spec.dtype;
     shown.push_back(guarded([&] { return readable(frame[slot], dtype); }, [&] { return where(note); }));
     const at::Tensor& value = shown.back();
