@@ -179,21 +179,40 @@ def random_program(seed: int) -> str:
     )
 
 
+def pair(kind: str) -> list[torch.Tensor]:
+    """Two caches of the same values at each call, of one of these kinds."""
+    dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
+    a, b = (torch.randint(-3, 4, (1, 2, 6, 4)).to(dtype) for _ in range(2))
+    if kind == "with gaps":
+        a = torch.cat([a, a], -1)[..., :4]
+    if kind == "one tensor":
+        b = a
+    if kind == "views of one memory":
+        whole = torch.cat([a, b], 2)
+        a, b = whole[:, :, :6], whole[:, :, 6:]
+    return [x.to("tt") for x in (a, b)] if kind == "on tt" else [a, b]
+
+
+KINDS = ("plain", "bfloat16", "with gaps", "one tensor", "views of one memory", "on tt")
+
+
 def check(seed: int) -> None:
-    source = random_program(seed)
+    source, kind = random_program(seed), KINDS[seed % len(KINDS)]
     space: dict = {}
     exec(source, space)
     torch.manual_seed(seed)
-    ours = [torch.randn(1, 2, 6, 4), torch.randn(1, 2, 6, 4)]
-    theirs = [x.clone() for x in ours]
+    ours = pair(kind)
+    torch.manual_seed(seed)
+    theirs = pair(kind)
     torch._dynamo.reset()
     run = torch.compile(space["program"], backend=tt_torch.backend, fullgraph=True)
     for position in (0, 5, 2):
-        x, p = torch.randn(1, 2, 1, 4), torch.tensor([position])
+        x = torch.randint(-3, 4, (1, 2, 1, 4)).to(ours[0].dtype).to(ours[0].device)
+        p = torch.tensor([position], device=x.device)
         with torch.no_grad():
             got, expected = run(*ours, x, p), space["program"](*theirs, x, p)
-        torch.testing.assert_close(got, expected, msg=lambda text: f"{text}\n{source}")
-        torch.testing.assert_close(ours, theirs, msg=lambda text: f"state: {text}\n{source}")
+        torch.testing.assert_close(got, expected, msg=lambda text: f"{kind}: {text}\n{source}")
+        torch.testing.assert_close(ours, theirs, msg=lambda text: f"{kind}, state: {text}\n{source}")
 
 
 @pytest.mark.parametrize("seed", range(12))
