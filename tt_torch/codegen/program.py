@@ -222,9 +222,11 @@ class _Reader:
         value: Value = record
         for part in argument.path.split("."):
             value = None if value is None else _member(value, part)
+        if value is None:
+            return None
         if argument.convert in OF_TENSORS:
             return OF_TENSORS[argument.convert](self._known(value["global_id"]))
-        if argument.convert and value is not None:
+        if argument.convert:
             value = VALUES[argument.convert](value)
         return self._named(value)
 
