@@ -209,3 +209,128 @@ func.func @main(%q: tensor<2x4x6x6xf32>, %k: tensor<2x4x6x6xf32>) -> (tensor<2x4
   %5 = "ttir.matmul"(%4, %k) {transpose_a = false, transpose_b = false} : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
   return %2, %5 : tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>
 }
+
+// -----
+
+// Keys and values of which each head was repeated three times in a row are used without the repetition.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
+  // CHECK-NEXT: return
+  %k0 = "ttir.reshape"(%k) {shape = array<i64: 2, 2, 1, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x2x1x5x8xf32>
+  %k1 = "ttir.broadcast"(%k0) {broadcast_dimensions = array<i64: 1, 1, 3, 1, 1>} : (tensor<2x2x1x5x8xf32>) -> tensor<2x2x3x5x8xf32>
+  %k2 = "ttir.reshape"(%k1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x2x3x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %v0 = "ttir.reshape"(%v) {shape = array<i64: 2, 2, 1, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x2x1x5x8xf32>
+  %v1 = "ttir.broadcast"(%v0) {broadcast_dimensions = array<i64: 1, 1, 3, 1, 1>} : (tensor<2x2x1x5x8xf32>) -> tensor<2x2x3x5x8xf32>
+  %v2 = "ttir.reshape"(%v1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x2x3x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// The same with other shapes between: heads and batch are one dimension.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
+  // CHECK-NEXT: return
+  %k0 = "ttir.reshape"(%k) {shape = array<i64: 4, 1, 40>} : (tensor<2x2x5x8xf32>) -> tensor<4x1x40xf32>
+  %k1 = "ttir.broadcast"(%k0) {broadcast_dimensions = array<i64: 1, 3, 1>} : (tensor<4x1x40xf32>) -> tensor<4x3x40xf32>
+  %k2 = "ttir.reshape"(%k1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<4x3x40xf32>) -> tensor<2x6x5x8xf32>
+  %v0 = "ttir.reshape"(%v) {shape = array<i64: 4, 1, 40>} : (tensor<2x2x5x8xf32>) -> tensor<4x1x40xf32>
+  %v1 = "ttir.broadcast"(%v0) {broadcast_dimensions = array<i64: 1, 3, 1>} : (tensor<4x1x40xf32>) -> tensor<4x3x40xf32>
+  %v2 = "ttir.reshape"(%v1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<4x3x40xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// One head for all queries.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x1x5x8xf32>, %v: tensor<2x1x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
+  // CHECK-NEXT: return
+  %k2 = "ttir.broadcast"(%k) {broadcast_dimensions = array<i64: 1, 6, 1, 1>} : (tensor<2x1x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %v2 = "ttir.broadcast"(%v) {broadcast_dimensions = array<i64: 1, 6, 1, 1>} : (tensor<2x1x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// All heads one after the other, and then again: this is another order of heads.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: ttir.broadcast
+  // CHECK: ttir.broadcast
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, {{%[0-9]+}}, {{%[0-9]+}})
+  %k0 = "ttir.reshape"(%k) {shape = array<i64: 2, 1, 2, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x1x2x5x8xf32>
+  %k1 = "ttir.broadcast"(%k0) {broadcast_dimensions = array<i64: 1, 3, 1, 1, 1>} : (tensor<2x1x2x5x8xf32>) -> tensor<2x3x2x5x8xf32>
+  %k2 = "ttir.reshape"(%k1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x3x2x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %v0 = "ttir.reshape"(%v) {shape = array<i64: 2, 1, 2, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x1x2x5x8xf32>
+  %v1 = "ttir.broadcast"(%v0) {broadcast_dimensions = array<i64: 1, 3, 1, 1, 1>} : (tensor<2x1x2x5x8xf32>) -> tensor<2x3x2x5x8xf32>
+  %v2 = "ttir.reshape"(%v1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x3x2x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// Keys are repeated, and values are not: both must have the same number of heads.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: ttir.broadcast
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, {{%[0-9]+}}, %arg2)
+  %k0 = "ttir.reshape"(%k) {shape = array<i64: 2, 2, 1, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x2x1x5x8xf32>
+  %k1 = "ttir.broadcast"(%k0) {broadcast_dimensions = array<i64: 1, 1, 3, 1, 1>} : (tensor<2x2x1x5x8xf32>) -> tensor<2x2x3x5x8xf32>
+  %k2 = "ttir.reshape"(%k1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x2x3x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// Keys are repeated three times, values twice.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x3x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: ttir.broadcast
+  // CHECK: ttir.broadcast
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, {{%[0-9]+}}, {{%[0-9]+}})
+  %k0 = "ttir.reshape"(%k) {shape = array<i64: 2, 2, 1, 5, 8>} : (tensor<2x2x5x8xf32>) -> tensor<2x2x1x5x8xf32>
+  %k1 = "ttir.broadcast"(%k0) {broadcast_dimensions = array<i64: 1, 1, 3, 1, 1>} : (tensor<2x2x1x5x8xf32>) -> tensor<2x2x3x5x8xf32>
+  %k2 = "ttir.reshape"(%k1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x2x3x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %v0 = "ttir.reshape"(%v) {shape = array<i64: 2, 3, 1, 5, 8>} : (tensor<2x3x5x8xf32>) -> tensor<2x3x1x5x8xf32>
+  %v1 = "ttir.broadcast"(%v0) {broadcast_dimensions = array<i64: 1, 1, 2, 1, 1>} : (tensor<2x3x1x5x8xf32>) -> tensor<2x3x2x5x8xf32>
+  %v2 = "ttir.reshape"(%v1) {shape = array<i64: 2, 6, 5, 8>} : (tensor<2x3x2x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// Rows are repeated, and not heads.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x6x1x8xf32>, %v: tensor<2x6x1x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: ttir.broadcast
+  // CHECK: ttir.broadcast
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, {{%[0-9]+}}, {{%[0-9]+}})
+  %k2 = "ttir.broadcast"(%k) {broadcast_dimensions = array<i64: 1, 1, 5, 1>} : (tensor<2x6x1x8xf32>) -> tensor<2x6x5x8xf32>
+  %v2 = "ttir.broadcast"(%v) {broadcast_dimensions = array<i64: 1, 1, 5, 1>} : (tensor<2x6x1x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}
+
+// -----
+
+// Batches are repeated, and not heads.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<1x6x5x8xf32>, %v: tensor<1x6x5x8xf32>) -> tensor<2x6x5x8xf32> {
+  // CHECK: ttir.broadcast
+  // CHECK: ttir.broadcast
+  // CHECK: "ttir.scaled_dot_product_attention"(%arg0, {{%[0-9]+}}, {{%[0-9]+}})
+  %k2 = "ttir.broadcast"(%k) {broadcast_dimensions = array<i64: 2, 1, 1, 1>} : (tensor<1x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %v2 = "ttir.broadcast"(%v) {broadcast_dimensions = array<i64: 2, 1, 1, 1>} : (tensor<1x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
+  return %0 : tensor<2x6x5x8xf32>
+}

@@ -314,3 +314,71 @@ func.func @main(%x: tensor<4x4xf32>, %v: tensor<4xf32>, %c: tensor<4x1xf32>) -> 
   %2 = "ttir.multiply"(%0, %c) : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
   return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// The RMS norm of bfloat16 as float32, rounded before the weight (Llama).
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xbf16>, %w: tensor<16xbf16>) -> tensor<2x6x16xbf16> {
+  // CHECK-NEXT: "ttir.rms_norm"(%arg0, %arg1) {{.*}} -> tensor<2x6x16xbf16>
+  // CHECK-NEXT: return
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x16xbf16>) -> tensor<2x6x16xf32>
+  %1 = "ttir.rms_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %2 = "ttir.typecast"(%1) {dtype = bf16} : (tensor<2x6x16xf32>) -> tensor<2x6x16xbf16>
+  %3 = "ttir.multiply"(%w, %2) : (tensor<16xbf16>, tensor<2x6x16xbf16>) -> tensor<2x6x16xbf16>
+  return %3 : tensor<2x6x16xbf16>
+}
+
+// -----
+
+// The same with a weight in float32, and rounded after it (Gemma): the weight stays as exact.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xbf16>, %w: tensor<16xf32>) -> tensor<2x6x16xbf16> {
+  // CHECK-NEXT: "ttir.rms_norm"(%arg0, %arg1) {{.*}} : (tensor<2x6x16xbf16>, tensor<16xf32>) -> tensor<2x6x16xbf16>
+  // CHECK-NEXT: return
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x16xbf16>) -> tensor<2x6x16xf32>
+  %1 = "ttir.rms_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %2 = "ttir.multiply"(%1, %w) : (tensor<2x6x16xf32>, tensor<16xf32>) -> tensor<2x6x16xf32>
+  %3 = "ttir.typecast"(%2) {dtype = bf16} : (tensor<2x6x16xf32>) -> tensor<2x6x16xbf16>
+  return %3 : tensor<2x6x16xbf16>
+}
+
+// -----
+
+// The float32 result of the norm has another reader.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xbf16>) -> (tensor<2x6x16xbf16>, tensor<2x6x16xf32>) {
+  // CHECK: ttir.typecast
+  // CHECK: "ttir.rms_norm"({{%[0-9]+}}) {{.*}}xf32>
+  // CHECK: ttir.typecast
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x16xbf16>) -> tensor<2x6x16xf32>
+  %1 = "ttir.rms_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %2 = "ttir.typecast"(%1) {dtype = bf16} : (tensor<2x6x16xf32>) -> tensor<2x6x16xbf16>
+  return %2, %1 : tensor<2x6x16xbf16>, tensor<2x6x16xf32>
+}
+
+// -----
+
+// A norm of float32 is rounded once: its operand may have more digits than bfloat16.
+// CHECK-LABEL: @main(
+func.func @main(%0: tensor<2x6x16xf32>) -> tensor<2x6x16xbf16> {
+  // CHECK-NEXT: "ttir.rms_norm"(%arg0) {{.*}}xf32>
+  // CHECK-NEXT: ttir.typecast
+  %1 = "ttir.rms_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %2 = "ttir.typecast"(%1) {dtype = bf16} : (tensor<2x6x16xf32>) -> tensor<2x6x16xbf16>
+  return %2 : tensor<2x6x16xbf16>
+}
+
+// -----
+
+// Integers are no bfloat16.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xi32>) -> tensor<2x6x16xi32> {
+  // CHECK: ttir.typecast
+  // CHECK: "ttir.rms_norm"({{%[0-9]+}}) {{.*}}xf32>
+  // CHECK: ttir.typecast
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x16xi32>) -> tensor<2x6x16xf32>
+  %1 = "ttir.rms_norm"(%0) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %2 = "ttir.typecast"(%1) {dtype = i32} : (tensor<2x6x16xf32>) -> tensor<2x6x16xi32>
+  return %2 : tensor<2x6x16xi32>
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
 from tt_torch.mlir.ttir.constness import is_constant
@@ -47,6 +49,37 @@ def _scale(value: Value) -> tuple[Value, float]:
     if op is None or not factor or shape(op.operands[0]) != shape(value):
         return value, 1.0
     return op.operands[0], factor if op.name == "ttir.multiply" else 1 / factor
+
+
+@RULES.rewrites("ttir.scaled_dot_product_attention")
+def shared_heads(op: Op, b: Builder) -> Value | None:
+    """Keys and values of which each head was repeated for a group of query heads: the op does this by itself."""
+    operands = ods.operands_of(op)
+    found = [_before_repetition(operands[name]) for name in ("key", "value")]
+    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+        return None
+    for name, (source, heads) in zip(("key", "value"), (found[0], found[1]), strict=True):
+        batch, _, length, size = shape(operands[name])
+        operands[name] = b("ttir.reshape", source, shape=[batch, heads, length, size])
+    return b("ttir.scaled_dot_product_attention", *operands.values(), **ods.attrs_of(op))
+
+
+def _before_repetition(value: Value) -> tuple[Value, int] | None:
+    """The elements of (B, H, S, D) before each of H / n heads was repeated n times in a row, and H / n.
+
+    The repetition is a broadcast of a dimension of size 1 right behind those of batch and heads, in whatever shape.
+    """
+    move = producer(value, "ttir.reshape")
+    spread = producer(move.operands[0] if move is not None else value, "ttir.broadcast")
+    if spread is None:
+        return None
+    sizes, factors = shape(spread.operands[0]), ods.attr(spread, "broadcast_dimensions")
+    repeated = [d for d, factor in enumerate(factors) if factor != 1]
+    batch, heads = shape(value)[:2]
+    if len(repeated) != 1 or sizes[repeated[0]] != 1 or heads % factors[repeated[0]]:
+        return None
+    own = heads // factors[repeated[0]]
+    return (spread.operands[0], own) if math.prod(sizes[: repeated[0]]) == batch * own else None
 
 
 @RULES.rewrites("ttir.reshape")

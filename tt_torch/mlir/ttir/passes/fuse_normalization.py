@@ -7,7 +7,7 @@ import math
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape
+from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.passes.canonicalize import splat
 from tt_torch.mlir.types import Op, Value
@@ -126,6 +126,24 @@ def layer_norm(op: Op, b: Builder) -> Value | None:
     if average is None or _same_axis(average, x) != last:
         return None
     return b("ttir.layer_norm", x, operands["weight"], None, **ods.attrs_of(op))
+
+
+@RULES.rewrites("ttir.typecast")
+def norm_in_float32(op: Op, b: Builder) -> Value | None:
+    """The RMS norm of bfloat16 as float32, rounded to bfloat16: the op computes in float32 by itself.
+
+    The weight keeps its data type, so that none of its digits is lost.
+    """
+    norm = producer(op.operands[0], "ttir.rms_norm")
+    wide = producer(norm.operands[0], "ttir.typecast") if norm is not None else None
+    if norm is None or wide is None or not single_use(norm.results[0]):
+        return None
+    x = wide.operands[0]
+    if not isinstance(dtype(x), ir.BF16Type) or not isinstance(dtype(norm.results[0]), ir.F32Type):
+        return None
+    if dtype(op.results[0]) != dtype(x):
+        return None
+    return b.also_from(norm)("ttir.rms_norm", x, ods.operand(norm, "weight"), **ods.attrs_of(norm))
 
 
 @RULES.rewrites("ttir.multiply", "ttir.add")
