@@ -26,6 +26,10 @@ def _batch_norm(training: bool) -> Callable[..., torch.Tensor]:
     return lambda x, mean, var, w, b: F.batch_norm(x, mean, var, w, b, training, 0.2)
 
 
+def _rotary(half: int) -> Callable[..., torch.Tensor]:
+    return lambda x, c, s: x * c + torch.cat([-x[..., half:], x[..., :half]], -1) * s
+
+
 STATISTICS = [(4,), positive(4), (4,), (4,)]
 NORMALIZATION = [
     Row("softmax", lambda x: x.softmax(-1), [X]),
@@ -80,5 +84,6 @@ ATTENTION = [
     ),
     Row("sdpa wide causal", lambda q, k, v: sdpa(q, k, v, is_causal=True), WIDE),
     Row("attention by hand", lambda q, k, v: (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1) @ v, QKV),
-    Row("rotary", lambda x, c, s: x * c + torch.cat([-x[..., 4:], x[..., :4]], -1) * s, [(2, 3, 6, 8), (6, 8), (6, 8)]),
+    # The library has an op for pairs of whole tiles.
+    *(Row(f"rotary {2 * half}", _rotary(half), [(2, 3, 6, 2 * half), *[(6, 2 * half)] * 2]) for half in (4, 32, 48)),
 ]

@@ -34,6 +34,7 @@ OTHER_NAMES = {
 MODULES = {
     "Conv3dOp": "ttnn.experimental",
     "NLPConcatHeadsOp": "ttnn.experimental",
+    "RotaryEmbeddingOp": "ttnn.experimental",
     "ConcatenateHeadsOp": "ttnn.transformer",
     "ScaledDotProductAttentionOp": "ttnn.transformer",
     "SplitQueryKeyValueAndSplitHeadsOp": "ttnn.transformer",

@@ -177,6 +177,10 @@ ROWS = {
         "ttnn.transformer.split_query_key_value_and_split_heads(in, kv_input_tensor=kv_input, num_heads=num_heads, "
         "num_kv_heads=num_kv_heads, transpose_key=transpose_key, memory_config=memcfg)"
     ),
+    "RotaryEmbeddingOp": (
+        "ttnn.experimental.rotary_embedding(input, cos_cache, sin_cache, token_index=token_index, "
+        f"memory_config=memcfg, {COMPUTE})"
+    ),
     "ConcatenateHeadsOp": "ttnn.transformer.concatenate_heads(in, memory_config=memcfg)",
     "NLPConcatHeadsOp": "ttnn.experimental.nlp_concat_heads(in, memory_config=memcfg)",
 }

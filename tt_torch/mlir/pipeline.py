@@ -24,8 +24,10 @@ from tt_torch.mlir.ttir.passes import (
     canonicalize,
     fuse_attention,
     fuse_convolution,
+    fuse_heads,
     fuse_matmul,
     fuse_normalization,
+    fuse_rotary,
     sink_data_movement,
 )
 from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
@@ -41,7 +43,8 @@ from tt_torch.mlir.verify import verify
 from tt_torch.wire.binary import system
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
-FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES + fuse_attention.RULES
+FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES
+FUSE += fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES
 
 T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]

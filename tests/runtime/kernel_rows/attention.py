@@ -179,6 +179,14 @@ ROWS = [
     ),
     Row(
         "RotaryEmbeddingOp",
+        {"input": randn(2, 4, 5, 16), "cos_cache": randn(1, 1, 9, 16), "sin_cache": randn(1, 1, 9, 16) + 1},
+        {"out": (2, 4, 32, 16)},
+        lambda x, c, s: F.pad(rotary(x, c[:, :, :5], s[:, :, :5]), (0, 0, 0, 27)),
+        {},
+        "whole tiles of rows",
+    ),
+    Row(
+        "RotaryEmbeddingOp",
         {"input": randn(1, 2, 4, 16), "cos_cache": randn(1, 1, 9, 16), "sin_cache": randn(1, 1, 9, 16) + 1},
         {"out": (1, 2, 4, 16)},
         lambda x, c, s: rotary(x, c[:, :, 6:7], s[:, :, 6:7]),

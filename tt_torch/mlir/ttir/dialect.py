@@ -184,6 +184,8 @@ op(
     results="query key value",
     infer=infer.split_heads,
 )
+# input * cos + concat(-input[..., D/2:], input[..., :D/2]) * sin, on (B, H, S, D) with tables of (1, 1, S, D).
+op("rotary_embedding", "input cos_cache sin_cache", infer=infer.same)
 op("concatenate_heads", "input", infer=infer.concat_heads)
 # The cache (B, H, S, D) with the row `update_index` of each of its heads replaced by those of the input (1, H, B, D).
 op("update_cache", "cache input update_index", {"batch_offset": ("i64", 0)}, infer=infer.same)

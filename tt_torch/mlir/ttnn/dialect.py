@@ -18,9 +18,10 @@ from tt_torch.mlir import infer
 from tt_torch.mlir.ods import OPS, REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
-from tt_torch.mlir.types import Attrs, Infer, Op
+from tt_torch.mlir.types import Attr, Attrs, Infer, Op, TensorType, Value
 from tt_torch.wire import schema
 from tt_torch.wire.custom_ops import MOST_RESULTS, NO_LIBRARY, TABLE
+from tt_torch.wire.facts import TILE
 
 
 @emitted_once
@@ -259,6 +260,15 @@ op(
     pure=False,
     typed=False,
 )
+
+
+def rows_of_tiles(x: Value, *_: Value, **__: Attr) -> TensorType:
+    """The shape of `x` with a number of rows that fills tiles: the library makes no other."""
+    *outer, rows, width = infer.dims(x)
+    return infer.make([*outer, -(-rows // TILE) * TILE, width], infer.element(x))
+
+
+op("rotary_embedding", "RotaryEmbeddingOp", "input cos_cache sin_cache", infer=rows_of_tiles)
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))

@@ -216,6 +216,15 @@ def _heads(op: ir.Operation) -> str:
     return f"heads of {size}" if size % TILE else ""
 
 
+def _turned(op: ir.Operation) -> str:
+    x, *tables = op.operands
+    if len(shape(x)) != 4 or shape(x)[3] % (2 * TILE):
+        return f"a rotary embedding of {shape(x)}"
+    wanted = (layout_of(x).dtype, True, [1, 1, *shape(x)[2:]])
+    found = [(layout_of(t).dtype, layout_of(t).tiled, shape(t)) for t in tables]
+    return "" if found == [wanted, wanted] else f"tables of {shape(tables[0])} and {shape(tables[1])} for {shape(x)}"
+
+
 def unfit_attention(op: ir.Operation) -> str:
     """The reason why the fused op does not accept the shapes of an attention; empty if it accepts them."""
     query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
@@ -331,6 +340,7 @@ RULES: dict[str, Rule] = {
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
+    **_rule(["rotary_embedding"], PLAIN, TILES, more=_turned, values=1),
     **_rule([f"custom_{count}" for count in range(1, MOST_RESULTS + 1)], EVERY, TILES, as_called),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),

@@ -1,14 +1,14 @@
-"""Attention: the product-softmax-product chain, one projection for query, key and value, heads joined."""
+"""Attention: the product-softmax-product chain, heads that share keys, heads joined."""
 
 from __future__ import annotations
 
 import math
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.passes.canonicalize import splat
-from tt_torch.mlir.types import Op, Operand, Value
+from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-attention")
 SPLIT = [0, 2, 1, 3]  # (B, S, H, D) <-> (B, H, S, D)
@@ -92,41 +92,3 @@ def concatenate_heads(op: Op, b: Builder) -> Value | None:
     if shape(op.results[0]) != [batch, length, heads * size] or is_constant(op.operands[0]):
         return None
     return b("ttir.concatenate_heads", move.operands[0])
-
-
-def _projection(value: Value) -> Op | None:
-    """The linear op whose result is `value` after it has been split into heads."""
-    move = producer(value, "ttir.permute")
-    if move is None or ods.attr(move, "permutation") != SPLIT:
-        return None
-    split = producer(move.operands[0], "ttir.reshape")
-    linear = producer(split.operands[0], "ttir.linear") if split is not None else None
-    if split is None or linear is None or not single_use(linear.results[0]):
-        return None
-    batch, length, heads, size = shape(split.results[0])
-    return linear if shape(linear.results[0]) == [batch, length, heads * size] else None
-
-
-def _ranks(operands: dict[str, Operand]) -> tuple[int, int]:
-    return len(shape(operands["b"])), len(shape(operands["bias"]))
-
-
-@RULES.rewrites("ttir.scaled_dot_product_attention")
-def joint_projection(op: Op, b: Builder) -> Value | None:
-    """Three projections of one input to query, key and value become one product with concatenated weights."""
-    values = list(op.operands)[:3]
-    linears = [_projection(v) for v in values]
-    if any(linear is None for linear in linears) or any(shape(v) != shape(values[0]) for v in values):
-        return None
-    operands = [ods.operands_of(linear) for linear in linears]
-    attributes = [ods.attrs_of(linear) for linear in linears]
-    alike = all(o["a"] == operands[0]["a"] and o["bias"] is not None and _ranks(o) == (2, 1) for o in operands)
-    constant = all(is_constant(o["b"]) and is_constant(o["bias"]) for o in operands)
-    if not alike or not constant or any(a != attributes[0] for a in attributes) or attributes[0]["activation"]:
-        return None
-    columns = 0 if attributes[0]["transpose_b"] else 1
-    weight = b("ttir.concat", [o["b"] for o in operands], dim=columns)
-    bias = b("ttir.concat", [o["bias"] for o in operands], dim=0)
-    joint = b("ttir.linear", operands[0]["a"], weight, bias, **attributes[0])
-    heads = b("ttir.split_query_key_value_and_split_heads", joint, num_heads=shape(values[0])[1])
-    return b("ttir.scaled_dot_product_attention", *heads, ods.operand(op, "attention_mask"), **ods.attrs_of(op))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, dtype, shape
+from tt_torch.mlir.rules import Builder, dtype, infer, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
@@ -98,3 +98,15 @@ def max_pool2d(op: Op, b: Builder) -> Value:
 def avg_pool2d(op: Op, b: Builder) -> Value:
     extra = {"AvgPool2dExtraParams": {"count_include_pad": True}}
     return _make("ttnn.avg_pool2d", op, b, *op.operands, extra_params=extra, **ods.attrs_of(op))
+
+
+@RULES.rewrites("ttir.rotary_embedding")
+def rotary_embedding(op: Op, b: Builder) -> Value:
+    """The library fills the last tiles of the rows, and says so in the shape, so the rows of the operand are taken."""
+    kind, sizes = Layout(wire_dtype(str(dtype(op.results[0])))), shape(op.results[0])
+    (whole,) = infer("ttnn.rotary_embedding", op.operands, {})
+    turned = b("ttnn.rotary_embedding", *op.operands, type=with_layout(list(whole.shape), kind))
+    if shape(turned) == sizes:
+        return turned
+    bounds = {"SliceStaticOpParams": {"begins": [0] * 4, "ends": sizes}}
+    return _make("ttnn.slice_static", op, b, turned, step=[1] * 4, params=bounds)

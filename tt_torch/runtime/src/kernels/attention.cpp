@@ -206,22 +206,31 @@ static void concatenate_heads_decode(OpBuilder& op) {
   });
 }
 
+// x * cosine + rotated * sine, computed in float32; `rotated` has the second half of x, negated, before the
+// first. The library fills the last tile of the rows, so the result may have more rows than x: zeros.
 static void rotary_embedding(OpBuilder& op) {
   const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
   const auto index = op.attributes().maybe_integer("token_index");
   const auto &shape = op.spec(source).shape, &cache = op.spec(cosine).shape;
   op.require(shape.size() >= 2 && cache.size() >= 2 && shape.back() % 2 == 0 && op.spec(sine).shape == cache,
              "the input needs an even width, and both caches the same shape of at least two dimensions");
-  const int64_t first = index.value_or(0), count = index ? 1 : shape[shape.size() - 2];
+  const int64_t rows = shape[shape.size() - 2], first = index.value_or(0), count = index ? 1 : rows;
   op.require(first + count <= cache[cache.size() - 2], "the caches have too few positions");
-  Ints part = cache;
+  Ints part = cache, made = op.spec(out).shape;
   part[part.size() - 2] = count;
   op.require(at::infer_size(shape, part) == shape, "the caches cannot be broadcast to the input");
-  op.compute(out, [=](Frame& f) {
+  op.require(made.size() == shape.size() && made[made.size() - 2] >= rows, "the result has too few rows");
+  const int64_t half = shape.back() / 2, unused = made[made.size() - 2] - rows;
+  made[made.size() - 2] = rows;
+  op.require(made == shape, "the result differs from the input in more than its number of rows");
+  op.write(out, [=](Frame& f) {
     const Tensor x = f[source].to(at::kFloat);
-    const int64_t half = x.size(-1) / 2;
-    const Tensor rotated = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-    return x * f[cosine].narrow(-2, first, count) + rotated * f[sine].narrow(-2, first, count);
+    const Tensor by = f[sine].narrow(-2, first, count).to(at::kFloat);
+    Tensor y = x * f[cosine].narrow(-2, first, count).to(at::kFloat);
+    y.narrow(-1, 0, half).addcmul_(x.narrow(-1, half, half), by.narrow(-1, 0, half), -1);
+    y.narrow(-1, half, half).addcmul_(x.narrow(-1, 0, half), by.narrow(-1, half, half));
+    f[out].narrow(-2, 0, rows).copy_(y);
+    if (unused) f[out].narrow(-2, rows, unused).zero_();
   });
 }
 

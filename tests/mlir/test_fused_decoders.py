@@ -1,0 +1,138 @@
+"""Random variations of the parts of decoders: whatever the passes fuse, the values are those of eager PyTorch.
+
+Each program varies one thing that decides whether a rule may match: halves that are exchanged or not, a sign, an axis,
+the order of repeated heads, the shape of a table. A rule that ignores it computes something else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tt_torch
+from tt_torch.wire.decode import decode
+
+ROTARY, SPLIT, ATTENTION = "RotaryEmbeddingOp", "SplitQueryKeyValueAndSplitHeadsOp", "ScaledDotProductAttentionOp"
+
+
+def compiled(model: Any, *inputs: torch.Tensor) -> list[Any]:
+    """The ops of a function compiled for the device, whose results are compared with those of eager PyTorch."""
+    with torch.no_grad():
+        program = tt_torch.compile_model(model, inputs)
+        got, expected = program(*inputs), model(*inputs)
+    tolerance = 2e-2 if inputs[0].dtype == torch.bfloat16 else 1e-4
+    torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * 2)
+    torch._dynamo.reset()
+    (main, *_) = decode(program.binary)["programs"]
+    return [next(iter(op["type"].items())) for op in main["operations"]]
+
+
+def names(ops: list[Any]) -> list[str]:
+    return [name.rpartition(".")[2] for name, _ in ops]
+
+
+def rotary(rng: random.Random) -> tuple[Callable[..., torch.Tensor], bool]:
+    """A rotation with random choices, and whether it is the one of the fused op."""
+    exchanged, minus = rng.random() < 0.8, rng.choice(["high", "high", "high", "low", "both", ""])
+    cut, axis = rng.choice([32, 32, 32, 16]), rng.choice([-1, -1, -1, -3])
+    first, both = rng.random() < 0.5, rng.choice(["x", "x", "x", "turned"])
+
+    def apply(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:
+        low, high = x.tensor_split([cut if axis == -1 else 1], axis)
+        low, high = -low if minus in ("low", "both") else low, -high if minus in ("high", "both") else high
+        turned = torch.cat([high, low] if exchanged else [low, high], axis)
+        plain = (x if both == "x" else turned) * cosine
+        return plain + turned * sine if first else sine * turned + plain
+
+    return apply, exchanged and minus == "high" and cut == 32 and axis == -1 and both == "x"
+
+
+TABLES = [(1, 1, 7, 64), (7, 64), (1, 7, 64), (2, 1, 7, 64), (1, 2, 7, 64), (1, 1, 1, 64)]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_rotations(seed: int) -> None:
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    apply, fits = rotary(rng) if seed >= 4 else (rotary_of_llama, True)
+    table, dtype = rng.choice(TABLES if seed % 2 else TABLES[:3]), rng.choice([torch.float32, torch.bfloat16])
+    x, cosine, sine = (torch.randn(size).to(dtype) for size in ((2, 2, 7, 64), table, table))
+    ops = names(compiled(apply, x, cosine, sine))
+    assert (ROTARY in ops) == (fits and table in TABLES[:3]), (table, ops)
+
+
+def rotary_of_llama(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:
+    low, high = x.chunk(2, -1)
+    return x * cosine + torch.cat([-high, low], -1) * sine
+
+
+class Projections(torch.nn.Module):
+    """Query, key and value of one input, or of another one; the random choices are those of `rng`."""
+
+    def __init__(self, rng: random.Random, plain: bool) -> None:
+        super().__init__()
+        self.heads = (
+            (4, 2, 2) if plain else rng.choice([(2, 2, 2), (4, 2, 2), (2, 4, 2), (2, 2, 4), (2, 4, 4), (3, 2, 2)])
+        )
+        bias = [rng.random() < 0.5] * 3 if plain or rng.random() < 0.7 else [True, False, True]
+        self.parts = torch.nn.ModuleList(torch.nn.Linear(24, 32 * h, b) for h, b in zip(self.heads, bias, strict=True))
+        self.shared = plain or rng.random() < 0.8
+        self.axes = [(1, 2)] * 3 if plain or rng.random() < 0.7 else [(1, 2), (1, 3), (1, 2)]
+        self.order = [0, 1, 2] if plain else rng.sample(range(3), 3)
+        several = self.heads.count(2) > 1 and max(self.heads) % 2 == 0
+        self.fits = several and len(set(bias)) == 1 and self.shared and len(set(self.axes)) == 1
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = {}
+        for i in self.order:
+            made = self.parts[i](x if self.shared or i == 0 else y)
+            found[i] = made.view(*x.shape[:2], self.heads[i], 32).transpose(*self.axes[i])
+        return tuple(found[i] for i in range(3))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_projections(seed: int) -> None:
+    torch.manual_seed(seed)
+    model = Projections(random.Random(seed), plain=seed < 2).eval()
+    ops = names(compiled(model, torch.randn(2, 5, 24), torch.randn(2, 5, 24)))
+    assert (SPLIT in ops) == model.fits, (model.heads, ops)
+
+
+def parts(rng: random.Random) -> tuple[Callable[[torch.Tensor], list[torch.Tensor]], bool]:
+    """Heads of 32 from the slices of one value of 8 * 32 columns, in a random order, with random numbers of heads."""
+    heads = rng.choice([[4, 2, 2], [2, 4, 2], [2, 2, 4], [4, 2, 2]])
+    shift, order = rng.choice([0, 0, 0, 32]), rng.sample(range(3), 3)
+
+    def apply(x: torch.Tensor) -> list[torch.Tensor]:
+        begins = [0, heads[0] * 32 - shift, sum(heads[:2]) * 32]
+        found = {i: x[..., begins[i] : begins[i] + heads[i] * 32].reshape(2, 5, heads[i], 32) for i in order}
+        return [found[i].transpose(1, 2) for i in range(3)]
+
+    return apply, heads == [4, 2, 2] and not shift
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_of_one_product(seed: int) -> None:
+    torch.manual_seed(seed)
+    apply, fits = parts(random.Random(seed))
+    assert (SPLIT in names(compiled(apply, torch.randn(2, 5, 256)))) == fits
+
+
+def repetitions() -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], bool]]:
+    yield "interleave", lambda x: x.repeat_interleave(3, 1), True
+    yield "expand", lambda x: x[:, :, None].expand(2, 2, 3, 7, 32).reshape(2, 6, 7, 32), True
+    yield "whole", lambda x: x.repeat(1, 3, 1, 1), False
+    yield "expand whole", lambda x: x[:, None].expand(2, 3, 2, 7, 32).reshape(2, 6, 7, 32), False
+    yield "rows", lambda x: x.repeat_interleave(3, 2).reshape(2, 6, 7, 32), False
+
+
+@pytest.mark.parametrize(("repeat", "fits"), [pytest.param(r, f, id=n) for n, r, f in repetitions()])
+def test_repeated_heads(repeat: Callable[[torch.Tensor], torch.Tensor], fits: bool) -> None:
+    query, key, value = (torch.randn(2, heads, 7, 32).bfloat16() for heads in (6, 2, 2))
+    ops = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, repeat(k), repeat(v)), query, key, value)
+    ((_, attention),) = [op for op in ops if op[0].endswith(ATTENTION)]
+    assert attention["key"]["desc"]["shape"][1] == (2 if fits else 6)

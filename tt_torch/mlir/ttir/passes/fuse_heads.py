@@ -1,0 +1,157 @@
+"""Query, key and value: one product for all three, and one op that splits it into heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use, users
+from tt_torch.mlir.ttir.constness import is_constant
+from tt_torch.mlir.ttir.passes.fuse_attention import SPLIT
+from tt_torch.mlir.ttir.passes.fuse_matmul import MATMULS
+from tt_torch.mlir.types import Op, Operand, Value
+
+RULES = RuleSet("fuse-heads")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The (B, S, H * D) of `maker` as (B, S, H, D), permuted to (B, H, S, D) by `split`."""
+
+    maker: Op
+    split: Op
+
+    @property
+    def heads(self) -> int:
+        return shape(self.split.results[0])[1]
+
+
+def _split_of(maker: Op) -> Part | None:
+    """How the result of an op is split into heads, if nothing else reads it."""
+    (result, *others), next_op = maker.results, None
+    for name in ("ttir.reshape", "ttir.permute"):
+        if others or not single_use(result):
+            return None
+        (next_op,) = users(result)
+        if next_op.name != name:
+            return None
+        (result,) = next_op.results
+    if next_op is None or ods.attr(next_op, "permutation") != SPLIT:
+        return None
+    batch, heads, length, size = shape(result)
+    return Part(maker, next_op) if shape(maker.results[0]) == [batch, length, heads * size] else None
+
+
+def _maker(split: Op, *names: str) -> Op | None:
+    """The op, one of `names`, behind the reshape and the permute `split`."""
+    apart = producer(split.operands[0], "ttir.reshape")
+    return producer(apart.operands[0], *names) if apart is not None else None
+
+
+def _three(makers: Iterable[Op], first: Op) -> list[Part]:
+    """The parts of three ops in the order of the program, if the permute `first` is the first one of exactly three."""
+    parts = [part for maker in makers if (part := _split_of(maker)) is not None]
+    parts = sorted(parts, key=lambda part: sum(other.split.is_before_in_block(part.split) for other in parts))
+    alike = len({tuple(shape(part.split.results[0])[::2] + shape(part.split.results[0])[3:]) for part in parts}) == 1
+    return parts if len(parts) == 3 and alike and parts[0].split == first.operation else []
+
+
+def _replaced(b: Builder, joint: Value, parts: list[Part], first: Op) -> Value:
+    """Splits `joint`, which has the columns of `parts` in their order. Returns the value that replaces `first`."""
+    heads, keys, _ = (part.heads for part in parts)
+    grouped = None if keys == heads else keys
+    made = b("ttir.split_query_key_value_and_split_heads", joint, num_heads=heads, num_kv_heads=grouped)
+    mine = next(i for i, part in enumerate(parts) if part.split == first.operation)
+    for i, part in enumerate(parts):
+        if i != mine:
+            part.split.results[0].replace_all_uses_with(made[i])
+    return made[mine]
+
+
+@RULES.rewrites("ttir.permute")
+def joint_projection(op: Op, b: Builder) -> Value | None:
+    """Three projections of one input become one product with concatenated weights.
+
+    The one with another number of heads is the query. It has a multiple of the heads of the other two.
+    """
+    linear = _maker(op, *MATMULS) if ods.attr(op, "permutation") == SPLIT else None
+    if linear is None:
+        return None
+    fields = _fields(linear)
+    parts = _three([reader for reader in users(fields["a"]) if _is_alike(reader, linear)], op)
+    parts = sorted(parts, key=lambda part: sum(other.heads == part.heads for other in parts) > 1)
+    if not parts or parts[1].heads != parts[2].heads or parts[0].heads % parts[1].heads:
+        return None
+    operands = [_fields(part.maker) for part in parts]
+    if not all(_is_ready(o[name], op) for o in operands for name in ("b", "bias")):
+        return None
+    columns = 0 if ods.attr(linear, "transpose_b") else 1
+    weight = b("ttir.concat", [o["b"] for o in operands], dim=columns)
+    biases = [o["bias"] for o in operands]
+    bias = None if biases[0] is None else b("ttir.concat", biases, dim=0)
+    for part in parts:
+        b = b.also_from(part.maker)
+    name = "ttir.matmul" if bias is None else "ttir.linear"
+    joint = b(name, fields["a"], weight, *([] if bias is None else [bias]), **_transposed(linear))
+    return _replaced(b, joint, parts, op)
+
+
+def _fields(linear: Op) -> dict[str, Operand]:
+    return {"bias": None} | ods.operands_of(linear)
+
+
+def _transposed(linear: Op) -> dict[str, bool]:
+    return {name: ods.attr(linear, name) for name in ("transpose_a", "transpose_b")}
+
+
+def _is_alike(reader: Op, linear: Op) -> bool:
+    """Whether both are products of one value with a constant matrix, with a bias or without, and no activation."""
+    if reader.name not in MATMULS or ods.attrs_of(reader).get("activation"):
+        return False
+    mine, theirs = _fields(reader), _fields(linear)
+    if mine["a"] != theirs["a"] or len(shape(mine["b"])) != 2 or not is_constant(mine["b"]):
+        return False
+    if (mine["bias"] is None) != (theirs["bias"] is None) or _transposed(reader) != _transposed(linear):
+        return False
+    return mine["bias"] is None or (len(shape(mine["bias"])) == 1 and is_constant(mine["bias"]))
+
+
+def _is_ready(value: Value | None, op: Op) -> bool:
+    """Whether `value` is known before `op`."""
+    return value is None or isinstance(value.owner, ir.Block) or value.owner.is_before_in_block(op.operation)
+
+
+@RULES.rewrites("ttir.permute")
+def parts_of_one_product(op: Op, b: Builder) -> Value | None:
+    """Three slices of (B, S, (H + 2 * K) * D), which together are all of it and each of which is split into heads."""
+    cut = _maker(op, "ttir.slice_static") if ods.attr(op, "permutation") == SPLIT else None
+    if cut is None or len(shape(cut.results[0])) != 3:
+        return None
+    (x,) = cut.operands
+    cuts = [reader for reader in users(x) if reader.name == "ttir.slice_static"]
+    parts = _three(cuts, op)
+    parts = sorted(parts, key=lambda part: ods.attr(part.maker, "begins")[2])
+    if not parts or parts[1].heads != parts[2].heads or parts[0].heads % parts[1].heads:
+        return None
+    begin = 0
+    for part in parts:
+        width = shape(part.maker.results[0])[2]
+        whole = {"begins": [0, 0, begin], "ends": [*shape(x)[:2], begin + width], "step": [1, 1, 1]}
+        if any(ods.attr(part.maker, name) != value for name, value in whole.items()):
+            return None
+        begin += width
+    return _replaced(b, x, parts, op) if begin == shape(x)[2] else None
+
+
+@RULES.rewrites("ttir.permute")
+def norm_of_heads(op: Op, b: Builder) -> Value | None:
+    """A norm of each head, as of Qwen3, is computed behind the permute, so that the split is beside its product."""
+    norm = producer(op.operands[0], "ttir.rms_norm") if ods.attr(op, "permutation") == SPLIT else None
+    if norm is None or not single_use(op.operands[0]) or producer(norm.operands[0], "ttir.reshape") is None:
+        return None
+    operands = ods.operands_of(norm)
+    operands["input"] = b("ttir.permute", operands["input"], permutation=SPLIT)
+    return b.also_from(norm)("ttir.rms_norm", *operands.values(), **ods.attrs_of(norm))
