@@ -179,3 +179,27 @@ func.func @main(%x: tensor<2x3x4xf32>, %v: tensor<4xf32>) -> tensor<6x4xf32> {
   %1 = "ttir.subtract"(%0, %v) : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
   return %1 : tensor<6x4xf32>
 }
+
+// -----
+
+// Ids are looked up in the shape that they have.
+// CHECK-LABEL: @main(
+func.func @main(%i: tensor<2x3xi32>, %w: tensor<7x8xbf16>) -> tensor<2x3x8xbf16> {
+  // CHECK-NEXT: "ttir.embedding"(%arg0, %arg1) : {{.*}} -> tensor<2x3x8xbf16>
+  // CHECK-NEXT: return
+  %0 = "ttir.reshape"(%i) {shape = array<i64: 6>} : (tensor<2x3xi32>) -> tensor<6xi32>
+  %1 = "ttir.embedding"(%0, %w) : (tensor<6xi32>, tensor<7x8xbf16>) -> tensor<6x8xbf16>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 2, 3, 8>} : (tensor<6x8xbf16>) -> tensor<2x3x8xbf16>
+  return %2 : tensor<2x3x8xbf16>
+}
+
+// -----
+
+// The library takes ids of two dimensions, and no more.
+// CHECK-LABEL: @main(
+func.func @main(%i: tensor<2x3x1xi32>, %w: tensor<7x8xbf16>) -> tensor<6x8xbf16> {
+  // CHECK: "ttir.embedding"(%0, %arg1) : (tensor<6xi32>
+  %0 = "ttir.reshape"(%i) {shape = array<i64: 6>} : (tensor<2x3x1xi32>) -> tensor<6xi32>
+  %1 = "ttir.embedding"(%0, %w) : (tensor<6xi32>, tensor<7x8xbf16>) -> tensor<6x8xbf16>
+  return %1 : tensor<6x8xbf16>
+}

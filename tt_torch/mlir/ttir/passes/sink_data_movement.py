@@ -110,6 +110,16 @@ def through_norm(op: Op, b: Builder) -> Value | None:
     return again(b, move, b(op.operation.name, *operands.values(), **ods.attrs_of(op)), op.results[0])
 
 
+@RULES.rewrites("ttir.embedding")
+def through_embedding(op: Op, b: Builder) -> Value | None:
+    """Ids of (B, S) are looked up as they are, and not as a vector: rows of ids stay in the layout of the input."""
+    ids, table = op.operands
+    move = producer(ids, "ttir.reshape")
+    if move is None or len(shape(move.operands[0])) != 2:
+        return None
+    return b("ttir.reshape", b("ttir.embedding", move.operands[0], table), shape=shape(op.results[0]))
+
+
 @RULES.rewrites("ttir.matmul", "ttir.linear")
 def through_matmul_rows(op: Op, b: Builder) -> Value | None:
     """Removes the reshape of (B, S, K) to (B*S, K) before a product with (K, N): rows may have several dimensions."""
