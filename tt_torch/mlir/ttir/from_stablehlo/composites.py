@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from torch_mlir import ir
@@ -17,16 +18,19 @@ Expand = Callable[[Builder, list[Value], Attrs], Results]
 
 
 def gelu_tanh(b: Builder, operands: list[Value], _: Attrs) -> Value:
-    """The approximation with tanh as separate ops, because TTNN's gelu is the exact function."""
+    """The approximation with tanh as separate ops, because TTNN's gelu is the exact function.
+
+    (1 + tanh(z)) / 2 is sigmoid(2 * z), with z = sqrt(2 / pi) * (x + 0.044715 * x ** 3).
+    """
     (x,) = operands
+    twice = 2 * math.sqrt(2 / math.pi)
 
     def scalar(value: float) -> Value:
         return full(b, [1] * len(shape(x)), dtype(x), value)
 
-    cube = b("ttir.multiply", b("ttir.multiply", x, x), x)
-    inner = b("ttir.add", x, b("ttir.multiply", cube, scalar(0.044715)))
-    tanh = b("ttir.tanh", b("ttir.multiply", inner, scalar(0.7978845608028654)))  # sqrt(2 / pi)
-    return b("ttir.multiply", b("ttir.multiply", x, scalar(0.5)), b("ttir.add", tanh, scalar(1.0)))
+    square = b("ttir.multiply", b("ttir.multiply", x, x), scalar(0.044715 * twice))
+    inner = b("ttir.multiply", b("ttir.add", square, scalar(twice)), x)
+    return b("ttir.multiply", b("ttir.sigmoid", inner), x)
 
 
 def conv_transpose2d(b: Builder, operands: list[Value], a: Attrs) -> Value:
