@@ -382,3 +382,18 @@ func.func @main(%x: tensor<2x6x16xi32>) -> tensor<2x6x16xi32> {
   %2 = "ttir.typecast"(%1) {dtype = i32} : (tensor<2x6x16xf32>) -> tensor<2x6x16xi32>
   return %2 : tensor<2x6x16xi32>
 }
+
+// -----
+
+// A reshape is between the cast and the norm (Qwen3, for each head).
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x32xbf16>) -> tensor<2x6x2x16xbf16> {
+  // CHECK-NEXT: [[X:%[0-9]+]] = "ttir.reshape"(%arg0) {{.*}} -> tensor<2x6x2x16xbf16>
+  // CHECK-NEXT: "ttir.rms_norm"([[X]]) {{.*}} -> tensor<2x6x2x16xbf16>
+  // CHECK-NEXT: return
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x32xbf16>) -> tensor<2x6x32xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 2, 16>} : (tensor<2x6x32xf32>) -> tensor<2x6x2x16xf32>
+  %2 = "ttir.rms_norm"(%1) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x6x2x16xf32>) -> tensor<2x6x2x16xf32>
+  %3 = "ttir.typecast"(%2) {dtype = bf16} : (tensor<2x6x2x16xf32>) -> tensor<2x6x2x16xbf16>
+  return %3 : tensor<2x6x2x16xbf16>
+}

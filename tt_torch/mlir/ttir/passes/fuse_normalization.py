@@ -135,14 +135,15 @@ def norm_in_float32(op: Op, b: Builder) -> Value | None:
     The weight keeps its data type, so that none of its digits is lost.
     """
     norm = producer(op.operands[0], "ttir.rms_norm")
-    wide = producer(norm.operands[0], "ttir.typecast") if norm is not None else None
+    wide = _behind(norm.operands[0], "ttir.typecast") if norm is not None else None
     if norm is None or wide is None or not single_use(norm.results[0]):
         return None
-    x = wide.operands[0]
+    (x,) = wide.operands
     if not isinstance(dtype(x), ir.BF16Type) or not isinstance(dtype(norm.results[0]), ir.F32Type):
         return None
     if dtype(op.results[0]) != dtype(x):
         return None
+    x = b("ttir.reshape", x, shape=shape(norm.results[0]))
     return b.also_from(norm)("ttir.rms_norm", x, ods.operand(norm, "weight"), **ods.attrs_of(norm))
 
 
