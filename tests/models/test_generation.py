@@ -1,0 +1,56 @@
+"""`generate` with a static cache: the tokens of eager PyTorch, two programs, and caches that are updated in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from tt_torch.driver.executor import Executor
+from tt_torch.wire import calls
+from tt_torch.wire.decode import decode
+
+SIZES = {
+    "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 128, "pad_token_id": 0, "eos_token_id": None,
+}  # fmt: skip
+GPT2 = {"vocab_size": 64, "n_embd": 64, "n_layer": 2, "n_head": 4, "pad_token_id": 0, "eos_token_id": None}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", {**SIZES, "num_key_value_heads": 2}),
+    "gpt2": ("GPT2", GPT2),
+    "qwen3": ("Qwen3", {**SIZES, "num_key_value_heads": 2, "head_dim": 16}),
+    "gemma": ("Gemma", {**SIZES, "num_key_value_heads": 2, "head_dim": 16}),
+    "phi": ("Phi", SIZES),
+    "mixtral": ("Mixtral", {**SIZES, "num_key_value_heads": 2, "num_local_experts": 4}),
+}
+LAYERS = 2
+
+
+@pytest.mark.sample
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokens_are_those_of_eager(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, sizes = FAMILIES[family]
+    torch.manual_seed(0)
+    network = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")
+    model = network(getattr(transformers, f"{name}Config")(**sizes)).eval()
+    prompt = torch.tensor([[1, 5, 9, 2, 7], [1, 6, 3, 2, 8]])
+    given: Any = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 60, "do_sample": False}
+    expected = model.generate(prompt, **given)
+    made: list[Executor] = []
+    monkeypatch.setattr(Executor, "__init__", _noting(made))
+    model.forward = torch.compile(model.forward, backend="tt", dynamic=False, options={"fallback": "error"})
+    assert model.generate(prompt, cache_implementation="static", **given).equal(expected)
+    updates = [calls.op_histogram(decode(executor.binary))["UpdateCacheOp"] for executor in made]
+    assert sorted(updates) == [0, 2 * LAYERS]  # the prompt's program makes the caches; the other one updates them
+
+
+def _noting(made: list[Executor]) -> Any:
+    build = Executor.__init__
+
+    def init(self: Executor, *arguments: Any) -> None:
+        made.append(self)
+        build(self, *arguments)
+
+    return init
