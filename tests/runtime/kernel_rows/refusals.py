@@ -118,6 +118,9 @@ ATTENTION = {
         ("the caches have too few positions", {"input": x(2, 4, 10, 16)}),
         ("the caches have too few positions", {"token_index": 9}),
         ("the caches cannot be broadcast to the input", dict.fromkeys(("cos_cache", "sin_cache"), x(1, 1, 1, 9, 16))),
+        ("the result has too few rows", {"out": y(2, 4, 4, 16)}), ("the result has too few rows", {"out": y(8, 5, 16)}),
+        ("the result differs from the input in more than its number of rows", {"out": y(2, 5, 5, 16)}),
+        ("the result differs from the input in more than its number of rows", {"out": y(2, 4, 32, 18)}),
     ],
 }  # fmt: skip
 
