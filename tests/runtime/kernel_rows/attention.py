@@ -38,6 +38,15 @@ def attended(label, operands, expected, **attributes):
     return Row("ScaledDotProductAttentionOp", operands, {"out": (2, 4, 9, 16)}, expected, attributes, label)
 
 
+def one_query(label, *mask, scale=None):
+    """One query for each of four heads, two of which share a key head, with a mask of this shape."""
+    operands = {"query": randn(2, 4, 1, 16), "key": randn(2, 2, 7, 16), "value": randn(2, 2, 7, 16) + 1}
+    operands |= {"attention_mask": randn(*mask)} if mask else {}
+    attributes = {} if scale is None else {"scale": scale}
+    return Row("ScaledDotProductAttentionOp", operands, {"out": (2, 4, 1, 16)},
+               lambda *given: attention(*given, scale=scale), attributes, label)  # fmt: skip
+
+
 def last(position, window=99):
     """The mask for one query per user at these positions, over eight keys."""
     position, keys = position[:, None, None, None], torch.arange(8)
@@ -101,6 +110,11 @@ ROWS = [
     attended("causal, longer", LONGER, lambda q, k, v: attention(q, k, v, causal(9, 12)), is_causal=True),
     attended("mask", QKV | MASK, attention),
     attended("grouped, scaled", GROUPED, lambda q, k, v: attention(q, k, v, scale=0.5), scale=0.5),
+    one_query("one query"),
+    one_query("one query, scaled, mask", 2, 1, 1, 7, scale=0.5),
+    one_query("one query, mask of all", 1, 1, 1, 7),
+    one_query("one query, mask of keys", 2, 1, 1, 1),
+    one_query("one query, mask per head", 2, 4, 1, 7),
     attended("window", QKV, lambda q, k, v: attention(q, k, v, causal(9, 9, 3)), is_causal=True, sliding_window_size=3),
     attended("causal sink", QKV | SINK, lambda *qkvs: sink(*qkvs, causal(9, 9)), is_causal=True),
     attended("scaled sink", QKV | SINK, lambda *qkvs: sink(*qkvs, scale=0.5), scale=0.5),

@@ -39,9 +39,24 @@ Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   return at::matmul(weights, v.to(at::kFloat));
 }
 
+// One query per head, as in decoding: the queries that share a key head are rows of one product, so that no
+// key or value is repeated, which would copy the whole cache. The mask has one row for all heads.
+Tensor attend_grouped(const Attention& a, const Tensor& q, const Tensor& k, const Tensor& v,
+                      const Tensor& mask) {
+  const int64_t groups = q.size(1) / k.size(1);
+  std::optional<Tensor> given;
+  if (mask.defined()) given = mask.to(q.scalar_type()).expand({mask.size(0), 1, groups, mask.size(3)});
+  const Tensor rows = q.reshape({q.size(0), k.size(1), groups, q.size(3)});
+  return at::scaled_dot_product_attention(rows, k, v, given, 0.0, false, a.scale)
+      .reshape({q.size(0), q.size(1), 1, v.size(3)});
+}
+
 Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tensor& value, Tensor mask,
               const Tensor& sink) {
   const int64_t groups = q.size(1) / key.size(1);
+  const bool one_row = !mask.defined() || mask.size(1) == 1;
+  if (groups > 1 && q.size(2) == 1 && one_row && !a.causal && !sink.defined())
+    return attend_grouped(a, q, key, value, mask);
   const Tensor k = groups > 1 ? at::repeat_interleave(key, groups, 1) : key;
   const Tensor v = groups > 1 ? at::repeat_interleave(value, groups, 1) : value;
   const bool own_mask = a.causal && (a.window || sink.defined() || q.size(2) != k.size(2));
