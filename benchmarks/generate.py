@@ -62,7 +62,7 @@ def _decoder(network: Any, compiler: Callable[[Any], Any], length: int) -> Calla
 
 
 class _Crossing:
-    """Counts the bytes of inputs that are copied to the device, and of results that are copied back."""
+    """A context in which calls of programs add up the bytes that they copy `to` the device and `back` to the host."""
 
     def __enter__(self) -> _Crossing:
         self.to = self.back = 0

@@ -235,7 +235,8 @@ class Executable:
         try:
             self._impl.run(inputs, kept, results)
         finally:  # a run that fails may have written to a state, too
-            torch.autograd.graph.increment_version([x for x in given.values() if not x.is_inference()])
+            if given:
+                torch.autograd.graph.increment_version([x for x in given.values() if not x.is_inference()])
         return results
 
     def _residents(self, inputs: Sequence[torch.Tensor], split: Split, states: Set[int]) -> Native:
