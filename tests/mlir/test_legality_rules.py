@@ -7,7 +7,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import Builder
-from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn import heads, legality
 from tt_torch.mlir.ttnn.layout import Layout, with_layout
 
 
@@ -87,7 +87,7 @@ def test_attention_that_the_fused_op_takes(context, query, key, value, mask, cau
     _module, given, b = arguments(*(with_layout(list(size), layout) for size in sizes))
     operands = given if mask else [*given, None]
     op = b("ttnn.scaled_dot_product_attention", *operands, is_causal=causal, scale=1.0, type=given[0].type)
-    assert legality.unfit_attention(op.owner) == reason
+    assert heads.unfit_attention(op.owner) == reason
 
 
 @pytest.mark.parametrize("tiled", [True, False])

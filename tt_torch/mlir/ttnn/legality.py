@@ -19,7 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn import windows
+from tt_torch.mlir.ttnn import heads, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.custom_ops import MOST_RESULTS
@@ -211,44 +211,13 @@ def _biased(op: ir.Operation) -> str:
     return "a bias after transposed weights in L1" if "L1" in places else ""
 
 
-def _heads(op: ir.Operation) -> str:
-    size = shape(op.results[0] if len(op.results) == 3 else op.operands[0])[-1]
-    return f"heads of {size}" if size % TILE else ""
-
-
-def _turned(op: ir.Operation) -> str:
-    x, *tables = op.operands
-    if len(shape(x)) != 4 or shape(x)[3] % (2 * TILE):
-        return f"a rotary embedding of {shape(x)}"
-    wanted = (layout_of(x).dtype, True, [1, 1, *shape(x)[2:]])
-    found = [(layout_of(t).dtype, layout_of(t).tiled, shape(t)) for t in tables]
-    return "" if found == [wanted, wanted] else f"tables of {shape(tables[0])} and {shape(tables[1])} for {shape(x)}"
-
-
-def unfit_attention(op: ir.Operation) -> str:
-    """The reason why the fused op does not accept the shapes of an attention; empty if it accepts them."""
-    query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
-    mask = ods.operand(op, "attention_mask")
-    if query[-1] % TILE or value[-1] != query[-1]:
-        return f"heads of {query[-1]} and {value[-1]}"
-    if query[0] != key[0] or query[1] % key[1]:
-        return f"heads {query[:2]} of {key[:2]}"
-    if ods.attr(op, "is_causal") and (query[2] != key[2] or mask is not None):
-        return "a causal mask of other sizes, or beside another one"
-    if mask is None:
-        return ""
-    wanted = [(1, query[0]), (1, query[1]), (query[2],), (key[2],)]
-    fits = len(shape(mask)) == 4 and all(size in sizes for size, sizes in zip(shape(mask), wanted, strict=True))
-    return "" if fits else f"a mask of {shape(mask)}"
-
-
 def _attended(op: ir.Operation) -> str:
     mask = ods.operand(op, "attention_mask")
     if mask is not None:
         layout = layout_of(mask)
         if layout.dtype not in RULES[op.name].dtypes or not layout.tiled or layout.buffer != "DRAM":
             return f"a mask of {layout.dtype} in {layout.page_layout}, {layout.buffer}"
-    return unfit_attention(op)
+    return heads.unfit_attention(op)
 
 
 def _created(op: ir.Operation) -> str:
@@ -331,7 +300,7 @@ RULES: dict[str, Rule] = {
     **_rule(["pad"], EVERY - {"UInt8"}, more=_padded, stays=_unchanged),
     **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
     **_rule(["scatter"], EXACT, more=_scattered),
-    **_rule(["update_cache"], FLOATS - {"BFP_BFloat4"}, TILES, lambda op: [], values=2),
+    **_rule(["update_cache"], PLAIN, TILES, lambda op: [], values=2),
     **_rule(["embedding"], FLOATS - {"Float32"}, makes=_of_the_table, more=_looked_up, values=0),
     **_rule(["full"], makes=as_called, more=_created),
     **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),
@@ -340,10 +309,10 @@ RULES: dict[str, Rule] = {
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
-    **_rule(["rotary_embedding"], PLAIN, TILES, more=_turned, values=1),
+    **_rule(["rotary_embedding"], PLAIN, TILES, more=heads.unfit_rotary, values=1),
     **_rule([f"custom_{count}" for count in range(1, MOST_RESULTS + 1)], EVERY, TILES, as_called),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
-    **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=_heads),
+    **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=heads.unfit_heads),
 }
 
 # The rule of an op of TTNN without a row above: all data types, in tiles. The tests marked "conformance" compare the

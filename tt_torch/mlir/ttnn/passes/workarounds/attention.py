@@ -6,7 +6,7 @@ import math
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
-from tt_torch.mlir.ttnn import legality
+from tt_torch.mlir.ttnn import heads, legality
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.workarounds.registry import full, make, reshape, slices, workaround
 from tt_torch.mlir.types import Op, Value
@@ -25,7 +25,7 @@ def attention_in_steps(op: Op, b: Builder) -> Value | None:
     "Causal SDPA requires Q and K to have the same sequence length. Got Q: 4, K: 8"
     """
     query, key, value, mask = ods.operands_of(op).values()
-    if legality.takes(op, query) and not legality.unfit_attention(op.operation):
+    if legality.takes(op, query) and not heads.unfit_attention(op.operation):
         return None
     key, value = (_all_heads(b, x, shape(query)[1]) for x in (key, value))
     scale = ods.attr(op, "scale")
