@@ -10,6 +10,7 @@ import tt_torch
 from tt_torch.config import CompilerConfig
 
 PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+ALL_OF_ONE = torch.tensor([[True] * 5, [False] * 3 + [True] * 2])  # eager gives NaN for the first text
 CAUSAL = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float32) == -torch.inf
 
 
@@ -32,7 +33,9 @@ def test_encoder_layer(activation: str, norm_first: bool) -> None:
     check(layer, torch.randn(2, 5, 8))
 
 
-@pytest.mark.parametrize("masks", [{"src_key_padding_mask": PADDING}, {"src_mask": CAUSAL}])
+@pytest.mark.parametrize(
+    "masks", [{"src_key_padding_mask": PADDING}, {"src_mask": CAUSAL}, {"src_key_padding_mask": ALL_OF_ONE}]
+)
 def test_masks(masks: dict[str, torch.Tensor]) -> None:
     layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True).eval()
     check(layer, torch.randn(2, 5, 8), **masks)

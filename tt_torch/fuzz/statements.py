@@ -87,6 +87,7 @@ torch.baddbmm({x}[..., :1], {x}, {x}.mT, beta={s}) | torch.nn.functional.layer_n
 torch.bmm({x}, {x}.mT) | torch.addmm({x}, {y}, {z}, alpha={s}) | torch.mv({x}, {x}[0])
 torch.tensordot({x}, {y}, 1) | torch.einsum('...i,...i->...', {x}, {y}) | torch.nn.functional.conv1d({x}, {y})
 torch.cdist({x}, {y}) | torch.nn.functional.scaled_dot_product_attention({x}, {x}, {y})
+torch.nn.functional.scaled_dot_product_attention({x}, {x}, {y}, attn_mask={m}[..., :1])
 torch.nn.functional.avg_pool1d({x}, 2) | torch.einsum('ij,kj->ik', {x}, {y}) | torch.einsum('ii->i', {x})
 torch.einsum('...ij->...ji', {x}) | torch.inner({x}, {y}) | torch.linalg.multi_dot([{x}, {y}])
 torch.cross({x}, {y}) | torch.addmv({x}.mT[0], {x}, {x}[0], beta={s}) | torch.vander({x}, 3)

@@ -240,7 +240,7 @@ def reduction(p: Padding, node: Node, a: Arguments) -> Tagged:
     return result, tags if isinstance(result, torch.Tensor) else [tags] * len(result)
 
 
-@RULES(aten._softmax, aten._log_softmax)
+@RULES(aten._softmax, aten._safe_softmax, aten._log_softmax)
 def softmax(p: Padding, node: Node, a: Arguments) -> Tagged:
     own = p.of(_source(node))
     return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own

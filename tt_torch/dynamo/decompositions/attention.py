@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tt_torch.dynamo import composites
 from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
@@ -46,7 +47,10 @@ def multi_head_attention(
         heads = attention @ v
     else:
         attention = query.new_empty(0)
-        heads = F.scaled_dot_product_attention(q, k, v, None if mask is None else ~mask)
+        # F.scaled_dot_product_attention gives 0 to a query that sees no key, but this op gives NaN.
+        hidden = None if mask is None else torch.where(mask, -math.inf, 0.0).to(q.dtype)
+        scale = 1 / math.sqrt(q.shape[-1])
+        heads = composites.scaled_dot_product_attention(q, k, v, hidden, is_causal=False, scale=scale)
     if need_weights and average_attn_weights:
         attention = attention.mean(1)
     return F.linear(heads.transpose(1, 2).flatten(2), proj_weight, proj_bias), attention
@@ -113,7 +117,7 @@ def attention_backward(
     q, k, v, grad, out = (x.to(torch.promote_types(kind, torch.float32)) for x in (query, key, value, grad, out))
     k, v = (x.repeat_interleave(heads // groups, 1) if heads != groups else x for x in (k, v))
     scale = scale if scale is not None else 1 / math.sqrt(q.shape[-1])
-    weights = torch.softmax(_masked(q @ k.mT * scale, attn_mask, is_causal), -1)
+    weights = aten._safe_softmax(_masked(q @ k.mT * scale, attn_mask, is_causal), -1)  # 0 if no key is seen
     grad_weights = grad @ v.mT
     grad_scores = weights * (grad_weights - (grad * out).sum(-1, keepdim=True)) * scale
     results = [grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad]

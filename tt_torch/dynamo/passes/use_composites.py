@@ -128,7 +128,20 @@ def attention(node: Node, a: Arguments) -> Node | None:
     scale = a["scale"] if a["scale"] is not None else 1 / math.sqrt(query.shape[-1])
     mask = _additive(node, a["attn_mask"], query.dtype)
     attributes = {"is_causal": a["is_causal"], "scale": scale}
-    return composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
+    result = composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
+    return result if mask is None else _zero_where_nothing_is_seen(node, result, mask)
+
+
+def _zero_where_nothing_is_seen(node: Node, result: Node, mask: Node) -> Node:
+    """0 for a query that may attend to no key, as PyTorch defines it. The softmax of such a row is NaN.
+
+    For example, a batch of prompts that are padded on the left has such rows, and the NaN of their keys and values would
+    reach all later positions: 0 * NaN is NaN.
+    """
+    best = call(node, aten.amax.default, mask, [-1], True)
+    sees = call(node, aten.ne.Scalar, best, -math.inf)
+    zero = call(node, aten.scalar_tensor.default, 0.0, dtype=value(result).dtype, device=value(node).device)
+    return call(node, aten.where.self, sees, result, zero)
 
 
 def _heads(node: Node, x: Node, heads: int) -> Node:

@@ -1,0 +1,48 @@
+"""Attention of queries that may attend to no key, as in a batch of prompts that are padded on the left: the result is 0."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import tt_torch
+
+HEADS, ROWS, KEYS = 4, 5, 9
+
+
+def operands(dtype: torch.dtype, size: int, own: int) -> list[torch.Tensor]:
+    shapes = ((2, HEADS, ROWS, size), (2, own, KEYS, size), (2, own, KEYS, size))
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def drawn_mask(generator: torch.Generator, form: str, dtype: torch.dtype) -> torch.Tensor:
+    """A mask of any of the shapes that broadcast; about one row in three sees nothing."""
+    shapes = [(2, HEADS, ROWS, KEYS), (2, 1, ROWS, KEYS), (1, 1, ROWS, KEYS), (ROWS, KEYS), (2, 1, 1, KEYS), (ROWS, 1)]
+    shape = shapes[int(torch.randint(len(shapes), (), generator=generator))]
+    sees = torch.rand(shape, generator=generator) < 0.6
+    sees &= torch.rand((*shape[:-1], 1), generator=generator) < 0.7
+    return sees if form == "bool" else torch.where(sees, torch.randn(shape, generator=generator), -math.inf).to(dtype)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("form", ["bool", "additive"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_query_that_sees_no_key_gives_zero(dtype: torch.dtype, form: str, seed: int) -> None:
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    inputs = operands(dtype, size=32 if seed % 2 else 8, own=2 if seed % 4 > 1 else HEADS)
+    mask = drawn_mask(generator, form, dtype)
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=k.shape[1] != HEADS)
+
+    compiled = torch.compile(attend, backend=tt_torch.backend, dynamic=False, options={"fallback": "error"})
+    tolerance = 1e-5 if dtype == torch.float32 else 3e-2
+    results = [f(*inputs) for f in (compiled, attend)]
+    weights = torch.randn(results[0].shape, dtype=dtype)
+    gradients = [torch.autograd.grad((result * weights).sum(), inputs) for result in results]
+    torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
