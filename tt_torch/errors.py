@@ -128,6 +128,14 @@ class LoweringError(TTTorchError):
         self.op, self.location, self.problem = op, location, problem
 
 
+class OpArgumentError(TTTorchError, ValueError):
+    """An op of `torch.ops.tt` got arguments that it does not take."""
+
+    def __init__(self, op: str, location: str, got: str, accepted: str) -> None:
+        super().__init__(f"{op} got {got}; it takes {accepted}" + (f"\n  at {location}" if location else ""))
+        self.op, self.location, self.got, self.accepted = op, location, got, accepted
+
+
 class PackagingError(CompileError):
     """A compiled model does something that a package cannot do."""
 

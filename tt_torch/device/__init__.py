@@ -21,7 +21,7 @@ import tt_torch.device.ops  # noqa: E402, F401 - registers
 from tt_torch.device import collectives, tt  # noqa: E402
 from tt_torch.device.compiled_regions import set_rules  # noqa: E402
 from tt_torch.torch_private.dlpack import announce_to_dlpack  # noqa: E402
-from tt_torch.torch_private.ops import register_device_module  # noqa: E402
+from tt_torch.torch_private.ops import define_when_named, register_device_module  # noqa: E402
 
 
 def _register() -> None:
@@ -32,6 +32,7 @@ def _register() -> None:
     announce_to_dlpack("tt")
     collectives.register()
     set_rules(tt)
+    define_when_named("tt", "tt_torch.tt_ops")
 
 
 _register()

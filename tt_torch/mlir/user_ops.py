@@ -1,12 +1,14 @@
-"""Ops of the user: calls of registered ops, from the graph to StableHLO.
+"""Ops that are custom calls in StableHLO: the registered ops of the user, and those of `torch.ops.tt`.
 
-torch-mlir knows no such op, so it crosses it as a call of a function without a body. In StableHLO it is a `custom_call`
-of `TARGET`, whose `backend_config` names the op and its arguments as on the wire.
+torch-mlir knows no such op, so each crosses it as a call of a function without a body. In StableHLO an op of the user
+is a `custom_call` of `TARGET`, whose `backend_config` names the op and its arguments as on the wire. An op of
+`torch.ops.tt` is the custom call that tt-mlir knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -18,16 +20,39 @@ from tt_torch.extending import registry
 from tt_torch.extending.arguments import UnknownArgument, encoded
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.types import Attrs
 from tt_torch.torch_private.ops import schema
+from tt_torch.tt_ops import CALLS
 from tt_torch.wire import custom_ops
 
 TARGET = "tt_torch.custom_op"
-ATTRIBUTE = "tt.custom_op"  # of a function without a body: the text of the call
+ATTRIBUTE = "tt.custom_op"  # of a function without a body: the attributes of the custom call
 
 
-def texts(graph: Graph) -> list[str]:
-    """The text of each call of a registered op, in the order of the graph."""
-    return [_text(node) for node in graph.nodes if registry.is_registered(node.target)]
+@dataclass(frozen=True)
+class CustomCall:
+    """Target and other attributes of a custom call. `operands` are the positions of parameters; None: all of them."""
+
+    target: str
+    attributes: Attrs
+    operands: tuple[int, ...] | None = None
+
+
+def calls(graph: Graph) -> list[CustomCall]:
+    """The custom call of each op that becomes one, in the order of the graph."""
+    return [_call(node) for node in graph.nodes if _is_custom(node)]
+
+
+def _is_custom(node: Node) -> bool:
+    return node.target in CALLS or registry.is_registered(node.target)
+
+
+def _call(node: Node) -> CustomCall:
+    if node.target not in CALLS:
+        return CustomCall(TARGET, {"backend_config": _text(node)})
+    call, parameters = CALLS[node.target], [p.name for p in schema(node.target).arguments]
+    attributes = {"mhlo.frontend_attributes": call.attributes(arguments(node))}
+    return CustomCall(call.target, attributes, tuple(parameters.index(name) for name in call.operands))
 
 
 def _text(node: Node) -> str:
@@ -46,21 +71,22 @@ def _text(node: Node) -> str:
 
 
 def names(graph: Graph) -> set[str]:
-    """The names that torch-mlir gives to the registered ops of a graph."""
-    forms = [schema(node.target) for node in graph.nodes if registry.is_registered(node.target)]
+    """The names that torch-mlir gives to the ops of a graph that become custom calls."""
+    forms = [schema(node.target) for node in graph.nodes if _is_custom(node)]
     return {".".join(filter(None, ["torch", *f.name.split("::"), f.overload_name])) for f in forms}
 
 
-def outline(op: ir.Operation, text: str, symbol: str, module: ir.Module) -> None:
+def outline(op: ir.Operation, call: CustomCall, symbol: str, module: ir.Module) -> None:
     """Replaces an operator of the torch dialect by a call of a new function without a body."""
-    tensors = [v for operand in op.operands for v in _tensors(operand)]
+    chosen = range(len(op.operands)) if call.operands is None else call.operands
+    tensors = [v for i in chosen for v in _tensors(op.operands[i])]
     kinds = [r.type for r in op.results]
     signature = ir.FunctionType.get([v.type for v in tensors], kinds)
     attributes = {
         "sym_name": ir.StringAttr.get(symbol),
         "sym_visibility": ir.StringAttr.get("private"),
         "function_type": ir.TypeAttr.get(signature),
-        ATTRIBUTE: ir.StringAttr.get(text),
+        ATTRIBUTE: ods.to_attr("dict", {"call_target_name": call.target, **call.attributes}),
     }
     with ir.InsertionPoint(module.body), op.location:
         ir.Operation.create("func.func", attributes=attributes, regions=1)
@@ -86,11 +112,8 @@ def to_custom_calls(module: ir.Module) -> None:
     for op in [op.operation for op in block(main(module)).operations]:
         callee = ods.attr(op, "callee") if op.name == "func.call" else None
         if callee in declared:
-            attributes = {
-                "call_target_name": ir.StringAttr.get(TARGET),
-                "backend_config": declared[callee].attributes[ATTRIBUTE],
-                "has_side_effect": ir.BoolAttr.get(False),
-            }
+            found = ir.DictAttr(declared[callee].attributes[ATTRIBUTE])
+            attributes = {part.name: part.attr for part in found} | {"has_side_effect": ir.BoolAttr.get(False)}
             with ir.InsertionPoint(op), op.location:
                 kinds = [r.type for r in op.results]
                 replace(op, ir.Operation.create("stablehlo.custom_call", kinds, list(op.operands), attributes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -65,3 +66,18 @@ def put_back(op: OpOverload, kernels: Kernels) -> None:
 def register_device_module(device: str, module: ModuleType) -> None:
     """Makes the module `torch.<device>`."""
     torch._register_device_module(device, module)
+
+
+# 2.13.0: without it `import torch` would define the ops of torch.ops.tt, which took 15 ms.
+def define_when_named(namespace: str, module: str) -> None:
+    """Imports a module, which defines ops of this namespace, when an op that does not exist yet is first named."""
+    ops = getattr(torch.ops, namespace)
+
+    class Lazy(type(ops)):  # type: ignore[misc]
+        __module__ = type(ops).__module__  # from which an op has the name under which it is pickled
+
+        def __getattr__(self, name: str) -> Any:
+            import_module(module)  # it may have named the op itself, which must not become a second object
+            return vars(self)[name] if name in vars(self) else super().__getattr__(name)
+
+    ops.__class__ = Lazy

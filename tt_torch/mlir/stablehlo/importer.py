@@ -2,8 +2,8 @@
 
 A composite op (`tt_torch.dynamo.composites`) becomes a call of a private function before torch-mlir lowers the graph,
 and a `stablehlo.composite` afterwards (see lowering.py). The function is the decomposition of the composite, so the
-module means the same to a consumer that does not know the name. An op of the user becomes a call, too (see
-mlir/user_ops.py).
+module means the same to a consumer that does not know the name. An op of the user or of `torch.ops.tt`
+becomes a call, too (see mlir/user_ops.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def import_graph(
     with context, ir.Location.unknown():
         _keep_bodies(module)
         _outline(main(module), forms)
-        _outline_user_ops(module, graph)
+        _outline_custom_calls(module, graph)
         mark_arguments(main(module), kinds, updates)
         names = {f.symbol: _composite_attributes(f) for f in forms}
         module.operation.attributes["tt.composites"] = ir.DictAttr.get(names)
@@ -99,10 +99,10 @@ def _outline(function: Any, forms: Sequence[composites.Form]) -> None:
         replace(op, call)
 
 
-def _outline_user_ops(module: ir.Module, graph: torch.fx.Graph) -> None:
-    """Replaces each operator that is a registered op of the user by a call, in the order of the graph's nodes."""
-    names, texts = user_ops.names(graph), enumerate(user_ops.texts(graph))
+def _outline_custom_calls(module: ir.Module, graph: torch.fx.Graph) -> None:
+    """Replaces each operator that becomes a custom call by a call, in the order of the graph's nodes."""
+    names, calls = user_ops.names(graph), enumerate(user_ops.calls(graph))
     for op in [op.operation for op in block(main(module)).operations]:
         if op.name == "torch.operator" and op.attributes["name"].value in names:
-            number, text = next(texts)
-            user_ops.outline(op, text, f"custom_op_{number}", module)
+            number, call = next(calls)
+            user_ops.outline(op, call, f"custom_op_{number}", module)

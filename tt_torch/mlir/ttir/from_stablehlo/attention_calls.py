@@ -34,11 +34,13 @@ def fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
     return _placed(b, cache, 0, row, _placed(b, rows, 2, 0, x))
 
 
-def update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Writes one position, which is the same for all users. `x` is (1, heads, users, D)."""
+def update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
+    """Writes one position, which is the same for all users. `x` is (1, heads, users, D) or (users, heads, 1, D)."""
     cache, x, position = operands
-    row, users = int(a["batch_offset"]), shape(x)[2]
-    rows = b("ttir.permute", x, permutation=[2, 1, 0, 3])
+    rows = b("ttir.permute", x, permutation=[2, 1, 0, 3]) if shape(x)[0] == 1 else x
+    if shape(rows)[2] != 1:
+        return None
+    row, users = int(a["batch_offset"]), shape(rows)[0]
     rows = written(b, part(b, cache, 0, row, row + users), rows, [None, None, position, None], [2])
     return _placed(b, cache, 0, row, rows)
 

@@ -1,0 +1,83 @@
+"""How an op of `torch.ops.tt` is registered, and the custom call that stands for it in StableHLO."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from tt_torch import user_code
+from tt_torch.errors import OpArgumentError
+from tt_torch.torch_private.ops import OpOverload, overload_of
+
+Tensor = torch.Tensor
+Arguments = Mapping[str, Any]  # by name; tensors may be fake, or values of a graph
+Attributes = dict[str, str]
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Tensor])
+
+
+@dataclass(frozen=True)
+class Call:
+    """The custom call of an op: its target, its operands by the names of the op's parameters, and its attributes.
+
+    An operand that is None is left out.
+    """
+
+    target: str
+    operands: tuple[str, ...]
+    attributes: Callable[[Arguments], Attributes]
+
+
+CALLS: dict[OpOverload, Call] = {}
+
+
+def op(
+    parameters: str,
+    operands: str,
+    check: Callable[..., list[int]],
+    attributes: Callable[[Arguments], Attributes] = lambda a: {},
+) -> Callable[[AnyFunction], AnyFunction]:
+    """Registers a function as the op `tt::<its name>(<parameters>) -> Tensor`.
+
+    The function computes the op on any device. `check` takes the same arguments, with all defaults filled in. It raises
+    OpArgumentError for those that the op does not take, and returns the shape of the result, whose dtype is that of the
+    first argument.
+    """
+
+    def register(function: AnyFunction) -> AnyFunction:
+        name, signature = function.__name__, inspect.signature(function)
+
+        def shape(*given: Any, **named: Any) -> list[int]:
+            bound = signature.bind(*given, **named)
+            bound.apply_defaults()
+            return check(*bound.args, **bound.kwargs)
+
+        def compute(*given: Any, **named: Any) -> Tensor:
+            shape(*given, **named)
+            return function(*given, **named)
+
+        def fake(first: Tensor, *given: Any, **named: Any) -> Tensor:
+            return first.new_empty(shape(first, *given, **named))
+
+        made = torch.library.custom_op(f"tt::{name}", compute, mutates_args=(), schema=f"({parameters}) -> Tensor")
+        made.register_fake(fake)
+        found = overload_of(made)
+        assert found is not None
+        CALLS[found] = Call(f"tt.{name}", tuple(operands.split()), attributes)
+        return function
+
+    return register
+
+
+def require(holds: bool, op: str, got: str, accepted: str) -> None:
+    """Raises OpArgumentError, with the user's line, unless a condition of an op holds."""
+    if not holds:
+        raise OpArgumentError(f"torch.ops.tt.{op}", user_code.line(), got, accepted)
+
+
+def sizes(**tensors: Tensor | None) -> str:
+    """The shapes of tensors, for messages."""
+    return ", ".join(f"{name} of shape {list(x.shape)}" for name, x in tensors.items() if x is not None)
