@@ -123,7 +123,7 @@ def attention_backward(
     results = [grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad]
     if heads != groups:
         results[1:] = (x.unflatten(1, (groups, heads // groups)).sum(2) for x in results[1:])
-    return tuple(x.to(kind) for x in results)  # type: ignore[return-value]
+    return tuple(x.to(kind) for x in results)
 
 
 def _masked(scores: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:

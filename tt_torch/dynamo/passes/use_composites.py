@@ -135,8 +135,8 @@ def attention(node: Node, a: Arguments) -> Node | None:
 def _zero_where_nothing_is_seen(node: Node, result: Node, mask: Node) -> Node:
     """0 for a query that may attend to no key, as PyTorch defines it. The softmax of such a row is NaN.
 
-    For example, a batch of prompts that are padded on the left has such rows, and the NaN of their keys and values would
-    reach all later positions: 0 * NaN is NaN.
+    For example, a batch of prompts that are padded on the left has such rows, and the NaN of their keys and values
+    would reach all later positions: 0 * NaN is NaN.
     """
     best = call(node, aten.amax.default, mask, [-1], True)
     sees = call(node, aten.ne.Scalar, best, -math.inf)
