@@ -25,13 +25,30 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "phi": ("Phi", SIZES),
     "mixtral": ("Mixtral", {**SIZES, "num_key_value_heads": 2, "num_local_experts": 4}),
 }
+SLIDING: dict[str, tuple[str, dict[str, Any]]] = {
+    "mistral": ("Mistral", {**SIZES, "num_key_value_heads": 2, "sliding_window": 16}),
+    "gemma2": ("Gemma2", {**SIZES, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 16}),
+}
 LAYERS = 2
 
 
 @pytest.mark.sample
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_are_those_of_eager(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, sizes = FAMILIES[family]
+    made = _generate_as_eager(*FAMILIES[family], monkeypatch)
+    updates = [calls.op_histogram(decode(executor.binary))["UpdateCacheOp"] for executor in made]
+    assert sorted(updates) == [0, 2 * LAYERS]  # the prompt's program makes the caches; the other one updates them
+
+
+@pytest.mark.sample
+@pytest.mark.parametrize("family", SLIDING)
+def test_a_sliding_window_makes_three_programs(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for the prompt, one until the window is full, and one after that."""
+    assert len(_generate_as_eager(*SLIDING[family], monkeypatch)) == 3
+
+
+def _generate_as_eager(name: str, sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
+    """Asserts that the tokens are those of eager PyTorch. Gives the programs."""
     torch.manual_seed(0)
     network = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")
     model = network(getattr(transformers, f"{name}Config")(**sizes)).eval()
@@ -40,10 +57,9 @@ def test_tokens_are_those_of_eager(family: str, monkeypatch: pytest.MonkeyPatch)
     expected = model.generate(prompt, **given)
     made: list[Executor] = []
     monkeypatch.setattr(Executor, "__init__", _noting(made))
-    model.forward = torch.compile(model.forward, backend="tt", dynamic=False, options={"fallback": "error"})
+    model.forward = torch.compile(model.forward, backend="tt", options={"fallback": "error"})
     assert model.generate(prompt, cache_implementation="static", **given).equal(expected)
-    updates = [calls.op_histogram(decode(executor.binary))["UpdateCacheOp"] for executor in made]
-    assert sorted(updates) == [0, 2 * LAYERS]  # the prompt's program makes the caches; the other one updates them
+    return made
 
 
 def _noting(made: list[Executor]) -> Any:

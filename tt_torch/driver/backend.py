@@ -37,6 +37,7 @@ from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied
+from tt_torch.dynamo.python_numbers import without_python_numbers
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
@@ -100,13 +101,14 @@ def compile_captured(
     config = options.compiler_config
     observer = asked_for(config, observer)
     gm, before, after = without_streams(gm)
+    gm, example_inputs, with_numbers = without_python_numbers(gm, example_inputs)
     if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
         run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
     else:
         run = kept(gm, example_inputs, options, observer, lambda *given: _aot(gm, given[0], config, options, given[1]))
         run = share_strided(gm, run)
         run = in_strides_of_eager(gm, run)
-    run = around(run, before, after)
+    run = around(with_numbers(run), before, after)
     return asynchronous(gm, run, config, observer.input_name) if options.async_mode else run
 
 

@@ -17,6 +17,7 @@ from tt_torch import user_code
 from tt_torch.dynamo.facts import ByOp
 from tt_torch.dynamo.scalars import number_in
 from tt_torch.dynamo.types import Argument, Arguments, Function, Scalar
+from tt_torch.torch_private.captured import keep_notes
 from tt_torch.torch_private.ops import OpOverload, schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
@@ -78,7 +79,9 @@ def _origin(node: Node) -> dict[str, Any]:
 
 def copied(gm: GraphModule) -> GraphModule:
     """The same graph with new nodes, which have copies of the `meta` dictionaries. The attributes are shared."""
-    return GraphModule(gm, copy.deepcopy(gm.graph))
+    other = GraphModule(gm, copy.deepcopy(gm.graph))
+    keep_notes(gm, other)
+    return other
 
 
 def as_function(gm: GraphModule) -> Function:
