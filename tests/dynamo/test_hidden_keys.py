@@ -1,4 +1,4 @@
-"""Attention of queries that may attend to no key, as in a batch of prompts that are padded on the left: the result is 0."""
+"""Attention of queries that may attend to no key gives 0. Prompts that are padded on the left have such queries."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -70,7 +71,12 @@ def programs_of(steps: list[Step], monkeypatch: pytest.MonkeyPatch, sizes: list[
     """Compares all calls, and the numbers after them, with eager PyTorch. Gives the number of programs."""
     made: list[Executor] = []
     build = Executor.__init__
-    monkeypatch.setattr(Executor, "__init__", lambda self, *a: (made.append(self), build(self, *a))[1])
+
+    def init(self: Executor, *arguments: Any) -> None:
+        made.append(self)
+        build(self, *arguments)
+
+    monkeypatch.setattr(Executor, "__init__", init)
     model, eager, ours = Model(steps), Counts(), Counts()
     compiled = torch.compile(model, backend=tt_torch.backend, options={"fallback": "error"})
     for size in sizes:
@@ -88,7 +94,7 @@ def programs_of(steps: list[Step], monkeypatch: pytest.MonkeyPatch, sizes: list[
 def test_only_numbers_that_tensors_need_make_programs(
     steps: list[Step], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first program has the first numbers as constants, because Dynamo sees only at the second call that they change."""
+    """The first program has the first numbers as constants: Dynamo sees only later that they change."""
     assert programs_of(steps, monkeypatch, [4] * CALLS) <= most
 
 

@@ -18,6 +18,7 @@ def autoload() -> None:
 import torch  # noqa: E402
 
 import tt_torch.device.ops  # noqa: E402, F401 - registers
+from tt_torch import transformers_compile  # noqa: E402
 from tt_torch.device import collectives, tt  # noqa: E402
 from tt_torch.device.compiled_regions import set_rules  # noqa: E402
 from tt_torch.torch_private.dlpack import announce_to_dlpack  # noqa: E402
@@ -33,6 +34,7 @@ def _register() -> None:
     collectives.register()
     set_rules(tt)
     define_when_named("tt", "tt_torch.tt_ops")
+    transformers_compile.install()
 
 
 _register()

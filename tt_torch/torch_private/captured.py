@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch.fx import GraphModule
 
 
-# 2.13.0: without it AOTAutograd would not see that the inputs of a copied graph are parameters, and would pass them each time.
+# 2.13.0: without it, AOTAutograd would not see which inputs of a copied graph are parameters that stay on the device.
 def keep_notes(gm: GraphModule, copy: GraphModule) -> None:
     """Gives a copy with the same placeholders the notes of `gm`, if Dynamo has captured it."""
     copy.meta = dict(gm.meta)

@@ -1,0 +1,72 @@
+"""`model.generate(..., compile_config=CompileConfig(backend="tt"))` of Hugging Face Transformers.
+
+Transformers compiles by itself on a list of devices, and elsewhere skips `compile_config` with a warning. Its switch
+for other devices is an attribute of CompileConfig. This module turns the switch on for configurations that name our
+backend, as soon as Transformers is imported; other configurations behave as before. The hook is written here because
+the library for such hooks, wrapt, adds 0.17 s to each start.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+MODULE = "transformers.generation.configuration_utils"
+SWITCH = "_compile_all_devices"  # read in Transformers 5.23.0; without it our backend would be skipped
+BACKENDS = ("tt", "tt-experimental", "tt-legacy")
+
+
+class _Switch:
+    """The attribute: what was assigned to it, or True for our backend."""
+
+    def __get__(self, config: Any, owner: object = None) -> bool | None:
+        if config is None:
+            return None
+        return vars(config).get(SWITCH) or is_ours(config.backend) or None
+
+    def __set__(self, config: Any, value: bool | None) -> None:
+        vars(config)[SWITCH] = value
+
+
+def is_ours(backend: object) -> bool:
+    """Whether a `backend` of torch.compile is one of tt_torch: a name, or a function."""
+    return backend in BACKENDS or getattr(backend, "__module__", "").startswith("tt_torch.")
+
+
+class _Finder(MetaPathFinder):
+    """Finds the module of CompileConfig as the others do, and adds the switch when it has been executed."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_add(module: ModuleType) -> None:
+            execute(module)
+            _add_switch(module)
+
+        spec.loader.exec_module = execute_and_add  # type: ignore[method-assign]
+        return spec
+
+
+def _add_switch(module: ModuleType) -> None:
+    config = getattr(module, "CompileConfig", None)
+    if hasattr(config, SWITCH):
+        setattr(config, SWITCH, _Switch())
+
+
+def install() -> None:
+    """Adds the switch to CompileConfig now, or when Transformers is imported."""
+    if MODULE in sys.modules:
+        _add_switch(sys.modules[MODULE])
+    else:
+        sys.meta_path.insert(0, _Finder())
