@@ -34,6 +34,8 @@ OTHER_NAMES = {
 MODULES = {
     "Conv3dOp": "ttnn.experimental",
     "NLPConcatHeadsOp": "ttnn.experimental",
+    "PagedFillCacheOp": "ttnn.experimental",
+    "PagedUpdateCacheOp": "ttnn.experimental",
     "RotaryEmbeddingOp": "ttnn.experimental",
     "ConcatenateHeadsOp": "ttnn.transformer",
     "ScaledDotProductAttentionOp": "ttnn.transformer",

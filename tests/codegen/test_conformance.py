@@ -87,6 +87,25 @@ def test_a_cache_is_updated(batch, dtype, device, failures):
     assert failures(device, [executor.binary]) == []
 
 
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize(("users", "dtype"), [(1, torch.float32), (3, torch.bfloat16), (32, torch.float32)])
+def test_pages_are_written(users, dtype, device, failures):
+    def write(pages, whole, rows, prompt, positions, table):
+        filled = torch.ops.tt.paged_fill_cache(pages, prompt, table, positions[:1])
+        pages.copy_(torch.ops.tt.paged_update_cache(filled, rows, positions, table))
+        whole.copy_(torch.ops.tt.fill_cache(whole, prompt.expand(2, 3, 64, 32), 1))
+        return rows * 2
+
+    made: list[Any] = []
+    table = torch.arange(2 * users).reshape(users, 2)
+    pages, whole, prompt = torch.zeros(2 * users, 3, 32, 32), torch.zeros(4, 3, 64, 32), torch.ones(1, 3, 64, 32)
+    given = [x.to(dtype) for x in (pages, whole, torch.ones(1, users, 3, 32), prompt)]
+    recorded(write, device, made)(*given, torch.zeros(users, dtype=torch.int32), table)
+    (executor,) = made
+    assert len(executor.compiled.updates) == 2
+    assert failures(device, [executor.binary]) == []
+
+
 BF16 = {"dtype": "bf16"}
 MODELS = {
     "matmul": (lambda: nn.Linear(64, 32, bias=False), (8, 64)),

@@ -160,6 +160,14 @@ ROWS = {
     # normalization and attention
     "SoftmaxOp": f"ttnn.softmax(in, dimension, {PLACED}, {COMPUTE}, numeric_stable=numeric_stable)",
     "UpdateCacheOp": "ttnn.update_cache(cache, input, element(update_index), batch_offset=batch_offset)",
+    "FillCacheOp": "ttnn.fill_cache(cache, input, batch_offset)",
+    "PagedUpdateCacheOp": (
+        "ttnn.experimental.paged_update_cache(cache, input, update_idxs_tensor=update_index, page_table=page_table, "
+        "share_cache=share_cache)"
+    ),
+    "PagedFillCacheOp": (
+        "ttnn.experimental.paged_fill_cache(cache, input, page_table, batch_idx_tensor=batch_idx_tensor)"
+    ),
     "RMSNormOp": (
         f"ttnn.rms_norm(input, epsilon=epsilon, weight=weight, bias=bias, memory_config=memory_config, {COMPUTE})"
     ),

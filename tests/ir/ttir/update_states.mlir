@@ -122,3 +122,74 @@ func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.
   %2 = "ttir.scatter"(%cache, %1, %x) {dim = 2 : i64, scatter_reduce_type = "Invalid"} : (tensor<2x3x8x4xf32>, tensor<2x3x1x4xi32>, tensor<2x3x1x4xf32>) -> tensor<2x3x8x4xf32>
   return %2 : tensor<2x3x8x4xf32>
 }
+
+// -----
+
+// A fill and an update of pages, one after the other, both write to the state.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x64x4xf32> {ttcore.argument_type = "input"}, %y: tensor<1x3x2x4xf32> {ttcore.argument_type = "input"}, %p: tensor<3xi32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x32x4xf32>) {
+  // CHECK: %[[FILLED:.*]] = "ttir.paged_fill_cache"(%arg0, %arg1, %arg4)
+  // CHECK-NEXT: %[[NEW:.*]] = "ttir.paged_update_cache"(%[[FILLED]], %arg2, %arg3, %arg4)
+  // CHECK-NEXT: return %[[NEW]]
+  %0 = "ttir.paged_fill_cache"(%cache, %x, %t) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<9x2x32x4xf32>, tensor<1x2x64x4xf32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
+  %1 = "ttir.paged_update_cache"(%0, %y, %p, %t) : (tensor<9x2x32x4xf32>, tensor<1x3x2x4xf32>, tensor<3xi32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
+  return %1 : tensor<9x2x32x4xf32>
+}
+
+// -----
+
+// The value between both is read: none of them writes to the state.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x64x4xf32> {ttcore.argument_type = "input"}, %y: tensor<1x3x2x4xf32> {ttcore.argument_type = "input"}, %p: tensor<3xi32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x32x4xf32>, tensor<9x2x32x4xf32>) {
+  // CHECK-NOT: paged
+  %0 = "ttir.paged_fill_cache"(%cache, %x, %t) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<9x2x32x4xf32>, tensor<1x2x64x4xf32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
+  %1 = "ttir.paged_update_cache"(%0, %y, %p, %t) : (tensor<9x2x32x4xf32>, tensor<1x3x2x4xf32>, tensor<3xi32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
+  %2 = "ttir.abs"(%0) : (tensor<9x2x32x4xf32>) -> tensor<9x2x32x4xf32>
+  return %1, %2 : tensor<9x2x32x4xf32>, tensor<9x2x32x4xf32>
+}
+
+// -----
+
+// Whole tiles of the library's fill would overwrite the positions from 40 to 63.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<4x2x96x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x40x4xf32> {ttcore.argument_type = "input"}) -> (tensor<4x2x96x4xf32>) {
+  // CHECK: %[[ROWS:.*]] = "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0, 0>, ends = array<i64: 2, 2, 96, 4>
+  // CHECK: %[[REST:.*]] = "ttir.slice_static"(%[[ROWS]]) {begins = array<i64: 0, 0, 40, 0>
+  // CHECK: %[[NEW:.*]] = "ttir.concat"(%arg1, %[[REST]]) {dim = 2
+  // CHECK: "ttir.concat"(%{{.*}}, %[[NEW]], %{{.*}}) {dim = 0
+  %0 = "ttir.fill_cache"(%cache, %x) {batch_offset = 1 : i64} : (tensor<4x2x96x4xf32>, tensor<1x2x40x4xf32>) -> tensor<4x2x96x4xf32>
+  return %0 : tensor<4x2x96x4xf32>
+}
+
+// -----
+
+// Two whole tiles, and all positions of a cache that is no whole number of tiles.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<4x2x40x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<4x2x32x4xf32> {ttcore.argument_type = "input"}, %y: tensor<2x2x40x4xf32> {ttcore.argument_type = "input"}) -> (tensor<4x2x40x4xf32>) {
+  // CHECK: %[[FIRST:.*]] = "ttir.fill_cache"(%arg0, %arg1) {batch_offset = 0 : i64}
+  // CHECK-NEXT: "ttir.fill_cache"(%[[FIRST]], %arg2) {batch_offset = 1 : i64}
+  %0 = "ttir.fill_cache"(%cache, %x) {batch_offset = 0 : i64} : (tensor<4x2x40x4xf32>, tensor<4x2x32x4xf32>) -> tensor<4x2x40x4xf32>
+  %1 = "ttir.fill_cache"(%0, %y) {batch_offset = 1 : i64} : (tensor<4x2x40x4xf32>, tensor<2x2x40x4xf32>) -> tensor<4x2x40x4xf32>
+  return %1 : tensor<4x2x40x4xf32>
+}
+
+// -----
+
+// The library has pages of whole tiles.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<9x2x16x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %y: tensor<1x3x2x4xf32> {ttcore.argument_type = "input"}, %p: tensor<3xi32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x16x4xf32>) {
+  // CHECK-NOT: paged
+  %1 = "ttir.paged_update_cache"(%cache, %y, %p, %t) : (tensor<9x2x16x4xf32>, tensor<1x3x2x4xf32>, tensor<3xi32>, tensor<3x2xi32>) -> tensor<9x2x16x4xf32>
+  return %1 : tensor<9x2x16x4xf32>
+}
+
+// -----
+
+// A cache that is no state gets a new value.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "input"}, %x: tensor<1x2x32x4xf32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x32x4xf32>) {
+  // CHECK-NOT: paged
+  // CHECK: "ttir.scatter"
+  %0 = "ttir.paged_fill_cache"(%cache, %x, %t) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<9x2x32x4xf32>, tensor<1x2x32x4xf32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
+  return %0 : tensor<9x2x32x4xf32>
+}

@@ -104,7 +104,73 @@ def update_cache(cache, x, position):
     return result
 
 
+PAGES, TABLE = randn(7, 2, 4, 16), torch.tensor([[5, 0], [3, 1], [6, 2]], dtype=torch.int32)
+
+
+def pages_of(cache, table):
+    """The pages of each user, one after the other. A page that a user does not have is the first one here."""
+    return cache[table.long().clamp(min=0)].transpose(1, 2).flatten(2, 3)
+
+
+def paged_update(cache, x, position, table=None):
+    result = cache.clone()
+    for user, p in enumerate(position.tolist()):
+        if p >= 0:
+            page = user if table is None else table[user, p // cache.shape[2]]
+            result[page, :, p % cache.shape[2]] = x[0, user, : cache.shape[1]]
+    return result
+
+
+def paged_fill(cache, x, table, users=(0,)):
+    result = cache.clone()
+    for row, user in enumerate(users):
+        for p in range(x.shape[2]):
+            result[table[user, p // cache.shape[2]], :, p % cache.shape[2]] = x[row, :, p]
+    return result
+
+
+def numbers(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def updated(label, cache, operands, expected, **attributes):
+    name = "PagedUpdateCacheOp" if "update_index" in operands else "PagedFillCacheOp"
+    return Row(name, {"cache": cache} | operands, {}, expected, attributes, label, in_place=("cache",))
+
+
+IN_PAGES = [
+    updated("", PAGES, {"input": randn(1, 3, 2, 16), "update_index": numbers(7, 0, 5), "page_table": TABLE},
+            paged_update),
+    updated("some users, more heads", PAGES,
+            {"input": randn(1, 3, 5, 16), "update_index": numbers(-1, 3, -9), "page_table": TABLE}, paged_update),
+    updated("no pages", randn(3, 2, 8, 16), {"input": randn(1, 3, 2, 16), "update_index": numbers(7, -1, 2)},
+            paged_update),
+    updated("", PAGES, {"input": randn(1, 2, 7, 16), "page_table": TABLE}, paged_fill),
+    updated("two users", PAGES,
+            {"input": randn(2, 2, 8, 16), "page_table": TABLE, "batch_idx_tensor": numbers(2, 1)}, paged_fill),
+    *(Row("PagedScaledDotProductAttentionDecodeOp",
+          {"query": randn(1, 3, 4, 16), "key": PAGES, "value": PAGES + 1, "page_table": TABLE} | operands,
+          {"out": (1, 3, 4, 16)}, expected, {"is_causal": "cur_pos_tensor" in operands} | attributes, label)
+      for label, operands, attributes, expected in [
+        ("", {"cur_pos_tensor": numbers(7, 0, 4)}, {}, lambda *given: in_pages(*given)),
+        ("short", {"cur_pos_tensor": numbers(2, 0, 3)}, {"scale": 0.5}, lambda *given: in_pages(*given, scale=0.5)),
+        ("without a page", {"cur_pos_tensor": numbers(2, 3, 4), "page_table": TABLE * numbers(1, -1)}, {},
+         lambda *given: in_pages(*given)),
+        ("window", {"cur_pos_tensor": numbers(7, 0, 4)}, {"sliding_window_size": 3},
+         lambda *given: in_pages(*given, window=3)),
+        ("mask", {"attention_mask": randn(3, 1, 4, 8)}, {},
+         lambda q, k, v, t, m: in_pages(q, k, v, t, None, m.transpose(1, 2)))]),
+]  # fmt: skip
+
+
+def in_pages(q, k, v, table, position, mask=None, window=99, scale=None):
+    k, v = pages_of(k, table), pages_of(v, table)
+    mask = last(position, window) if mask is None else mask
+    return attention(q.permute(1, 2, 0, 3), k, v, mask, scale=scale).permute(2, 0, 1, 3)
+
+
 ROWS = [
+    *IN_PAGES,
     attended("", QKV, attention),
     attended("causal", QKV, lambda q, k, v: attention(q, k, v, causal=True), is_causal=True),
     attended("causal, longer", LONGER, lambda q, k, v: attention(q, k, v, causal(9, 12)), is_causal=True),

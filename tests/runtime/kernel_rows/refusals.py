@@ -93,6 +93,13 @@ ATTENTION = {
         ("an attention mask and is_causal exclude each other", {"is_causal": True, "attention_mask": x(1, 1, 9, 9)}),
         ("a sliding window without is_causal has no kernel", {"sliding_window_size": 3}),
     ],
+    "PagedScaledDotProductAttentionDecodeOp": [
+        ("pages need cur_pos_tensor or a mask", {"cur_pos_tensor": None}),
+        ("there is no page", {"key": x(0, 2, 4, 16), "value": x(0, 2, 4, 16)}),
+        *(("key, value and page table need four and two dimensions", wrong)
+          for wrong in ({"page_table": ints(6)}, {"key": x(7, 2, 4)}, {"value": x(7, 2, 4)})),
+        (KEYS, {"page_table": ints(2, 2)}), (UNLIKE, {"value": x(7, 2, 5, 16)}),
+    ],
     "ScaledDotProductAttentionDecodeOp": [
         ("a sliding window needs cur_pos_tensor", {"cur_pos_tensor": None, "sliding_window_size": 3}),
         ("there must be one position per user", {"cur_pos_tensor": ints(2)}),
@@ -327,8 +334,37 @@ MOVEMENT = {
         *(("the result does not have a row per row of the table", wrong)
           for wrong in ({"in_grad": x()}, {"out": y(1, 1, 16, 9)})),
     ],
-    **{op: [("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")]
-       for op in ("FillCacheOp", "UpdateCacheOp")},
+    "PagedUpdateCacheOp": [
+        *(("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")),
+        *(("the input must be 1 x users x at least the heads of the cache x depth", {"input": x(*shape)})
+          for shape in [(2, 3, 2, 16), (1, 3, 1, 16), (1, 3, 2, 8)]),
+        ("share_cache has no kernel", {"share_cache": True}),
+        ("there must be one position per user", {"update_index": ints(2)}),
+        ("without a page table, the cache must have the users of the input", {"page_table": None}),
+        *(("the page table must have a row per user", {"page_table": ints(*shape)}) for shape in [(3,), (2, 2)]),
+    ],
+    "PagedFillCacheOp": [
+        *(("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")),
+        ("cache and input differ in heads or depth", {"input": x(1, 3, 7, 16)}),
+        ("the page table must have a row per user", {"page_table": ints(3)}),
+        *(("the pages of a user do not have these positions", wrong)
+          for wrong in ({"input": x(1, 2, 9, 16)}, {"cache": x(7, 2, 0, 16)})),
+        *(("there must be one user for each row of the input", wrong)
+          for wrong in ({"input": x(2, 2, 7, 16)}, {"batch_idx_tensor": ints(2)})),
+    ],
+    "FillCacheOp": [
+        *(("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")),
+        *(("cache and input differ in heads or depth", {"input": x(1, heads, 5, depth)})
+          for heads, depth in [(3, 16), (2, 8)]),
+        *(("the cache does not have these users", {"batch_offset": row}) for row in (3, 9)),
+        ("the cache does not have these positions", {"input": x(1, 2, 9, 16)}),
+    ],
+    "UpdateCacheOp": [
+        *(("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")),
+        ("cache and input differ in heads or depth", {"input": x(1, 1, 2, 16)}),
+        *(("the cache does not have these users", {"batch_offset": row}) for row in (2, 9)),
+        ("the input must have one row per user", {"input": x(2, 2, 1, 16)}),
+    ],
     "ReductionOp": [(f"dimension {d} is out of range for a tensor of rank 2", {"dim_arg": [d]}) for d in (2, -3)],
     "SortOp": [("the op must have two results", {"outputs": [y(5, 8)]})],
 }  # fmt: skip

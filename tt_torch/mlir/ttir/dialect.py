@@ -189,6 +189,13 @@ op("rotary_embedding", "input cos_cache sin_cache", infer=infer.same)
 op("concatenate_heads", "input", infer=infer.concat_heads)
 # The cache (B, H, S, D) with the row `update_index` of each of its heads replaced by those of the input (1, H, B, D).
 op("update_cache", "cache input update_index", {"batch_offset": ("i64", 0)}, infer=infer.same)
+# The cache (B, H, S, D) with new first positions: (b, H, s, D).
+op("fill_cache", "cache input", {"batch_offset": ("i64", 0)}, infer=infer.same)
+# The cache (pages, H, S, D) with a new position of each user, (1, users, H, D); a negative one skips the user. The page
+# table, (users, n), lists the pages of each user.
+op("paged_update_cache", "cache input update_index page_table", infer=infer.same)
+# The cache (pages, H, S, D) with new first positions, (1, H, s, D), of one user; of the first user unless it is given.
+op("paged_fill_cache", "cache input page_table batch_idx_tensor?", infer=infer.same)
 
 # An op of the user with a kernel and this number of results. `func_name` is its text on the wire.
 for count in range(1, MOST_RESULTS + 1):

@@ -89,6 +89,12 @@ def as_result(op: Op, _: Layout) -> Changes:
     return {"tiled": layout_of(op.results[0]).tiled}
 
 
+def a_core_per_user(op: Op, _: Layout) -> Changes:
+    """One part in L1 for each user, whose dimension is the second one."""
+    users = list(op.operands[1].type.shape)[1]
+    return {"buffer": "L1", "memory_layout": "HeightSharded", "grid": (users, 1)}
+
+
 def tiles_of_floats(_: Op, operand: Layout) -> Changes:
     return {"tiled": operand.dtype in ("Float32", "BFloat16")}
 
@@ -249,16 +255,32 @@ op(
     results="q_out k_out v_out",
 )
 op("concatenate_heads", "ConcatenateHeadsOp", "in")
-# It changes the cache, and has no result.
+# They change the cache, and have no result.
+UPDATE: dict[str, Any] = {"results": "", "pure": False, "typed": False}
+NUMBERS: Changes = {"tiled": False, "dtype": "Int32"}
 op(
     "update_cache",
     "UpdateCacheOp",
     "cache input update_index",
     "batch_offset",
-    results="",
     needs={"update_index": {"tiled": False, "dtype": "UInt32"}},
-    pure=False,
-    typed=False,
+    **UPDATE,
+)
+op("fill_cache", "FillCacheOp", "cache input", "batch_offset", **UPDATE)
+op(
+    "paged_update_cache",
+    "PagedUpdateCacheOp",
+    "cache input update_index page_table",
+    needs={"input": a_core_per_user, "update_index": NUMBERS, "page_table": NUMBERS},
+    fixed={"share_cache": False},
+    **UPDATE,
+)
+op(
+    "paged_fill_cache",
+    "PagedFillCacheOp",
+    "cache input page_table batch_idx_tensor?",
+    needs={"page_table": NUMBERS, "batch_idx_tensor": NUMBERS},
+    **UPDATE,
 )
 
 

@@ -11,7 +11,7 @@ from torch_mlir import ir
 from tt_torch.mlir.types import Value
 from tt_torch.wire import facts
 
-Changes: TypeAlias = dict[str, bool | str]  # fields of a layout that get another value
+Changes: TypeAlias = dict[str, bool | str | tuple[int, int]]  # fields of a layout that get another value
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn import heads, windows
+from tt_torch.mlir.ttnn import caches, heads, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.custom_ops import MOST_RESULTS
@@ -265,6 +265,7 @@ WHOLE = ("maximum", "minimum", "remainder", "bitwise_not")
 MOVES = ("permute", "transpose")
 EXACT = EVERY - {"BFP_BFloat8"}  # block floats come out as bfloat16
 
+CACHES = ["fill_cache", "paged_fill_cache", "paged_update_cache", "update_cache"]
 RULES: dict[str, Rule] = {
     **_rule([*ttir.UNARY, *ttir.UNARY_PREDICATES, "pow", "atan2", "divide"], FLOATS),
     **_rule(["abs", "relu", "relu6"], EVERY),
@@ -300,7 +301,7 @@ RULES: dict[str, Rule] = {
     **_rule(["pad"], EVERY - {"UInt8"}, more=_padded, stays=_unchanged),
     **_rule(["gather"], EVERY, more=_gathered, values=1, stays=_off_last),
     **_rule(["scatter"], EXACT, more=_scattered),
-    **_rule(["update_cache"], PLAIN, TILES, lambda op: [], values=2),
+    **_rule(CACHES, PLAIN, TILES, lambda op: [], more=caches.unfit_update, values=2),
     **_rule(["embedding"], FLOATS - {"Float32"}, makes=_of_the_table, more=_looked_up, values=0),
     **_rule(["full"], makes=as_called, more=_created),
     **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),

@@ -4,6 +4,7 @@ declaration, how a value is written from the wire table."""
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -31,6 +32,7 @@ GET_DEVICE = {
     "debug_info": "",
     "loc_info": "loc(unknown)",
 }
+CORES = 8  # the cores that each chip has in a row
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 # The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
 # sums, and the address tables of convolutions in DRAM, so that the data can use all of L1.
@@ -145,7 +147,7 @@ class _Translator:
         ):
             return None  # it converts nothing
         if field in MEMORY_CONFIGS:
-            return _memory_config(layout)
+            return result.desc["layout"]["memory_desc"]["memory_config"]
         if field == "device":
             return DEVICE if layout.on_device else None
         return {"layout": layout.page_layout, "shape": result.desc["shape"]}.get(field, layout.dtype)
@@ -187,11 +189,21 @@ def _constant_bytes(value: ir.Attribute, layout: Layout) -> bytes:
     return (bfloat16.halves(data) if layout.dtype == "BFloat16" else data).tobytes()
 
 
-@cache
-def _memory_config(layout: Layout) -> Message | None:
+def _memory_config(layout: Layout, dims: list[int]) -> Message | None:
     if not layout.on_device:
         return None
-    return {"tensor_memory_layout": layout.memory_layout, "buffer_type": layout.buffer}
+    config: Message = {"tensor_memory_layout": layout.memory_layout, "buffer_type": layout.buffer}
+    return config | ({"shard_spec": _shards(layout, dims)} if layout.memory_layout == "HeightSharded" else {})
+
+
+def _shards(layout: Layout, dims: list[int]) -> Message:
+    """As many parts of the rows as the grid has cores, on rows of eight cores."""
+    count, (*outer, rows, columns) = layout.grid[0], dims
+    height = math.prod(outer) * -(-rows // TILE) * TILE // count
+    lines = [(y, min(count - y * CORES, CORES)) for y in range(-(-count // CORES))]
+    ranges = [{"start_coord": {"x": 0, "y": y}, "end_coord": {"x": n - 1, "y": y}} for y, n in lines]
+    width = -(-columns // TILE) * TILE
+    return {"core_range_set": {"core_ranges": ranges}, "shape": [height, width], "orientation": "RowMajor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +221,7 @@ def _tensor(kind: ir.Type) -> _Tensor:
         "storage_type": "Device" if layout.on_device else "Host",
         "tile_shape": {"y": side, "x": side},
         "data_type": layout.dtype,
-        "memory_config": _memory_config(layout),
+        "memory_config": _memory_config(layout, dims),
     }
     desc = {
         "shape": dims,

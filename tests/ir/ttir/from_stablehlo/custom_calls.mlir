@@ -17,12 +17,9 @@ func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// Rows in the middle of the cache's batch get new first positions; their other positions do not change.
+// Rows in the middle of the cache's batch get new first positions.
 // CHECK-LABEL: @main(
-// CHECK: %[[ROWS:.*]] = "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0, 0>, ends = array<i64: 2, 2, 8, 3>
-// CHECK: %[[REST:.*]] = "ttir.slice_static"(%[[ROWS]]) {begins = array<i64: 0, 0, 5, 0>
-// CHECK: %[[NEW:.*]] = "ttir.concat"(%arg1, %[[REST]]) {dim = 2
-// CHECK: "ttir.concat"(%{{.*}}, %[[NEW]], %{{.*}}) {dim = 0
+// CHECK: "ttir.fill_cache"(%arg0, %arg1) {batch_offset = 1 : i64}
 func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32> {
   %0 = stablehlo.custom_call @tt.fill_cache(%cache, %x) {mhlo.frontend_attributes = {batch_offset = "1"}}
     : (tensor<4x2x8x3xf32>, tensor<1x2x5x3xf32>) -> tensor<4x2x8x3xf32>
@@ -32,11 +29,39 @@ func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<1x2x5x3xf32>) -> tensor<
 // -----
 
 // CHECK-LABEL: @main(
-// CHECK: "ttir.scatter"({{.*}}) {dim = 2
+// CHECK: "ttir.update_cache"(%arg0, %arg1, %arg2) {batch_offset = 0 : i64}
 func.func @main(%cache: tensor<1x2x8x3xf32>, %x: tensor<1x2x1x3xf32>, %i: tensor<1xi32>) -> tensor<1x2x8x3xf32> {
   %0 = stablehlo.custom_call @tt.update_cache(%cache, %x, %i) {mhlo.frontend_attributes = {batch_offset = "0"}}
     : (tensor<1x2x8x3xf32>, tensor<1x2x1x3xf32>, tensor<1xi32>) -> tensor<1x2x8x3xf32>
   return %0 : tensor<1x2x8x3xf32>
+}
+
+// -----
+
+// A row per user, as tt-xla's front-end writes it for several users.
+// CHECK-LABEL: @main(
+// CHECK: %[[ROWS:.*]] = "ttir.permute"(%arg1) {permutation = array<i64: 2, 1, 0, 3>}
+// CHECK: "ttir.update_cache"(%arg0, %[[ROWS]], %arg2) {batch_offset = 1 : i64}
+func.func @main(%cache: tensor<4x2x8x3xf32>, %x: tensor<3x2x1x3xf32>, %i: tensor<1xi32>) -> tensor<4x2x8x3xf32> {
+  %0 = stablehlo.custom_call @tt.update_cache(%cache, %x, %i) {mhlo.frontend_attributes = {batch_offset = "1"}}
+    : (tensor<4x2x8x3xf32>, tensor<3x2x1x3xf32>, tensor<1xi32>) -> tensor<4x2x8x3xf32>
+  return %0 : tensor<4x2x8x3xf32>
+}
+
+// -----
+
+// Only the first heads of the input belong to the cache.
+// CHECK-LABEL: @main(
+// CHECK: %[[HEADS:.*]] = "ttir.slice_static"(%arg1) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 1, 3, 2, 4>
+// CHECK: "ttir.paged_update_cache"(%arg0, %[[HEADS]], %{{.*}}, %arg3)
+// CHECK: "ttir.paged_fill_cache"(%arg0, %arg4, %arg3)
+func.func @main(%cache: tensor<9x2x8x4xf32>, %x: tensor<1x3x4x4xf32>, %i: tensor<3xi32>, %t: tensor<3x2xi32>,
+    %y: tensor<1x2x9x4xf32>) -> (tensor<9x2x8x4xf32>, tensor<9x2x8x4xf32>) {
+  %0 = stablehlo.custom_call @tt.paged_update_cache(%cache, %x, %i, %t) {mhlo.frontend_attributes = {share_cache = "False"}}
+    : (tensor<9x2x8x4xf32>, tensor<1x3x4x4xf32>, tensor<3xi32>, tensor<3x2xi32>) -> tensor<9x2x8x4xf32>
+  %1 = stablehlo.custom_call @tt.paged_fill_cache(%cache, %y, %t)
+    : (tensor<9x2x8x4xf32>, tensor<1x2x9x4xf32>, tensor<3x2xi32>) -> tensor<9x2x8x4xf32>
+  return %0, %1 : tensor<9x2x8x4xf32>, tensor<9x2x8x4xf32>
 }
 
 // -----

@@ -1,4 +1,4 @@
-"""Custom calls of tt-xla for attention: caches, either whole or in pages, and attention on them.
+"""Custom calls of tt-xla for attention to caches, which are either whole or in pages.
 
 Queries, keys and values have the shape (B, heads, S, D). For one position per user, the shape is (1, users, heads, D).
 A paged cache has the shape (pages, heads, size of a page, D), and a page table of shape (users, n) lists the pages of
@@ -16,84 +16,9 @@ from torch_mlir import ir
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir.from_stablehlo.arranging import look_up, part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
-from tt_torch.mlir.ttir.from_stablehlo.dynamic import written
-from tt_torch.mlir.ttir.from_stablehlo.indexing import updated
 from tt_torch.mlir.types import Attrs, Results, Value
 
 Expand = Callable[[Builder, list[Value], Attrs], Results]
-
-
-# --- caches, as new values
-
-
-def fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Writes `x`, (b, heads, s, D), to the first positions of a part of the batch."""
-    cache, x = operands
-    row = int(a["batch_offset"])
-    rows = part(b, cache, 0, row, row + shape(x)[0])
-    return _placed(b, cache, 0, row, _placed(b, rows, 2, 0, x))
-
-
-def update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
-    """Writes one position, which is the same for all users. `x` is (1, heads, users, D) or (users, heads, 1, D)."""
-    cache, x, position = operands
-    rows = b("ttir.permute", x, permutation=[2, 1, 0, 3]) if shape(x)[0] == 1 else x
-    if shape(rows)[2] != 1:
-        return None
-    row, users = int(a["batch_offset"]), shape(rows)[0]
-    rows = written(b, part(b, cache, 0, row, row + users), rows, [None, None, position, None], [2])
-    return _placed(b, cache, 0, row, rows)
-
-
-def _placed(b: Builder, x: Value, dim: int, start: int, new: Value) -> Value:
-    """`x` with `new` instead of its elements along `dim` that begin at `start`."""
-    end, size = start + shape(new)[dim], shape(x)[dim]
-    before = [part(b, x, dim, 0, start)] if start else []
-    after = [part(b, x, dim, end, size)] if end < size else []
-    return b("ttir.concat", [*before, new, *after], dim=dim) if before or after else new
-
-
-def paged_update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
-    """Writes one position per user, and nothing for a negative position. `x` is (1, users, at least heads, D)."""
-    cache, x, position, table = operands
-    (_, heads, size, depth), users = shape(cache), shape(x)[1]
-    position = b("ttir.reshape", position, shape=[users, 1])
-    valid = b("ttir.ge", position, _number(b, position, 0))
-    position = b("ttir.maximum", position, _number(b, position, 0))
-    if size & (size - 1):
-        return None  # the page is found by a shift
-    page = b("ttir.logical_right_shift", position, _number(b, position, size.bit_length() - 1))
-    inside = b("ttir.bitwise_and", position, _number(b, position, size - 1))
-    rows = _rows(b, b("ttir.gather", table, page, dim=1), inside, size)
-    source = part(b, b("ttir.reshape", x, shape=shape(x)[1:]), 1, 0, heads)
-    return _paged(b, cache, b("ttir.reshape", source, shape=[users, heads * depth]), rows, valid)
-
-
-def paged_fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Writes `x`, (1, heads, S, D), to the first positions of one user; the default is the first user."""
-    cache, x, table, *user = operands
-    (_, heads, size, depth), length = shape(cache), shape(x)[2]
-    pages = look_up(b, table, 0, b("ttir.reshape", user[0], shape=[1])) if user else part(b, table, 0, 0, 1)
-    pages = part(b, pages, 1, 0, -(-length // size))
-    pages = b("ttir.reshape", pages, shape=[shape(pages)[1], 1])
-    rows = _rows(b, pages, _counted(b, [1, size], dtype(table)), size)
-    rows = part(b, b("ttir.reshape", rows, shape=[math.prod(shape(rows)), 1]), 0, 0, length)
-    source = b("ttir.permute", part(b, x, 0, 0, 1), permutation=[2, 0, 1, 3])
-    source = b("ttir.reshape", source, shape=[length, heads * depth])
-    return _paged(b, cache, source, rows, b("ttir.ge", rows, _number(b, rows, 0)))
-
-
-def _rows(b: Builder, pages: Value, inside: Value, size: int) -> Value:
-    """Row numbers of positions, if the positions of all pages are numbered one page after the other."""
-    return b("ttir.add", b("ttir.multiply", pages, _number(b, pages, size)), inside)
-
-
-def _paged(b: Builder, cache: Value, source: Value, rows: Value, valid: Value) -> Value:
-    pages, heads, size, depth = shape(cache)
-    table = b("ttir.permute", cache, permutation=[0, 2, 1, 3])
-    table = b("ttir.reshape", table, shape=[pages * size, heads * depth])
-    table = updated(b, table, source, "Invalid", b("ttir.reshape", rows, shape=[shape(rows)[0]]), valid)
-    return b("ttir.permute", b("ttir.reshape", table, shape=[pages, size, heads, depth]), permutation=[0, 2, 1, 3])
 
 
 def _read(b: Builder, cache: Value, table: Value) -> Value:
@@ -105,9 +30,6 @@ def _read(b: Builder, cache: Value, table: Value) -> Value:
     return b("ttir.reshape", found, shape=[users, heads, count * size, depth])
 
 
-# --- attention
-
-
 def attention(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     """Attention. A mask is added to the scores; with a mask, `is_causal` has no effect. A sink is one more score per
     head, without a value."""
@@ -115,7 +37,7 @@ def attention(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
     query, key, value, mask, sink = _named(operands, flags, "query key value attention_mask? attention_sink?")
     causal, window = _is_true(a, "is_causal", "true") and mask is None, a.get("sliding_window_size")
     if causal and (window or sink is not None):
-        mask, causal = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2], window), False
+        mask, causal = _visible(b, query, counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2], window), False
     elif window:
         return None
     return _attended(b, query, key, value, mask, sink, _scale(query, a), causal)
@@ -139,7 +61,7 @@ def latent_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
     query, key, value, mask = _named(operands, a, "query key value? attention_mask?")
     value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else value
     if _is_true(a, "is_causal", "true"):
-        hidden = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
+        hidden = _visible(b, query, counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
         mask = hidden if mask is None else b("ttir.add", mask, hidden)
     return _attended(b, query, key, value, mask, None, _scale(query, a))
 
@@ -155,7 +77,7 @@ def paged_latent_attention_decode(b: Builder, operands: list[Value], a: Attrs) -
 def chunked_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """Attention of a chunk of queries, whose first position is given, to all pages up to it."""
     query, key, value, table, start = operands
-    rows = b("ttir.add", _counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
+    rows = b("ttir.add", counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
     key, value = _read(b, key, table), _read(b, value, table)
     return _attended(b, query, key, value, _visible(b, query, rows, shape(key)[2]), None, _scale(query, a))
 
@@ -167,7 +89,7 @@ def indexer_score(b: Builder, operands: list[Value], a: Attrs) -> Value:
     folded = b("ttir.reshape", query, shape=[batch, 1, heads * length, depth])
     scores = b("ttir.relu", b("ttir.matmul", folded, key, transpose_b=True))
     scores = b("ttir.multiply", b("ttir.reshape", scores, shape=[batch, heads, length, shape(key)[2]]), weights)
-    rows = _counted(b, [1, 1, length, 1])
+    rows = counted(b, [1, 1, length, 1])
     rows = b("ttir.add", rows, full(b, [1, 1, 1, 1], dtype(rows), int(a.get("chunk_start_idx", "0"))))
     summed = b("ttir.sum", scores, dim_arg=[1], keep_dim=True)
     return b("ttir.add", summed, _visible(b, query, rows, shape(key)[2]))
@@ -216,7 +138,7 @@ def _attended(
         op = "ttir.scaled_dot_product_attention"
         return b(op, query, key, value, *masks, is_causal=causal, scale=scale)
     if causal:
-        mask = _visible(b, query, _counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
+        mask = _visible(b, query, counted(b, [1, 1, shape(query)[2], 1]), shape(key)[2])
     heads, keys = shape(query)[1], shape(key)[2]
     key, value = (_repeated(b, v, heads // shape(v)[1]) for v in (key, value))
     scores = b("ttir.matmul", query, key, transpose_b=True)
@@ -245,7 +167,7 @@ def _repeated(b: Builder, x: Value, groups: int) -> Value:
 def _visible(b: Builder, query: Value, rows: Value, keys: int, window: str | None = None) -> Value:
     """A mask for queries at the positions `rows`, (B or 1, 1, S, 1). It hides keys after the position of the query, and
     those that are `window` or more before it."""
-    places = _counted(b, [1, 1, 1, keys], dtype(rows))
+    places = counted(b, [1, 1, 1, keys], dtype(rows))
     seen = b("ttir.le", places, rows)
     if window:
         first = b("ttir.subtract", rows, full(b, [1, 1, 1, 1], dtype(rows), int(window)))
@@ -266,15 +188,11 @@ def _named(operands: list[Value], a: Attrs, names: str) -> list[Any]:
     return [given.get(name) for name in names.split()]
 
 
-def _counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Value:
+def counted(b: Builder, size: list[int], element: ir.Type | None = None) -> Value:
     """0, 1, 2, ... along the only dimension whose size is not 1."""
     dim = max(range(len(size)), key=lambda d: size[d])
     kind = tensor(size, element or ir.IntegerType.get_signless(32))
     return b("ttir.arange", type=kind, start=0, end=size[dim], step=1, arange_dimension=dim)
-
-
-def _number(b: Builder, like: Value, value: int) -> Value:
-    return full(b, [1] * len(shape(like)), dtype(like), value)
 
 
 def _first(b: Builder, x: Value) -> Value:
@@ -292,14 +210,10 @@ def _scale(query: Value, a: Attrs) -> float:
 
 CALLS: dict[str, Expand] = {
     "tt.chunked_scaled_dot_product_attention": chunked_attention,
-    "tt.fill_cache": fill_cache,
     "tt.flash_mla_prefill": latent_attention,
     "tt.indexer_score_dsa": indexer_score,
-    "tt.paged_fill_cache": paged_fill_cache,
     "tt.paged_flash_mla_decode": paged_latent_attention_decode,
     "tt.paged_scaled_dot_product_attention_decode": paged_attention_decode,
-    "tt.paged_update_cache": paged_update_cache,
     "tt.scaled_dot_product_attention": attention,
     "tt.scaled_dot_product_attention_decode": attention_decode,
-    "tt.update_cache": update_cache,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape
-from tt_torch.mlir.ttir.from_stablehlo import attention_calls
+from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.ttir.from_stablehlo.user_ops import user_op
 from tt_torch.mlir.types import Attrs, Op, Results, Value
@@ -27,6 +27,7 @@ CALLS: dict[str, attention_calls.Expand] = {
     "mhlo.erf": lambda b, operands, _: b("ttir.erf", *operands),
     "mhlo.topk": topk,
     **attention_calls.CALLS,
+    **cache_calls.CALLS,
 }
 
 

@@ -1,4 +1,4 @@
-"""Turns writes to one position of a cache into updates of the cache in its own memory."""
+"""Finds the writes to caches that are done in the cache's own memory. All others make a new value of the cache."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, returned, updated_by
 from tt_torch.mlir.rules import Builder, producer, shape, single_use
+from tt_torch.mlir.ttir.passes.expand_caches import EXPANSIONS, expand
 from tt_torch.mlir.types import Op, Value
+from tt_torch.wire.facts import TILE
 
-MOST_USERS = 32  # the batch that one update takes: a row of tiles
+MOST_USERS = 32  # the batch that one update takes: a row of tiles, or a row of cores for each eight of them
 
 
 def update_states(module: ir.Module) -> None:
@@ -19,29 +21,65 @@ def update_states(module: ir.Module) -> None:
     """
     function = main(module)
     with module.context, ir.Location.unknown():
+        in_place: set[ir.Operation] = set()
         for argument in block(function).arguments:
             result = updated_by(function, argument.arg_number)
-            write = None if result is None else producer(returned(module)[result], "ttir.scatter")
-            if write is not None and write.operands[0] == argument and single_use(argument):
-                _update_cache(write)
+            if result is not None:
+                in_place.update(_updates(argument, returned(module)[result]))
+        for op in [op.operation for op in block(function).operations]:
+            if op.name in EXPANSIONS and op not in in_place:
+                op.results[0].replace_all_uses_with(expand(op, Builder(ir.InsertionPoint(op), op.location)))
+                op.erase()
 
 
-def _update_cache(write: Op) -> None:
+def _updates(state: Value, new: Value) -> list[ir.Operation]:
+    """The ops that make the new value of a state, each from the one before, if all can write to its memory."""
+    found: list[ir.Operation] = []
+    while new != state:
+        write = producer(new, "ttir.scatter")
+        op = _update_cache(write) if write is not None else producer(new, *EXPANSIONS)
+        if op is None or not single_use(op.operands[0]) or not _fits(op):
+            return []
+        found.append(op.operation)
+        new = op.operands[0]
+    return found
+
+
+def _fits(op: Op) -> bool:
+    """Whether the library has the op in this form, and writes nothing else than the new entries.
+
+    Fills write whole tiles: the rows after the last position in a tile would be lost.
+    """
+    cache, new = shape(op.operands[0]), shape(op.operands[1])
+    name = op.operation.name
+    if 0 in cache or 0 in new:
+        return False
+    if name == "ttir.update_cache":
+        return new[2] <= MOST_USERS
+    if name == "ttir.fill_cache":
+        return new[2] % TILE == 0 or new[2] == cache[2]
+    if name == "ttir.paged_fill_cache":
+        return new[2] % TILE == 0 and cache[2] % TILE == 0
+    return new[1] <= MOST_USERS and cache[2] % TILE == 0
+
+
+def _update_cache(write: Op) -> Op | None:
     """cache.index_copy(2, position, source): the cache is (B, H, S, D), the source (B, H, 1, D)."""
     cache, index, source = write.operands
     position = _one_position(index)
     batch, *_ = size = shape(cache)
     overwrites = ods.attr(write, "scatter_reduce_type") == "Invalid" and ods.attr(write, "dim") == 2
-    if len(size) != 4 or not overwrites or position is None or batch > MOST_USERS:
-        return
+    if len(size) != 4 or not overwrites or position is None or batch > MOST_USERS or not single_use(cache):
+        return None
     if shape(source) != [batch, size[1], 1, size[3]] or 0 in size:
-        return
+        return None
     b = Builder(ir.InsertionPoint(write), write.location)
     rows = b("ttir.permute", source, permutation=[2, 1, 0, 3]) if batch > 1 else source
     position = position if shape(position) == [1] else b("ttir.reshape", position, shape=[1])
     new = b("ttir.update_cache", cache, rows, position)
     write.results[0].replace_all_uses_with(new)
     write.erase()
+    return producer(new)
 
 
 def _one_position(index: Value) -> Value | None:

@@ -47,11 +47,24 @@ def prod(op: Op, b: Builder) -> Value:
     return x
 
 
-@RULES.rewrites("ttir.update_cache")
+@RULES.rewrites("ttir.update_cache", "ttir.paged_update_cache", "ttir.paged_fill_cache")
 def update_cache(op: Op, b: Builder) -> Value:
     """The device changes the cache itself, which update_states.py allows only where nothing reads the old values."""
-    b("ttnn.update_cache", *op.operands, type=[], **ods.attrs_of(op))
+    name = op.operation.name.replace("ttir.", "ttnn.")
+    b(name, *ods.operands_of(op).values(), type=[], **ods.attrs_of(op))
     return op.operands[0]
+
+
+@RULES.rewrites("ttir.fill_cache")
+def fill_cache(op: Op, b: Builder) -> Value:
+    """The library fills the cache of one user at a time."""
+    (cache, x), first = op.operands, ods.attr(op, "batch_offset")
+    kind, (users, *size) = Layout(wire_dtype(str(dtype(x)))), shape(x)
+    for user in range(users):
+        bounds = {"SliceStaticOpParams": {"begins": [user, 0, 0, 0], "ends": [user + 1, *size]}}
+        one = b("ttnn.slice_static", x, type=with_layout([1, *size], kind), step=[1] * 4, params=bounds)
+        b("ttnn.fill_cache", cache, one if users > 1 else x, type=[], batch_offset=first + user)
+    return cache
 
 
 @RULES.rewrites("ttir.argmax")

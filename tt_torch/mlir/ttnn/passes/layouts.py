@@ -91,6 +91,9 @@ def convert(b: Builder, value: Value, target: Layout) -> Value:
     if current.dtype != target.dtype:
         current = current.with_(dtype=target.dtype)
         value = b("ttnn.typecast", value, type=with_layout(size, current))
+    if target.memory_layout != current.memory_layout:
+        current = target
+        value = b("ttnn.to_memory_config", value, type=with_layout(size, current))
     if current.on_device and not target.on_device:
         current = current.with_(buffer="SystemMemory")
         value = b("ttnn.from_device", value, type=with_layout(size, current))

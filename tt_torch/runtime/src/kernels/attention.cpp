@@ -83,8 +83,8 @@ Attention read_attention(OpBuilder& op) {
 
 // `query` is the shape of the query as (batch, heads, length, depth), the order in which attention is
 // computed.
-void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const Ints& mask) {
-  const auto &k = op.spec(a.key).shape, &v = op.spec(a.value).shape;
+void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const Ints& k, const Ints& v,
+                    const Ints& mask) {
   op.require(k.size() == 4 && v.size() == 4, "query, key and value must have four dimensions");
   op.require(k[1] > 0 && query[1] % k[1] == 0,
              "the number of query heads is not a multiple of the number of key heads");
@@ -112,7 +112,8 @@ Ints shape_of(OpBuilder& op, std::optional<Slot> slot, const Ints& order) {
 static void attention(OpBuilder& op) {
   const Attention a = read_attention(op);
   const Ints query = shape_of(op, a.query, {0, 1, 2, 3});
-  require_shapes(op, a, query, shape_of(op, a.mask, {0, 1, 2, 3}));
+  require_shapes(op, a, query, op.spec(a.key).shape, op.spec(a.value).shape,
+                 shape_of(op, a.mask, {0, 1, 2, 3}));
   op.require(!a.sink || checked_volume(op.spec(*a.sink).shape) == query[1],
              "the sink must have one value per head");
   const Slot out = op.out();
@@ -122,13 +123,44 @@ static void attention(OpBuilder& op) {
   });
 }
 
-// Attention with one query per user: queries are (1, B, H, D), keys and values (B, H, S, D).
-static void attention_decode(OpBuilder& op) {
+// The shape of a cache in pages, (pages, H, size of a page, D), after the pages of each user are put one
+// after the other: (B, H, S, D).
+static Ints in_order(OpBuilder& op, Slot cache, std::optional<Slot> table) {
+  Ints shape = op.spec(cache).shape;
+  if (!table) return shape;
+  const Ints& pages = op.spec(*table).shape;
+  op.require(shape.size() == 4 && pages.size() == 2,
+             "key, value and page table need four and two dimensions");
+  shape[2] = checked_volume({shape[2], pages[1]});
+  shape[0] = pages[0];
+  return shape;
+}
+
+// The first `count` pages of each user, one after the other. A negative number stands for a page that the
+// user does not have.
+static Tensor gathered(const Tensor& cache, const Tensor& table, int64_t count) {
+  const Tensor pages = table.narrow(1, 0, count).to(at::kLong).clamp_min(0);
+  return cache.index_select(0, pages.reshape({-1}))
+      .reshape({table.size(0), count, cache.size(1), cache.size(2), cache.size(3)})
+      .transpose(1, 2)
+      .reshape({table.size(0), cache.size(1), count * cache.size(2), cache.size(3)});
+}
+
+// The number of pages of which a user at these positions sees a key. Each user has `most` pages.
+static int64_t used(const Tensor& positions, int64_t size, int64_t most) {
+  return std::min(most, std::max<int64_t>(positions.max().item<int64_t>(), 0) / size + 1);
+}
+
+// Attention with one query per user: queries are (1, B, H, D), keys and values (B, H, S, D) or in pages.
+static void decode(OpBuilder& op, std::optional<Slot> table) {
   const Attention a = read_attention(op);
   const Ints query = shape_of(op, a.query, {1, 2, 0, 3});
-  require_shapes(op, a, query, shape_of(op, a.mask, {0, 2, 1, 3}));
+  const Ints key = in_order(op, a.key, table);
+  require_shapes(op, a, query, key, in_order(op, a.value, table), shape_of(op, a.mask, {0, 2, 1, 3}));
+  op.require(!table || checked_volume(op.spec(a.key).shape) > 0, "there is no page");
   const auto position = op.maybe("cur_pos_tensor");
   op.require(position || !a.window, "a sliding window needs cur_pos_tensor");
+  op.require(position || !table || !a.causal, "pages need cur_pos_tensor or a mask");
   if (position) {
     const int64_t users = checked_volume(op.spec(*position).shape);
     op.require(users == 1 || users == query[0], "there must be one position per user");
@@ -136,7 +168,10 @@ static void attention_decode(OpBuilder& op) {
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
     const Tensor q = f[a.query].permute({1, 2, 0, 3});
-    const int64_t keys = f[a.key].size(2);
+    const int64_t pages =
+        table ? (a.causal ? used(f[*position], f[a.key].size(2), f[*table].size(1)) : f[*table].size(1)) : 0;
+    const auto all = [&](Slot x) { return table ? gathered(f[x], f[*table], pages) : f[x]; };
+    const int64_t keys = table ? pages * f[a.key].size(2) : key[2];
     Tensor mask = a.mask ? f[*a.mask].transpose(1, 2) : Tensor();
     if (a.causal && position) {
       const Tensor current = f[*position].reshape({-1, 1, 1, 1});
@@ -149,9 +184,12 @@ static void attention_decode(OpBuilder& op) {
     plain.causal = false;
     plain.window.reset();
     const Tensor sink = a.sink ? f[*a.sink].reshape({-1, f[*a.sink].size(-1)}).select(1, 0) : Tensor();
-    return attend(plain, q, f[a.key], f[a.value], mask, sink).permute({2, 0, 1, 3}).contiguous();
+    return attend(plain, q, all(a.key), all(a.value), mask, sink).permute({2, 0, 1, 3}).contiguous();
   });
 }
+
+static void attention_decode(OpBuilder& op) { decode(op, std::nullopt); }
+static void paged_attention_decode(OpBuilder& op) { decode(op, op.in("page_table")); }
 
 static void split_heads(OpBuilder& op) {
   const Slot source = op.in("in");
@@ -250,10 +288,15 @@ static void rotary_embedding(OpBuilder& op) {
 }
 
 static constexpr Row ops[] = {
-    {"ConcatenateHeadsOp", concatenate_heads},  {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
-    {"NLPConcatHeadsOp", concatenate_heads},    {"NLPCreateQKVHeadsDecodeOp", create_heads_decode},
-    {"RotaryEmbeddingOp", rotary_embedding},    {"ScaledDotProductAttentionDecodeOp", attention_decode},
-    {"ScaledDotProductAttentionOp", attention}, {"SplitQueryKeyValueAndSplitHeadsOp", split_heads},
+    {"PagedScaledDotProductAttentionDecodeOp", paged_attention_decode},
+    {"ConcatenateHeadsOp", concatenate_heads},
+    {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
+    {"NLPConcatHeadsOp", concatenate_heads},
+    {"NLPCreateQKVHeadsDecodeOp", create_heads_decode},
+    {"RotaryEmbeddingOp", rotary_embedding},
+    {"ScaledDotProductAttentionDecodeOp", attention_decode},
+    {"ScaledDotProductAttentionOp", attention},
+    {"SplitQueryKeyValueAndSplitHeadsOp", split_heads},
 };
 constinit const Table attention_ops = ops;
 

@@ -151,40 +151,13 @@ static void rows_scatter(OpBuilder& op) {
   });
 }
 
-static void fill_cache(OpBuilder& op) {
-  const Slot cache = op.in("cache"), source = op.in("input");
-  const int64_t row = op.attributes().integer("batch_offset");
-  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
-             "caches have four dimensions");
-  op.update(cache, [=](Frame& f) {
-    f[cache].narrow(0, row, f[source].size(0)).narrow(2, 0, f[source].size(2)).copy_(f[source]);
-  });
-}
-
-static void update_cache(OpBuilder& op) {
-  const Slot cache = op.in("cache"), source = op.in("input"), position = op.in("update_index");
-  const int64_t row = op.attributes().integer("batch_offset");
-  op.require(op.spec(cache).shape.size() == 4 && op.spec(source).shape.size() == 4,
-             "caches have four dimensions");
-  op.update(cache, [=](Frame& f) {
-    // (1, H, users, D) becomes (users, H, 1, D): one row of the cache per user.
-    const Tensor rows = f[source].permute({2, 1, 0, 3});
-    f[cache]
-        .narrow(0, row, rows.size(0))
-        .narrow(2, f[position].reshape({-1})[0].item<int64_t>(), 1)
-        .copy_(rows);
-  });
-}
-
 static constexpr Row ops[] = {
     {"EmbeddingBackwardOp", embedding_backward},
     {"EmbeddingOp", embedding},
-    {"FillCacheOp", fill_cache},
     {"GatherOp", gather},
     {"RowsGatherOp", rows_gather},
     {"RowsScatterOp", rows_scatter},
     {"ScatterOp", scatter},
-    {"UpdateCacheOp", update_cache},
 };
 constinit const Table indexing_ops = ops;
 

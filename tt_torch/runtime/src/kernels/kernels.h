@@ -19,8 +19,8 @@ using Table = std::span<const Row>;
 
 // One per file.
 extern const Table attention_ops, convolution_ops, convolution_prepare_ops, creation_ops, elementwise_ops,
-    host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops, pooling_ops,
-    reduction_ops, structure_ops, unary_ops;
+    cache_ops, host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops,
+    pooling_ops, reduction_ops, structure_ops, unary_ops;
 
 // Builds an op of the user, with the kernel that this process has registered (custom_op.cpp). Returns false
 // for a CpuOp that calls a function of a library.

@@ -1,0 +1,39 @@
+"""The writes to caches that Tenstorrent's library accepts, and that write nothing else: a part of legality.py."""
+
+from __future__ import annotations
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.wire.facts import TILE
+
+
+def unfit_update(op: ir.Operation) -> str:
+    """The reason why a write to a cache is not accepted; empty if it is.
+
+    Fills write whole tiles: the rows after the last position in a tile would be lost.
+    """
+    cache, new = op.operands[0], op.operands[1]
+    if layout_of(cache).dtype != layout_of(new).dtype:
+        return f"entries of {layout_of(new).dtype} for a cache of {layout_of(cache).dtype}"
+    size, length = shape(cache)[2], shape(new)[2]
+    if op.name.startswith("ttnn.paged") and size % TILE:
+        return f"pages of {size} positions"
+    if op.name == "ttnn.fill_cache" and shape(new)[0] != 1:
+        return f"entries of {shape(new)[0]} users"
+    if "fill" in op.name and length % TILE and (op.name != "ttnn.fill_cache" or length != size):
+        return f"entries of {length} positions"
+    if op.name == "ttnn.paged_update_cache" and layout_of(new).memory_layout != "HeightSharded":
+        return "entries that are not in parts"
+    return _numbers(op) if op.name.startswith("ttnn.paged") else ""
+
+
+def _numbers(op: ir.Operation) -> str:
+    """The reason why positions and numbers of pages are not accepted."""
+    names = [name for name in ods.operands_of(op) if name not in ("cache", "input")]
+    layouts = [layout_of(x) for name in names if (x := ods.operand(op, name)) is not None]
+    return next(
+        (f"numbers of {x.dtype} in {x.page_layout}" for x in layouts if (x.dtype, x.tiled) != ("Int32", False)), ""
+    )
