@@ -38,6 +38,7 @@ MODULES = {
     "PagedUpdateCacheOp": "ttnn.experimental",
     "RotaryEmbeddingOp": "ttnn.experimental",
     "ConcatenateHeadsOp": "ttnn.transformer",
+    "PagedScaledDotProductAttentionDecodeOp": "ttnn.transformer",
     "ScaledDotProductAttentionOp": "ttnn.transformer",
     "SplitQueryKeyValueAndSplitHeadsOp": "ttnn.transformer",
 }

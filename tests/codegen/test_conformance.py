@@ -89,12 +89,13 @@ def test_a_cache_is_updated(batch, dtype, device, failures):
 
 @pytest.mark.parametrize("device", ARCHS)
 @pytest.mark.parametrize(("users", "dtype"), [(1, torch.float32), (3, torch.bfloat16), (32, torch.float32)])
-def test_pages_are_written(users, dtype, device, failures):
+def test_pages_are_written_and_read(users, dtype, device, failures):
     def write(pages, whole, rows, prompt, positions, table):
         filled = torch.ops.tt.paged_fill_cache(pages, prompt, table, positions[:1])
         pages.copy_(torch.ops.tt.paged_update_cache(filled, rows, positions, table))
         whole.copy_(torch.ops.tt.fill_cache(whole, prompt.expand(2, 3, 64, 32), 1))
-        return rows * 2
+        attend = torch.ops.tt.paged_scaled_dot_product_attention_decode
+        return attend(torch.cat([rows, rows], 2), pages, pages, table, True, cur_pos_tensor=positions)
 
     made: list[Any] = []
     table = torch.arange(2 * users).reshape(users, 2)

@@ -133,3 +133,30 @@ def test_positions_and_pages_that_do_not_exist(positions: list[int], page: int, 
         before = model.pages.clone()
         run(rows, fine, table, prompt)
     assert torch.equal(model.pages, tt.paged_update_cache(before, rows, fine, table))
+
+
+def attend_to_pages(m: Caches, rows: Tensor, positions: Tensor, table: Tensor, prompt: Tensor) -> Tensor:
+    m.keys.copy_(tt.paged_update_cache(m.keys, rows[:, :, :2], positions, table))
+    decode = tt.paged_scaled_dot_product_attention_decode
+    return decode(rows, m.keys, m.keys, table, is_causal=True, cur_pos_tensor=positions, scale=0.3)
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "bf16"}], ids=["bfloat16", "float32 as bf16"])
+def test_attention_to_pages_is_one_op(options: dict[str, str]) -> None:
+    dtype = torch.float32 if options else torch.bfloat16
+    model = Caches(attend_to_pages)
+    model.register_buffer("keys", torch.randn(7, 2, 32, 32).to(dtype))
+    expected = copy.deepcopy(model)
+
+    def drawn(seed: int) -> tuple[Tensor, ...]:
+        _, positions, table, prompt = given(seed, dtype)
+        table[positions < 32, 1] = -1  # these users need no second page
+        return torch.randn(1, 3, 4, 32).to(dtype), positions, table, prompt
+
+    with torch.no_grad():
+        run = tt_torch.compile_model(model.eval(), drawn(0), config=tt_torch.CompilerConfig(**options))
+        for seed in range(5):
+            ours, theirs, used = run(*drawn(seed)), expected(*drawn(seed)), drawn(seed)[1] >= 0
+            torch.testing.assert_close(ours[:, used], theirs[:, used], rtol=2e-2, atol=2e-2)
+    ops = calls.op_histogram(decode(run.binary))
+    assert ops["PagedScaledDotProductAttentionDecodeOp"] == 1 and "EmbeddingOp" not in ops

@@ -160,6 +160,11 @@ ROWS = {
     # normalization and attention
     "SoftmaxOp": f"ttnn.softmax(in, dimension, {PLACED}, {COMPUTE}, numeric_stable=numeric_stable)",
     "UpdateCacheOp": "ttnn.update_cache(cache, input, element(update_index), batch_offset=batch_offset)",
+    "PagedScaledDotProductAttentionDecodeOp": (
+        "ttnn.transformer.paged_scaled_dot_product_attention_decode(query, key, value, page_table, "
+        "is_causal=is_causal, attn_mask=attention_mask, cur_pos_tensor=cur_pos_tensor, "
+        "attention_sink=attention_sink, scale=scale, sliding_window_size=sliding_window_size, memory_config=memcfg)"
+    ),
     "FillCacheOp": "ttnn.fill_cache(cache, input, batch_offset)",
     "PagedUpdateCacheOp": (
         "ttnn.experimental.paged_update_cache(cache, input, update_idxs_tensor=update_index, page_table=page_table, "

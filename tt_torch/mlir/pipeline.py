@@ -31,6 +31,7 @@ from tt_torch.mlir.ttir.passes import (
     sink_data_movement,
 )
 from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
+from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
@@ -56,6 +57,7 @@ TO_TTIR: list[Step] = [
     ("stablehlo-to-ttir", lambda m, c: from_stablehlo.convert(m)),
     ("ttir-cse", lambda m, c: run_native(m, "canonicalize", "cse")),
     ("canonicalize", lambda m, c: CLEAN.simplify(m)),
+    ("expand-attention", lambda m, c: expand_attention(m, c.dtype)),
     ("fuse", lambda m, c: FUSE.simplify(m)),
     ("update-states", lambda m, c: update_states(m)),
     ("apply-dtype", lambda m, c: apply_dtype(m, c.dtype)),

@@ -177,6 +177,13 @@ op(
     {"is_causal": ("bool", False), "scale": "f32"},
     infer=infer.attention,
 )
+# One query per user, (1, users, H, D), and caches in pages. If `is_causal`, a user sees the keys up to its position.
+op(
+    "paged_scaled_dot_product_attention_decode",
+    "query key value page_table attention_mask? cur_pos_tensor?",
+    {"is_causal": ("bool", False), "scale": "f32"},
+    infer=infer.attention,
+)
 op(
     "split_query_key_value_and_split_heads",
     "input_tensor kv_input_tensor?",

@@ -1,4 +1,4 @@
-"""The writes to caches that Tenstorrent's library accepts, and that write nothing else: a part of legality.py."""
+"""The writes to caches, and attention to pages, that Tenstorrent's library accepts: a part of legality.py."""
 
 from __future__ import annotations
 
@@ -30,9 +30,21 @@ def unfit_update(op: ir.Operation) -> str:
     return _numbers(op) if op.name.startswith("ttnn.paged") else ""
 
 
+def unfit_attention(op: ir.Operation) -> str:
+    """The reason why attention to pages is not accepted; empty if it is."""
+    query, key = shape(op.operands[0]), shape(op.operands[1])
+    if query[3] % TILE or key[2] % TILE:
+        return f"heads of {query[3]} and pages of {key[2]} positions"
+    return _numbers(op) if ods.operand(op, "attention_mask") is None else "a mask"
+
+
 def _numbers(op: ir.Operation) -> str:
     """The reason why positions and numbers of pages are not accepted."""
-    names = [name for name in ods.operands_of(op) if name not in ("cache", "input")]
+    names = [
+        name
+        for name in ods.operands_of(op)
+        if name in ("update_index", "page_table", "batch_idx_tensor", "cur_pos_tensor")
+    ]
     layouts = [layout_of(x) for name in names if (x := ods.operand(op, name)) is not None]
     return next(
         (f"numbers of {x.dtype} in {x.page_layout}" for x in layouts if (x.dtype, x.tiled) != ("Int32", False)), ""

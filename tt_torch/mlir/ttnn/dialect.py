@@ -266,6 +266,13 @@ op(
     needs={"update_index": {"tiled": False, "dtype": "UInt32"}},
     **UPDATE,
 )
+op(
+    "paged_scaled_dot_product_attention_decode",
+    "PagedScaledDotProductAttentionDecodeOp",
+    "query key value page_table attention_mask? cur_pos_tensor?",
+    "is_causal scale",
+    needs={"page_table": NUMBERS, "cur_pos_tensor": NUMBERS},
+)
 op("fill_cache", "FillCacheOp", "cache input", "batch_offset", **UPDATE)
 op(
     "paged_update_cache",

@@ -266,6 +266,7 @@ MOVES = ("permute", "transpose")
 EXACT = EVERY - {"BFP_BFloat8"}  # block floats come out as bfloat16
 
 CACHES = ["fill_cache", "paged_fill_cache", "paged_update_cache", "update_cache"]
+PAGED = "paged_scaled_dot_product_attention_decode"
 RULES: dict[str, Rule] = {
     **_rule([*ttir.UNARY, *ttir.UNARY_PREDICATES, "pow", "atan2", "divide"], FLOATS),
     **_rule(["abs", "relu", "relu6"], EVERY),
@@ -310,6 +311,7 @@ RULES: dict[str, Rule] = {
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
+    **_rule([PAGED], frozenset({"BFloat16"}), TILES, more=caches.unfit_attention, values=3),
     **_rule(["rotary_embedding"], PLAIN, TILES, more=heads.unfit_rotary, values=1),
     **_rule([f"custom_{count}" for count in range(1, MOST_RESULTS + 1)], EVERY, TILES, as_called),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),

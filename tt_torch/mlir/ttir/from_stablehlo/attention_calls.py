@@ -51,8 +51,15 @@ def attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | Non
 
 
 def paged_attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
+    """The same for keys and values in pages. Without a sink and a window it is one op (passes/expand_attention.py)."""
     names = "query key value table attention_mask? cur_pos_tensor? attention_sink?"
     query, key, value, table, mask, position, sink = _named(operands, a, names)
+    causal = _is_true(a, "is_causal", "true")
+    if sink is None and "sliding_window_size" not in a and (position is not None or not causal):
+        position = b("ttir.reshape", position, shape=[shape(query)[1]]) if position is not None and causal else None
+        given = (query, key, value, table, None if causal else mask, position)
+        name = "ttir.paged_scaled_dot_product_attention_decode"
+        return b(name, *given, is_causal=causal, scale=_scale(query, a))
     return _decoded(b, query, _read(b, key, table), _read(b, value, table), position, mask, sink, a)
 
 
@@ -93,6 +100,13 @@ def indexer_score(b: Builder, operands: list[Value], a: Attrs) -> Value:
     rows = b("ttir.add", rows, full(b, [1, 1, 1, 1], dtype(rows), int(a.get("chunk_start_idx", "0"))))
     summed = b("ttir.sum", scores, dim_arg=[1], keep_dim=True)
     return b("ttir.add", summed, _visible(b, query, rows, shape(key)[2]))
+
+
+def in_steps(b: Builder, operands: list[Value | None], is_causal: bool, scale: float) -> Value | None:
+    """Attention to pages as attention to whole caches, into which the pages are put one after the other."""
+    query, key, value, table, mask, position = operands
+    attributes = {"is_causal": str(is_causal), "scale": repr(scale)}
+    return _decoded(b, query, _read(b, key, table), _read(b, value, table), position, mask, None, attributes)
 
 
 def _decoded(
