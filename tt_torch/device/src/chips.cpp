@@ -13,14 +13,14 @@
 
 namespace tt::device {
 
-namespace {
-
-thread_local c10::DeviceIndex current = 0;
-
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
+
+namespace {
+
+thread_local c10::DeviceIndex current = 0;
 
 c10::DeviceIndex read_count() {
   const std::string_view text = variable("TT_TORCH_DEVICE_COUNT");

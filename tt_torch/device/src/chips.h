@@ -3,6 +3,8 @@
 
 #include <c10/core/Device.h>
 
+#include <string_view>
+
 #include "tt/runtime/device.h"
 
 namespace tt::device {
@@ -17,5 +19,8 @@ void check_chip(c10::DeviceIndex chip);                          // raises an er
 
 // The chip's device, which the whole process shares. Its architecture is TT_TORCH_ARCH.
 runtime::Device open_chip(c10::DeviceIndex chip);
+
+// The value of an environment variable; empty if it is not set.
+std::string_view variable(const char* name);
 
 }  // namespace tt::device

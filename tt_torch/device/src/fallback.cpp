@@ -1,20 +1,15 @@
 #include <ATen/native/CPUFallback.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <string_view>
 
+#include "chips.h"
 #include "tt/device/device.h"
 
 namespace tt::device {
 
 namespace {
-
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 bool is_forbidden() { return variable("TT_TORCH_FALLBACK") == "error"; }
 

@@ -1,13 +1,14 @@
 #include "tt/runtime/block_float.h"
 
 #include "block_round.h"
+#include "memory.h"
 #include "tt/runtime/error.h"
 
 namespace tt::runtime {
 
 namespace {
 
-constexpr int64_t kTile = 32, kFaceRows = 64;  // 4 faces of 16 rows
+constexpr int64_t kFaceRows = 64;  // 4 faces of 16 rows
 
 int checked_bits(DataType dtype) {
   if (dtype != DataType::BfpBFloat8 && dtype != DataType::BfpBFloat4)

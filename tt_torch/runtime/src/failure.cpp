@@ -14,23 +14,23 @@ namespace {
 
 constexpr size_t kLongest = 200;  // characters that are kept of a location in an unknown form
 
-struct Frame {
+struct SourceLine {
   std::string_view path, line;
 };
 
 // All `"path":line` in the text, in order.
-std::vector<Frame> frames_of(std::string_view text) {
-  std::vector<Frame> frames;
+std::vector<SourceLine> lines_of(std::string_view text) {
+  std::vector<SourceLine> lines;
   for (size_t open = text.find('"'); open != text.npos;) {
     const size_t close = text.find('"', open + 1);
     if (close == text.npos) break;
     const size_t digits = close + 2;
     const size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
     if (text.substr(close + 1).starts_with(':') && end > digits)
-      frames.push_back({text.substr(open + 1, close - open - 1), text.substr(digits, end - digits)});
+      lines.push_back({text.substr(open + 1, close - open - 1), text.substr(digits, end - digits)});
     open = text.find('"', close + 1);
   }
-  return frames;
+  return lines;
 }
 
 // The name of the graph node: "add_3" for the text `loc("add_3: aten.add.Tensor"...`, empty for other texts.
@@ -57,11 +57,11 @@ std::string first_line(std::string text) { return text.substr(0, text.find('\n')
 std::string short_location(std::string_view location) {
   const std::string node(node_of(location));
   const std::string name = node.empty() ? "" : " (" + node + ")";
-  const std::vector<Frame> frames = frames_of(location);
+  const std::vector<SourceLine> lines = lines_of(location);
   for (const char* inside : {"/site-packages/", "/site-packages/torch/"})
-    for (const Frame& frame : frames)
-      if (frame.path.find(inside) == frame.path.npos)
-        return std::string(frame.path) + ":" + std::string(frame.line) + name;
+    for (const SourceLine& at : lines)
+      if (at.path.find(inside) == at.path.npos)
+        return std::string(at.path) + ":" + std::string(at.line) + name;
   if (!node.empty()) return node;
   return std::string(location.substr(0, kLongest)) + (location.size() > kLongest ? "..." : "");
 }

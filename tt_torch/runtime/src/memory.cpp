@@ -9,7 +9,6 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr int64_t kTile = 32;
 constexpr int64_t kPageAlignment = 32;
 constexpr size_t kListed = 8;  // buffers that an error lists
 

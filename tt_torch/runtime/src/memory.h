@@ -13,6 +13,8 @@
 
 namespace tt::runtime {
 
+constexpr int64_t kTile = 32;  // rows of a tile, and its columns
+
 // An allocator. The same addresses are in use in every bank of a space, as in tt-metal's lock-step allocator,
 // so one free list describes all banks.
 class Space {

@@ -287,7 +287,7 @@ static void rotary_embedding(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row attention_rows[] = {
     {"PagedScaledDotProductAttentionDecodeOp", paged_attention_decode},
     {"ConcatenateHeadsOp", concatenate_heads},
     {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
@@ -298,6 +298,6 @@ static constexpr Row ops[] = {
     {"ScaledDotProductAttentionOp", attention},
     {"SplitQueryKeyValueAndSplitHeadsOp", split_heads},
 };
-constinit const Table attention_ops = ops;
+constinit const Table attention_ops = attention_rows;
 
 }  // namespace tt::runtime::kernels

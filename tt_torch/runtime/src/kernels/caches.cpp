@@ -123,12 +123,12 @@ static void paged_fill_cache(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row cache_rows[] = {
     {"FillCacheOp", fill_cache},
     {"PagedFillCacheOp", paged_fill_cache},
     {"PagedUpdateCacheOp", paged_update_cache},
     {"UpdateCacheOp", update_cache},
 };
-constinit const Table cache_ops = ops;
+constinit const Table cache_ops = cache_rows;
 
 }  // namespace tt::runtime::kernels

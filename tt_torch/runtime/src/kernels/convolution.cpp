@@ -8,7 +8,6 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLimit = 1 << 20;  // above all sizes and strides
 constexpr int64_t kMaxPadding = 1024;
 
 Ints positive(OpBuilder& op, const char* field, size_t count) {
@@ -16,7 +15,7 @@ Ints positive(OpBuilder& op, const char* field, size_t count) {
   if (values.size() != count)
     op.invalid(std::string(field) + " must have " + std::to_string(count) + " values");
   for (int64_t value : values)
-    if (value <= 0 || value >= kLimit) op.invalid(std::string(field) + " is out of range");
+    if (value <= 0 || value >= kSizeLimit) op.invalid(std::string(field) + " is out of range");
   return values;
 }
 
@@ -170,7 +169,7 @@ Convolution read_convolution(OpBuilder& op) {
   c.channels = a.integer("in_channels");
   c.out_channels = a.integer("out_channels");
   for (int64_t value : {c.shape.groups, c.batch, c.height, c.width, c.channels, c.out_channels})
-    op.require(value > 0 && value < kLimit, "a size or the number of groups is out of range");
+    op.require(value > 0 && value < kSizeLimit, "a size or the number of groups is out of range");
   op.require(c.channels % c.shape.groups == 0 && c.out_channels % c.shape.groups == 0,
              "the number of channels is not a multiple of the number of groups");
   const Ints edges = c.edges.empty() ? Ints{0, 0, 0, 0} : c.edges;
@@ -218,10 +217,10 @@ static void conv1d(OpBuilder& op) {
     op.require(value >= 0 && value <= kMaxPadding, "padding must be from 0 to 1024");
   op.require(op.spec(o.weight).shape.size() >= 3, "the weight must have three dimensions");
   for (const char* field : {"batch_size", "input_length", "in_channels", "out_channels", "kernel_size"})
-    if (a.integer(field) <= 0 || a.integer(field) >= kLimit)
+    if (a.integer(field) <= 0 || a.integer(field) >= kSizeLimit)
       op.invalid(std::string(field) + " is out of range");
   const int64_t length = a.integer("input_length") + padding[0] + padding[1];
-  op.require(stride < kLimit && dilation < kLimit, "stride or dilation is out of range");
+  op.require(stride < kSizeLimit && dilation < kSizeLimit, "stride or dilation is out of range");
   require_size(op, o,
                {a.integer("batch_size"), windows(length, a.integer("kernel_size"), stride, dilation),
                 a.integer("out_channels")});
@@ -303,12 +302,12 @@ static void conv_transpose2d(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row convolution_rows[] = {
     {"Conv1dOp", conv1d},
     {"Conv2dOp", conv2d},
     {"Conv3dOp", conv3d},
     {"ConvTranspose2dOp", conv_transpose2d},
 };
-constinit const Table convolution_ops = ops;
+constinit const Table convolution_ops = convolution_rows;
 
 }  // namespace tt::runtime::kernels

@@ -72,13 +72,13 @@ static void prepare_conv3d_weights(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row convolution_prepare_rows[] = {
     {"PrepareConv2dBiasOp", prepare_bias},
     {"PrepareConv2dWeightsOp", prepare_conv2d_weights},
     {"PrepareConv3dWeightsOp", prepare_conv3d_weights},
     {"PrepareConvTranspose2dBiasOp", prepare_bias},
     {"PrepareConvTranspose2dWeightsOp", prepare_conv_transpose2d_weights},
 };
-constinit const Table convolution_prepare_ops = ops;
+constinit const Table convolution_prepare_ops = convolution_prepare_rows;
 
 }  // namespace tt::runtime::kernels

@@ -93,10 +93,10 @@ static void dropout(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row creation_rows[] = {
     {"ArangeOp", arange}, {"ConstantOp", constant},    {"DropoutOp", dropout}, {"EmptyOp", empty},
     {"FullOp", full},     {"NamedFullOp", named_full}, {"RandOp", random},
 };
-constinit const Table creation_ops = ops;
+constinit const Table creation_ops = creation_rows;
 
 }  // namespace tt::runtime::kernels

@@ -9,16 +9,16 @@ namespace tt::runtime::kernels {
 namespace {
 
 using Tensor = at::Tensor;
-using Write = Tensor& (*)(Tensor& out, const Tensor& a, const Tensor& b);
+using BinaryWrite = Tensor& (*)(Tensor& out, const Tensor& a, const Tensor& b);
 using Compute = Tensor (*)(const Tensor& a, const Tensor& b);
 using Combine = std::function<Tensor(const Tensor& a, const Tensor& b)>;
 
 // Makes a step over `count` contiguous float32 elements. `otherwise` is used if an operand is not contiguous.
-using SmallLoop = StepFn (*)(Slot a, Slot b, Slot out, int64_t count, Write otherwise);
+using SmallLoop = StepFn (*)(Slot a, Slot b, Slot out, int64_t count, BinaryWrite otherwise);
 
 // `write` is used if the result's type can hold the type that the operands promote to, otherwise `compute`.
 struct BinaryRow {
-  Write write;
+  BinaryWrite write;
   Compute compute;
   bool boolean = false;       // the result is 0 or 1, which every type can hold
   bool floats_only = false;   // `write` is for results of float types
@@ -40,7 +40,7 @@ constexpr int64_t kSmall =
     1 << 14;  // up to this many elements, a plain loop is faster than a dispatched kernel
 
 template <typename Function>
-StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, Write otherwise) {
+StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, BinaryWrite otherwise) {
   return [=](Frame& f) {
     const Tensor &x = f[a], &y = f[b];
     if (!x.is_contiguous() || !y.is_contiguous()) {
@@ -79,7 +79,7 @@ constexpr wire::Named<BinaryRow> binary_rows[] = {
 };
 
 // By the names of EltwiseBinaryCompositeOpType.
-constexpr wire::Named<BinaryRow> composite_rows[] = {
+constexpr wire::Named<BinaryRow> composite_binary[] = {
     {"Atan2", {ROW(atan2)}},
     {"BitwiseAnd", {ROW(bitwise_and)}},
     {"BitwiseOr", {ROW(bitwise_or)}},
@@ -156,7 +156,7 @@ void build_binary(OpBuilder& op, const BinaryRow& row) {
 static void binary(OpBuilder& op) { build_binary(op, op.attributes().choose("type", binary_rows)); }
 
 static void binary_composite(OpBuilder& op) {
-  build_binary(op, op.attributes().choose("type", composite_rows));
+  build_binary(op, op.attributes().choose("type", composite_binary));
 }
 
 static void power_scalar(OpBuilder& op) {
@@ -254,7 +254,7 @@ static void gelu_backward(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return function(f[grad], f[input], approximate); });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row elementwise_rows[] = {
     {"Atan2Op", binary_composite},
     {"EltwiseBinaryCompositeOp", binary_composite},
     {"EltwiseBinaryCompositeScalarOp", power_scalar},
@@ -263,6 +263,6 @@ static constexpr Row ops[] = {
     {"EltwiseTernaryWhereOp", where},
     {"ExperimentalEltwiseBinaryBackwardOp", gelu_backward},
 };
-constinit const Table elementwise_ops = ops;
+constinit const Table elementwise_ops = elementwise_rows;
 
 }  // namespace tt::runtime::kernels

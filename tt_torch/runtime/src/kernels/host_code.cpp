@@ -102,9 +102,9 @@ static void host_function(OpBuilder& op) {
   }
 }
 
-static constexpr Row ops[] = {
+static constexpr Row host_code_rows[] = {
     {"CpuOp", host_function},
 };
-constinit const Table host_code_ops = ops;
+constinit const Table host_code_ops = host_code_rows;
 
 }  // namespace tt::runtime::kernels

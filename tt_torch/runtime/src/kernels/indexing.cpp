@@ -151,7 +151,7 @@ static void rows_scatter(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row indexing_rows[] = {
     {"EmbeddingBackwardOp", embedding_backward},
     {"EmbeddingOp", embedding},
     {"GatherOp", gather},
@@ -159,6 +159,6 @@ static constexpr Row ops[] = {
     {"RowsScatterOp", rows_scatter},
     {"ScatterOp", scatter},
 };
-constinit const Table indexing_ops = ops;
+constinit const Table indexing_ops = indexing_rows;
 
 }  // namespace tt::runtime::kernels

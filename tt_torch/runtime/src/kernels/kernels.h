@@ -22,9 +22,14 @@ extern const Table attention_ops, convolution_ops, convolution_prepare_ops, crea
     cache_ops, host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops,
     pooling_ops, reduction_ops, structure_ops, unary_ops;
 
+constexpr int64_t kSizeLimit = 1 << 20;  // above all sizes and strides of windows
+
 // Builds an op of the user, with the kernel that this process has registered (custom_op.cpp). Returns false
 // for a CpuOp that calls a function of a library.
 bool custom_op(OpBuilder& op);
+
+// The number of dimensions of a tensor.
+inline int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
 
 // The value of an optional operand, for ATen calls that take optional tensors.
 inline at::Tensor value_or_none(Frame& frame, std::optional<Slot> slot) {

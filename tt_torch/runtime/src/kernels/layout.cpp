@@ -57,7 +57,7 @@ static void copy_into(OpBuilder& op, const char* from, const char* to) {
 static void copy(OpBuilder& op) { copy_into(op, "src", "dst"); }
 static void write_tensor(OpBuilder& op) { copy_into(op, "host_tensor", "device_tensor"); }
 
-static constexpr Row ops[] = {
+static constexpr Row layout_rows[] = {
     {"AssignOp", assign},
     {"BitcastConvertOp", bitcast},
     {"CopyOp", copy},
@@ -68,6 +68,6 @@ static constexpr Row ops[] = {
     {"TypecastOp", typecast},
     {"WriteTensorOp", write_tensor},
 };
-constinit const Table layout_ops = ops;
+constinit const Table layout_ops = layout_rows;
 
 }  // namespace tt::runtime::kernels

@@ -145,10 +145,10 @@ static void matmul(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row matmul_rows[] = {
     {"LinearOp", matmul},
     {"MatmulOp", matmul},
 };
-constinit const Table matmul_ops = ops;
+constinit const Table matmul_ops = matmul_rows;
 
 }  // namespace tt::runtime::kernels

@@ -3,11 +3,7 @@
 
 namespace tt::runtime::kernels {
 
-namespace {
 using Ints = std::vector<int64_t>;
-
-int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
-}  // namespace
 
 static void reshape(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
@@ -181,12 +177,12 @@ static void repeat_interleave(OpBuilder& op) {
   op.compute(out, [=](Frame& f) { return at::repeat_interleave(f[source], count, dim); });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row movement_rows[] = {
     {"ConcatOp", concat},   {"PadOp", pad},
     {"PermuteOp", permute}, {"RepeatInterleaveOp", repeat_interleave},
     {"RepeatOp", repeat},   {"ReshapeOp", reshape},
     {"SliceOp", slice},     {"TransposeOp", transpose},
 };
-constinit const Table movement_ops = ops;
+constinit const Table movement_ops = movement_rows;
 
 }  // namespace tt::runtime::kernels

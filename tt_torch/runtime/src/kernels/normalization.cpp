@@ -110,7 +110,7 @@ static void group_norm(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row normalization_rows[] = {
     {"BatchNormInferenceOp", batch_norm_inference},
     {"BatchNormTrainingOp", batch_norm_training},
     {"GroupNormOp", group_norm},
@@ -118,6 +118,6 @@ static constexpr Row ops[] = {
     {"RMSNormOp", rms_norm},
     {"SoftmaxOp", softmax},
 };
-constinit const Table normalization_ops = ops;
+constinit const Table normalization_ops = normalization_rows;
 
 }  // namespace tt::runtime::kernels

@@ -8,8 +8,6 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLimit = 1 << 20;  // above all sizes
-
 struct Pool {
   Ints kernel, stride, dilation, padding;  // padding: [left, right, top, bottom]
   int64_t batch, height, width;
@@ -31,8 +29,8 @@ Pool read_pool(OpBuilder& op, Slot source) {
   for (int64_t value : given) op.require(value >= 0 && value < 1 << 20, "padding is out of range");
   p.padding = given.size() == 2 ? Ints{given[1], given[1], given[0], given[0]}
                                 : Ints{given[1], given[3], given[0], given[2]};
-  op.require(p.batch > 0 && p.height > 0 && p.width > 0 && p.batch < kLimit && p.height < kLimit &&
-                 p.width < kLimit && !op.spec(source).shape.empty(),
+  op.require(p.batch > 0 && p.height > 0 && p.width > 0 && p.batch < kSizeLimit && p.height < kSizeLimit &&
+                 p.width < kSizeLimit && !op.spec(source).shape.empty(),
              "batch_size, input_height or input_width is out of range");
   return p;
 }
@@ -157,12 +155,12 @@ static void upsample(OpBuilder& op) {
   });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row pooling_rows[] = {
     {"GlobalAvgPool2dOp", global_avg_pool2d},
     {"MaxPool2dWithIndicesOp", max_pool2d_with_indices},
     {"Pool2dOp", pool2d},
     {"UpsampleOp", upsample},
 };
-constinit const Table pooling_ops = ops;
+constinit const Table pooling_ops = pooling_rows;
 
 }  // namespace tt::runtime::kernels

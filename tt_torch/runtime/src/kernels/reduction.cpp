@@ -8,8 +8,6 @@ namespace {
 using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
-int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }
-
 // The dimensions in `dim_arg`, or all dimensions if it is empty.
 Ints reduced_dims(OpBuilder& op, Slot source) {
   Ints dims = op.attributes().integers("dim_arg");
@@ -103,7 +101,7 @@ static void top_k(OpBuilder& op) {
   two_results(op, op.outs("outputs"), [=](Frame& f) { return at::topk(f[source], k, dim, largest, sorted); });
 }
 
-static constexpr Row ops[] = {
+static constexpr Row reduction_rows[] = {
     {"CumProdOp", cumulative_product},
     {"CumSumOp", cumulative_sum},
     {"ReductionArgMaxOp", argmax},
@@ -112,6 +110,6 @@ static constexpr Row ops[] = {
     {"SortOp", sort},
     {"TopKOp", top_k},
 };
-constinit const Table reduction_ops = ops;
+constinit const Table reduction_ops = reduction_rows;
 
 }  // namespace tt::runtime::kernels

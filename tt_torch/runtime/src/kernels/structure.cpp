@@ -34,7 +34,7 @@ static void identity_marker(OpBuilder& op) {
 
 static void no_effect(OpBuilder& op) { op.maybe("operand"); }
 
-static constexpr Row ops[] = {
+static constexpr Row structure_rows[] = {
     {"AnnotateOp", identity_marker},
     {"BeginTraceCaptureOp", part_of_a_recording},
     {"CaptureOrExecuteTraceOp", capture_or_execute_trace},
@@ -49,6 +49,6 @@ static constexpr Row ops[] = {
     {"RegionEndOp", identity_marker},
     {"RegionStartOp", identity_marker},
 };
-constinit const Table structure_ops = ops;
+constinit const Table structure_ops = structure_rows;
 
 }  // namespace tt::runtime::kernels

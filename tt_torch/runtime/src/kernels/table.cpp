@@ -5,9 +5,8 @@
 
 namespace tt::runtime {
 
-using namespace kernels;
-
 static std::map<std::string_view, Kernel> joined() {
+  using namespace kernels;
   std::map<std::string_view, Kernel> all;
   for (const Table& table :
        {attention_ops, cache_ops, convolution_ops, convolution_prepare_ops, creation_ops, elementwise_ops,

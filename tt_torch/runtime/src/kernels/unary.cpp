@@ -7,7 +7,7 @@ namespace tt::runtime::kernels {
 namespace {
 
 using Tensor = at::Tensor;
-using Write = Tensor& (*)(Tensor& out, const Tensor& a);
+using UnaryWrite = Tensor& (*)(Tensor& out, const Tensor& a);
 
 #define ROW(name) [](Tensor& o, const Tensor& a) -> Tensor& { return at::name##_out(o, a); }
 
@@ -17,7 +17,7 @@ Tensor& relu(Tensor& out, const Tensor& a) { return at::clamp_min_out(out, a, 0)
 Tensor& gelu_exact(Tensor& out, const Tensor& a) { return at::gelu_out(out, a); }
 
 struct UnaryRow {
-  Write write;  // null for LeakyRelu, which has a parameter
+  UnaryWrite write;  // null for LeakyRelu, which has a parameter
   bool boolean = false;
 };
 
@@ -103,7 +103,7 @@ void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
 }
 
 // By the names of EltwiseUnaryCompositeOpType.
-constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_rows[] = {
+constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_unary[] = {
     {"Cbrt", cube_root}, {"ClampScalar", clamp_scalar}, {"ClampTensor", clamp_tensor}, {"Log1p", log1p}};
 
 }  // namespace
@@ -113,7 +113,7 @@ static void unary(OpBuilder& op) {
   const Slot source = op.in("in"), out = op.out();
   op.require(op.spec(source).shape == op.spec(out).shape, "operand and result have different shapes");
   if (!row.write) return leaky_relu(op, source, out);
-  const Write write = row.write;
+  const UnaryWrite write = row.write;
   if (row.boolean || op.spec(source).dtype == op.spec(out).dtype)
     return op.write(out, [=](Frame& f) { write(f[out], f[source]); });
   op.compute(out, [=](Frame& f) {
@@ -123,15 +123,15 @@ static void unary(OpBuilder& op) {
 }
 
 static void unary_composite(OpBuilder& op) {
-  const auto build = op.attributes().choose("type", composite_rows);
+  const auto build = op.attributes().choose("type", composite_unary);
   const Slot source = op.in("in"), out = op.out();
   build(op, source, out);
 }
 
-static constexpr Row ops[] = {
+static constexpr Row unary_rows[] = {
     {"EltwiseUnaryCompositeOp", unary_composite},
     {"EltwiseUnaryOp", unary},
 };
-constinit const Table unary_ops = ops;
+constinit const Table unary_ops = unary_rows;
 
 }  // namespace tt::runtime::kernels

@@ -29,7 +29,7 @@ constexpr const char* kCompiled = ", but the model was compiled for ";
 }
 
 // A program of a package with its constants, which stay on the device.
-struct Program {
+struct LoadedProgram {
   Executable executable;
   ProgramForm form;
   std::vector<Tensor> constants;
@@ -105,14 +105,14 @@ struct Package::Impl {
 
   const package::File file;
   const Manifest manifest;
-  Program main;
-  std::optional<Program> check;
+  LoadedProgram main;
+  std::optional<LoadedProgram> check;
   std::map<size_t, Tensor> residents;  // weights on the device, by position among the inputs of the program
   std::vector<NamedTensor> inputs, outputs;
   std::mutex mutex;
 
  private:
-  Program load(const std::string& name, const Device& device) const;
+  LoadedProgram load(const std::string& name, const Device& device) const;
   void check_programs() const;
   void keep(size_t position, const Device& device);
   NamedTensor describe_output(const package::Output& output) const;
@@ -124,10 +124,10 @@ struct Package::Impl {
                                         const std::vector<at::Tensor>& results) const;
 };
 
-Program Package::Impl::load(const std::string& name, const Device& device) const {
+LoadedProgram Package::Impl::load(const std::string& name, const Device& device) const {
   const ProgramForm& form = manifest.programs.at(name);
   const Binary binary = Binary::load(file.tensors.at("program/" + name).bytes);
-  Program program{Executable(binary, 0, device), form, {}};
+  LoadedProgram program{Executable(binary, 0, device), form, {}};
   const auto& specs = program.executable.info().inputs;
   if (specs.size() < form.constants) malformed("the program " + name + " has fewer inputs than constants");
   for (size_t i = 0; i < form.constants; ++i) {
