@@ -33,7 +33,14 @@ OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glo
 OWN += ["tests/driver/test_unannounced_writes.py", "tests/device/test_memory.py"]  # of fingerprints, of untyped memory
 OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
 # Compiled without optimization: a file takes seconds.
-OPTIONS = ("-G", "Ninja", "-DSKBUILD=ON", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
+OPTIONS = (
+    "-G",
+    "Ninja",
+    "-DSKBUILD=ON",
+    "-DCMAKE_BUILD_TYPE=Debug",
+    "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
+    "-DCMAKE_UNITY_BUILD=OFF",
+)
 
 
 def every_place() -> Iterator[Place]:
