@@ -146,7 +146,7 @@ def build(folder: Path) -> None:
     cmake, path = [sys.executable, "-m", "cmake"], f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     places = {"pybind11_DIR": pybind11.get_cmake_dir(), "TORCH_DIRECTORY": Path(torch.__file__).parent, "SKBUILD": "ON"}
     options = [f"-D{name}={value}" for name, value in {**places, "Python_EXECUTABLE": sys.executable}.items()]
-    made = folder / "build"
+    made = folder / "build" / "copy"  # as deep as the installed build, so that ccache finds the objects of this one
     for step in ["-G", "Ninja", "-S", folder, "-B", made, *options], ["--build", made, "--target", "_runtime"]:
         done = subprocess.run(
             [*cmake, *step], capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +29,24 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
+@contextmanager
+def build_folder() -> Iterator[Path]:
+    """An empty folder beside that of the installed build. ccache finds the objects of builds that are equally deep in
+    the checkout, so these builds compile nothing again."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=ROOT / "build") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session")
-def release_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release_build() -> Iterator[Path]:
     """The folder in which the package is built for this interpreter, for an editable installation and for a wheel."""
-    return tmp_path_factory.mktemp("release") / "build"
+    with build_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def other_build() -> Iterator[Path]:
+    """The folder in which the package is built for another interpreter."""
+    with build_folder() as folder:
+        yield folder

@@ -74,13 +74,13 @@ def test_a_wheel_of_this_python(python: Path, release_build: Path, folder: Path)
     runs_in_an_empty_environment(user, folder)
 
 
-def test_a_wheel_of_another_python(folder: Path) -> None:
+def test_a_wheel_of_another_python(other_build: Path, folder: Path) -> None:
     python = interpreter(OTHER)
     if python is None or not has_header(python):
         pytest.skip(f"this machine has no Python {OTHER} with its headers")
     user = made(python, folder)
     # pip gets the tools of the build.
-    options = ["--no-deps", "-C", f"build-dir={folder / 'build'}"]
+    options = ["--no-deps", "-C", f"build-dir={other_build}"]
     run(user, "-m", "pip", "wheel", *options, ROOT, cwd=folder)
     runs_in_an_empty_environment(user, folder)
 

@@ -4,6 +4,7 @@
 #
 # Defines the imported target torch_libraries, and
 #   TORCH_DIRECTORY  the folder that has include/ and lib/
+#   TORCH_LINK       a link to it in the build folder, for headers: ccache finds objects of builds with another copy of it
 #   TORCH_RPATH      where the installed libraries look for those of torch
 if(SKBUILD)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
@@ -52,7 +53,9 @@ if(SKBUILD)
 else()
   set(TORCH_RPATH ${TORCH_DIRECTORY}/lib)
 endif()
+set(TORCH_LINK ${CMAKE_BINARY_DIR}/torch)
+file(CREATE_LINK ${TORCH_DIRECTORY} ${TORCH_LINK} SYMBOLIC)
 add_library(torch_libraries INTERFACE IMPORTED)
-target_include_directories(torch_libraries SYSTEM INTERFACE ${TORCH_DIRECTORY}/include)
+target_include_directories(torch_libraries SYSTEM INTERFACE ${TORCH_LINK}/include)
 target_link_libraries(torch_libraries INTERFACE
   ${TORCH_DIRECTORY}/lib/libtorch_cpu.so ${TORCH_DIRECTORY}/lib/libc10.so)
