@@ -53,6 +53,7 @@ from tt_torch.torch_private.aot import (
     make_boxed_func,
     tracing,
     without_mkldnn,
+    without_random_states,
 )
 from tt_torch.torch_private.dynamo import RestartAnalysis
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
@@ -125,7 +126,7 @@ def _aot(
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
-        with without_mkldnn(), python_kernels.put_aside():
+        with without_mkldnn(), without_random_states(), python_kernels.put_aside():
             names = [observer.input_name(source(node)) for node in gm.graph.find_nodes(op="placeholder")]
             return _capture(names, config, compile_one, ours)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
