@@ -169,8 +169,32 @@ def in_pages(q, k, v, table, position, mask=None, window=99, scale=None):
     return attention(q.permute(1, 2, 0, 3), k, v, mask, scale=scale).permute(2, 0, 1, 3)
 
 
+LATENT = {"query": randn(2, 4, 9, 16), "key": randn(2, 1, 9, 16)}
+ONE_LATENT = {"query": randn(1, 3, 4, 16), "key": PAGES[:, :1], "page_table": TABLE, "cur_pos_tensor": numbers(7, 0, 4)}
+CHUNK = {"query": randn(3, 4, 3, 16), "key": PAGES, "value": PAGES + 1, "page_table": TABLE}
+
+
+def chunk(q, k, v, table, start):
+    rows = torch.arange(q.shape[2])[:, None] + start
+    return attention(q, pages_of(k, table), pages_of(v, table), hidden(torch.arange(8) > rows))
+
+
+LATENTS = [
+    Row("FlashMlaPrefillOp", LATENT, {"out": (2, 4, 9, 5)},
+        lambda q, k: attention(q, k, k[..., :5], causal(9, 9)), {"is_causal": True, "head_dim_v": 5}),
+    Row("FlashMlaPrefillOp", LATENT | {"value": randn(2, 1, 9, 8), "attention_mask": randn(2, 1, 9, 9)},
+        {"out": (2, 4, 9, 8)}, lambda q, k, v, m: attention(q, k, v, m, scale=0.5), {"scale": 0.5, "head_dim_v": 8},
+        "values and mask"),
+    Row("PagedFlashMultiLatentAttentionDecodeOp", ONE_LATENT, {"out": (1, 3, 4, 5)},
+        lambda q, k, t, p: in_pages(q, k, k[..., :5], t, p), {"is_causal": True, "head_dim_v": 5}),
+    Row("PagedFlashMultiLatentAttentionDecodeOp", ONE_LATENT | {"value": PAGES[:, 1:]}, {"out": (1, 3, 4, 16)},
+        lambda q, k, t, p, v: in_pages(q, k, v, t, p), {"is_causal": True, "head_dim_v": 16}, "values"),
+    *(Row("ChunkedScaledDotProductAttentionOp", CHUNK | {"chunk_start_idx": numbers(start)}, {"out": (3, 4, 3, 16)},
+          chunk, {}, f"from {start}") for start in (0, 4, 5)),
+]  # fmt: skip
 ROWS = [
     *IN_PAGES,
+    *LATENTS,
     attended("", QKV, attention),
     attended("causal", QKV, lambda q, k, v: attention(q, k, v, causal=True), is_causal=True),
     attended("causal, longer", LONGER, lambda q, k, v: attention(q, k, v, causal(9, 12)), is_causal=True),

@@ -93,8 +93,15 @@ ATTENTION = {
         ("an attention mask and is_causal exclude each other", {"is_causal": True, "attention_mask": x(1, 1, 9, 9)}),
         ("a sliding window without is_causal has no kernel", {"sliding_window_size": 3}),
     ],
+    "FlashMlaPrefillOp": [("head_dim_v is larger than the depth of the keys", {"head_dim_v": 17})],
+    "ChunkedScaledDotProductAttentionOp": [
+        ("there must be one chunk_start_idx", {"chunk_start_idx": ints(2)}),
+        ("the op needs much more memory than its tensors have", {"page_table": ints(3, 1 << 21)}),
+        ("there is no page", {"key": x(0, 2, 4, 16), "value": x(0, 2, 4, 16)}), (KEYS, {"page_table": ints(2, 2)}),
+    ],
     "PagedScaledDotProductAttentionDecodeOp": [
         ("pages need cur_pos_tensor or a mask", {"cur_pos_tensor": None}),
+        ("the op needs much more memory than its tensors have", {"page_table": ints(3, 1 << 21)}),
         ("there is no page", {"key": x(0, 2, 4, 16), "value": x(0, 2, 4, 16)}),
         *(("key, value and page table need four and two dimensions", wrong)
           for wrong in ({"page_table": ints(6)}, {"key": x(7, 2, 4)}, {"value": x(7, 2, 4)})),

@@ -16,6 +16,8 @@ struct Attention {
   bool causal;
   std::optional<double> scale;
   std::optional<int64_t> window;
+  std::optional<int64_t>
+      width;  // latent attention (MLA) without values: the first features of the keys are the values
 };
 
 // A causal mask: 0 for the keys that each query sees, and -inf for the others. A query sees no key after its
@@ -67,15 +69,17 @@ Tensor attend(const Attention& a, const Tensor& q, const Tensor& key, const Tens
   return at::scaled_dot_product_attention(q, k, v, given, 0.0, a.causal && !own_mask, a.scale);
 }
 
-Attention read_attention(OpBuilder& op) {
+Attention read_attention(OpBuilder& op, bool latent = false) {
+  const auto value = latent ? op.maybe("value") : op.in("value");
   const Attention a{op.in("query"),
                     op.in("key"),
-                    op.in("value"),
+                    value.value_or(op.in("key")),
                     op.maybe("attention_mask"),
                     op.maybe("attention_sink"),
                     op.attributes().flag("is_causal"),
                     op.attributes().maybe_real("scale"),
-                    op.attributes().maybe_integer("sliding_window_size")};
+                    latent ? std::nullopt : op.attributes().maybe_integer("sliding_window_size"),
+                    value ? std::nullopt : std::optional(op.attributes().integer("head_dim_v"))};
   op.require(!a.causal || !a.mask, "an attention mask and is_causal exclude each other");
   op.require(a.causal || !a.window, "a sliding window without is_causal has no kernel");
   return a;
@@ -91,11 +95,16 @@ void require_shapes(OpBuilder& op, const Attention& a, const Ints& query, const 
   op.require(k[0] == query[0] && k[3] == query[3], "query and key differ in batch or depth");
   op.require(Ints(v.begin(), v.end() - 1) == Ints(k.begin(), k.end() - 1),
              "key and value differ in batch, heads or length");
+  op.require(!a.width || *a.width <= k[3], "head_dim_v is larger than the depth of the keys");
   if (a.mask) {
     const Ints scores{query[0], query[1], query[2], k[2]};
     for (size_t d = 0; d < 4; ++d)
       op.require(mask[d] == 1 || mask[d] == scores[d], "the mask cannot be broadcast to the scores");
   }
+}
+
+Tensor values(const Attention& a, const Tensor& given) {
+  return a.width ? given.narrow(-1, 0, *a.width) : given;
 }
 
 Ints shape_of(OpBuilder& op, std::optional<Slot> slot, const Ints& order) {
@@ -109,8 +118,8 @@ Ints shape_of(OpBuilder& op, std::optional<Slot> slot, const Ints& order) {
 
 }  // namespace
 
-static void attention(OpBuilder& op) {
-  const Attention a = read_attention(op);
+static void prefill(OpBuilder& op, bool latent) {
+  const Attention a = read_attention(op, latent);
   const Ints query = shape_of(op, a.query, {0, 1, 2, 3});
   require_shapes(op, a, query, op.spec(a.key).shape, op.spec(a.value).shape,
                  shape_of(op, a.mask, {0, 1, 2, 3}));
@@ -118,10 +127,14 @@ static void attention(OpBuilder& op) {
              "the sink must have one value per head");
   const Slot out = op.out();
   op.compute(out, [=](Frame& f) {
-    return attend(a, f[a.query], f[a.key], f[a.value], value_or_none(f, a.mask), value_or_none(f, a.sink))
+    return attend(a, f[a.query], f[a.key], values(a, f[a.value]), value_or_none(f, a.mask),
+                  value_or_none(f, a.sink))
         .contiguous();
   });
 }
+
+static void attention(OpBuilder& op) { prefill(op, false); }
+static void latent_attention(OpBuilder& op) { prefill(op, true); }
 
 // The shape of a cache in pages, (pages, H, size of a page, D), after the pages of each user are put one
 // after the other: (B, H, S, D).
@@ -134,6 +147,12 @@ static Ints in_order(OpBuilder& op, Slot cache, std::optional<Slot> table) {
   shape[2] = checked_volume({shape[2], pages[1]});
   shape[0] = pages[0];
   return shape;
+}
+
+// Checks that there is a page, and that a page table does not ask for any amount of memory.
+static void require_pages(OpBuilder& op, const Attention& a, Slot table, const Ints& key) {
+  op.require(checked_volume(op.spec(a.key).shape) > 0, "there is no page");
+  op.require_scratch(2 * checked_volume(key), {a.query, a.key, table});
 }
 
 // The first `count` pages of each user, one after the other. A negative number stands for a page that the
@@ -152,12 +171,12 @@ static int64_t used(const Tensor& positions, int64_t size, int64_t most) {
 }
 
 // Attention with one query per user: queries are (1, B, H, D), keys and values (B, H, S, D) or in pages.
-static void decode(OpBuilder& op, std::optional<Slot> table) {
-  const Attention a = read_attention(op);
+static void decode(OpBuilder& op, std::optional<Slot> table, bool latent = false) {
+  const Attention a = read_attention(op, latent);
   const Ints query = shape_of(op, a.query, {1, 2, 0, 3});
   const Ints key = in_order(op, a.key, table);
   require_shapes(op, a, query, key, in_order(op, a.value, table), shape_of(op, a.mask, {0, 2, 1, 3}));
-  op.require(!table || checked_volume(op.spec(a.key).shape) > 0, "there is no page");
+  if (table) require_pages(op, a, *table, key);
   const auto position = op.maybe("cur_pos_tensor");
   op.require(position || !a.window, "a sliding window needs cur_pos_tensor");
   op.require(position || !table || !a.causal, "pages need cur_pos_tensor or a mask");
@@ -184,12 +203,43 @@ static void decode(OpBuilder& op, std::optional<Slot> table) {
     plain.causal = false;
     plain.window.reset();
     const Tensor sink = a.sink ? f[*a.sink].reshape({-1, f[*a.sink].size(-1)}).select(1, 0) : Tensor();
-    return attend(plain, q, all(a.key), all(a.value), mask, sink).permute({2, 0, 1, 3}).contiguous();
+    return attend(plain, q, all(a.key), values(a, all(a.value)), mask, sink)
+        .permute({2, 0, 1, 3})
+        .contiguous();
   });
 }
 
 static void attention_decode(OpBuilder& op) { decode(op, std::nullopt); }
 static void paged_attention_decode(OpBuilder& op) { decode(op, op.in("page_table")); }
+static void paged_latent_decode(OpBuilder& op) { decode(op, op.in("page_table"), true); }
+
+// Attention of a chunk of a prompt, whose first position is given, to keys in pages up to each query.
+static void chunked_attention(OpBuilder& op) {
+  const Attention a{op.in("query"),
+                    op.in("key"),
+                    op.in("value"),
+                    {},
+                    {},
+                    false,
+                    op.attributes().maybe_real("scale"),
+                    {},
+                    {}};
+  const Slot table = op.in("page_table"), start = op.in("chunk_start_idx"), out = op.out();
+  const Ints query = shape_of(op, a.query, {0, 1, 2, 3});
+  const Ints key = in_order(op, a.key, table);
+  require_shapes(op, a, query, key, in_order(op, a.value, table), {});
+  require_pages(op, a, table, key);
+  op.require(checked_volume(op.spec(start).shape) == 1, "there must be one chunk_start_idx");
+  op.compute(out, [=](Frame& f) {
+    const Tensor rows = (at::arange(query[2]) + f[start].reshape({1}).to(at::kLong)).unsqueeze(1);
+    const int64_t size = f[a.key].size(2), pages = query[2] ? used(rows, size, f[table].size(1)) : 1;
+    const Tensor hidden = (at::arange(pages * size) > rows).unsqueeze(0).unsqueeze(0);
+    const Tensor mask =
+        at::zeros(hidden.sizes()).masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    const Tensor keys = gathered(f[a.key], f[table], pages);
+    return attend(a, f[a.query], keys, gathered(f[a.value], f[table], pages), mask, Tensor()).contiguous();
+  });
+}
 
 static void split_heads(OpBuilder& op) {
   const Slot source = op.in("in");
@@ -289,6 +339,9 @@ static void rotary_embedding(OpBuilder& op) {
 
 static constexpr Row attention_rows[] = {
     {"PagedScaledDotProductAttentionDecodeOp", paged_attention_decode},
+    {"ChunkedScaledDotProductAttentionOp", chunked_attention},
+    {"FlashMlaPrefillOp", latent_attention},
+    {"PagedFlashMultiLatentAttentionDecodeOp", paged_latent_decode},
     {"ConcatenateHeadsOp", concatenate_heads},
     {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
     {"NLPConcatHeadsOp", concatenate_heads},
