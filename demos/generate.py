@@ -1,6 +1,6 @@
 """A small Llama with random weights writes on the device, token by token, and the CPU must write the same.
 
-python demos/text_generation.py [--prompt TEXT] [--tokens N] [--layers N] [--width N] [-o tokens.png]
+python demos/generate.py [--prompt TEXT] [--tokens N] [--layers N] [--width N] [-o tokens.png]
 """
 
 from __future__ import annotations
