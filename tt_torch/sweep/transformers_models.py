@@ -67,6 +67,15 @@ def sound(samples: int = 2000) -> Inputs:
     return {"input_values": torch.randn(BATCH, samples)}
 
 
+def sound_and_spectrogram() -> Inputs:
+    return {"input_values": torch.randn(BATCH, 400), "decoder_input_values": torch.randn(BATCH, 8, 16)}
+
+
+def text_and_codes() -> Inputs:
+    """The decoder writes two codes per step; each is a row of its input."""
+    return {"input_ids": tokens(), "decoder_input_ids": torch.randint(0, 32, (2 * BATCH, 8))}
+
+
 def channel_of_sound() -> Inputs:
     return {"input_values": torch.randn(BATCH, 1, 1280)}
 
@@ -112,6 +121,7 @@ _SOUND: Config = {
     "num_feat_extract_layers": 2,
 }
 _EXPERTS: Config = {"num_experts_per_tok": 2}
+_SAM: Config = {"image_size": 64, "patch_size": 8}
 _STAGES: Config = {"hidden_sizes": [16, 32], "depths": [1, 1]}
 _SWIN: Config = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 4}
 
@@ -190,4 +200,41 @@ MODELS = [
            noise_scale=0.0, noise_scale_duration=0.0),
     family("encodec", channel_of_sound, hidden_size=16, num_filters=4, codebook_size=32, codebook_dim=16,
            target_bandwidths=[1.5]),
+    family("squeezebert", text, embedding_size=32),
+    family("dpr", text, "DPRQuestionEncoder"),
+    family("codegen", causal, LM, n_embd=32, n_layer=2, n_head=4, rotary_dim=4, n_ctx=64, n_positions=64),
+    family("xglm", causal, LM, d_model=32, num_layers=2, attention_heads=4, ffn_dim=64),
+    family("gpt_oss", causal, LM, **_EXPERTS, num_local_experts=4, sliding_window=8),
+    family("deepseek_v3", causal, LM, **_EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_group=2, topk_group=1,
+           moe_intermediate_size=32, kv_lora_rank=16, q_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8,
+           v_head_dim=8, first_k_dense_replace=1),
+    family("qwen2", causal, LM, "qwen2_sliding_window", use_sliding_window=True, sliding_window=8,
+           max_window_layers=1),
+    family("phimoe", causal, LM, **_EXPERTS, num_local_experts=4),
+    family("gemma3_text", causal, LM, "gemma3", sliding_window=8),
+    family("glm4_moe", causal, LM, **_EXPERTS, n_routed_experts=4, moe_intermediate_size=32, first_k_dense_replace=1),
+    family("glpn", functools.partial(image, 64), "AutoModelForDepthEstimation", depths=[1, 1, 1, 1],
+           hidden_sizes=[8, 16, 24, 32], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16),
+    family("yolos", image, "AutoModelForObjectDetection", image_size=[SIDE, SIDE], num_detection_tokens=5),
+    family("mgp-str", image, "MgpstrForSceneTextRecognition", image_size=[SIDE, SIDE], max_token_length=5,
+           num_character_labels=10, num_bpe_labels=20, num_wordpiece_labels=20),
+    family("sam", functools.partial(image, 64),
+           prompt_encoder_config={**_SAM, "hidden_size": 16, "mask_input_channels": 4},
+           vision_config={**_SAM, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "mlp_dim": 64,
+                          "output_channels": 16, "window_size": 4, "global_attn_indexes": [1], "num_pos_feats": 8},
+           mask_decoder_config={"hidden_size": 16, "mlp_dim": 32, "num_attention_heads": 2,
+                                "iou_head_hidden_dim": 16}),
+    family("pixtral", image, "PixtralVisionModel"),
+    family("speecht5", sound_and_spectrogram, "SpeechT5ForSpeechToSpeech", **_SOUND, encoder_layers=2,
+           decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,
+           decoder_ffn_dim=64, num_mel_bins=16, speech_decoder_prenet_units=16, speech_decoder_prenet_dropout=0.0,
+           speech_decoder_postnet_units=16, speaker_embedding_dim=0),
+    family("musicgen", text_and_codes, "MusicgenForConditionalGeneration",
+           text_encoder={"model_type": "t5", "vocab_size": VOCABULARY, "d_model": 32, "d_kv": 8, "d_ff": 64,
+                         "num_layers": 2, "num_heads": 4},
+           audio_encoder={"model_type": "encodec", "hidden_size": 16, "num_filters": 4, "codebook_size": 32,
+                          "codebook_dim": 16, "target_bandwidths": [1.5]},
+           decoder={"model_type": "musicgen_decoder", "vocab_size": 32, "hidden_size": 32, "num_hidden_layers": 2,
+                    "num_attention_heads": 4, "ffn_dim": 64, "num_codebooks": 2, "max_position_embeddings": 64,
+                    "use_cache": False}),
 ]  # fmt: skip
