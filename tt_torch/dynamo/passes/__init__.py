@@ -23,10 +23,13 @@ def __getattr__(name: str) -> object:
 
 def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tensor]:
     """Runs all passes; returns the constants that became placeholders, by placeholder name."""
+    # The host computes constants, so no op of theirs has to be one of the device. Later passes make further constants.
+    constants = constant_fold(gm, fold=config.enable_consteval)
     remove_redundant_casts(gm.graph)
+    gm.graph.eliminate_dead_code()
     repair(gm.graph)
     use_composites(gm.graph)
-    constants = constant_fold(gm, fold=config.enable_consteval)
+    constants |= constant_fold(gm, fold=config.enable_consteval)
     gm.graph.eliminate_dead_code()
     gm.graph.lint()
     return constants

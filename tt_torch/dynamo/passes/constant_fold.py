@@ -39,7 +39,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
             continue
         with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
             stand_in = graph.placeholder(f"constant_{len(constants)}")
-        stand_in.meta = dict(node.meta)
+        stand_in.meta = {key: fact for key, fact in node.meta.items() if key != "inexact"}  # the host was exact
         last.append(stand_in)
         with unset_fake_temporarily():
             constants[stand_in.name] = value.contiguous().to(node.meta["val"].device)
