@@ -46,7 +46,12 @@ def fill_whole(m: Caches, rows: Tensor, positions: Tensor, table: Tensor, prompt
     m.whole.copy_(tt.update_cache(filled, rows[0, :, :2, None], positions.clamp(min=0).max().reshape(1), 0))
 
 
+def assign(m: Caches, rows: Tensor, positions: Tensor, table: Tensor, prompt: Tensor) -> None:
+    m.whole[:, :, :32] = torch.cat([prompt, prompt[:1] * 2])
+
+
 STEPS = {
+    assign: {"FillCacheOp": 3},
     update_pages: {"PagedUpdateCacheOp": 1},
     fill_pages: {"PagedFillCacheOp": 1, "PagedUpdateCacheOp": 1},
     fill_whole: {"FillCacheOp": 2, "UpdateCacheOp": 1},

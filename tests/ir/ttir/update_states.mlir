@@ -193,3 +193,60 @@ func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "input"}, %
   %0 = "ttir.paged_fill_cache"(%cache, %x, %t) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<9x2x32x4xf32>, tensor<1x2x32x4xf32>, tensor<3x2xi32>) -> tensor<9x2x32x4xf32>
   return %0 : tensor<9x2x32x4xf32>
 }
+
+// -----
+
+// The first positions of all users are written: cache[:, :, :64] = x.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x64x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
+  // CHECK-NEXT: %[[NEW:.*]] = "ttir.fill_cache"(%arg0, %arg1) {batch_offset = 0 : i64}
+  // CHECK-NEXT: return %[[NEW]]
+  %0 = "ttir.slice_static"(%cache) {begins = array<i64: 0, 0, 64, 0>, ends = array<i64: 3, 2, 96, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<3x2x96x8xf32>) -> tensor<3x2x32x8xf32>
+  %1 = "ttir.concat"(%x, %0) {dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<3x2x64x8xf32>, tensor<3x2x32x8xf32>) -> tensor<3x2x96x8xf32>
+  return %1 : tensor<3x2x96x8xf32>
+}
+
+// -----
+
+// Other positions move.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x64x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
+  // CHECK-NOT: ttir.fill_cache
+  %0 = "ttir.slice_static"(%cache) {begins = array<i64: 0, 0, 32, 0>, ends = array<i64: 3, 2, 64, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<3x2x96x8xf32>) -> tensor<3x2x32x8xf32>
+  %1 = "ttir.concat"(%x, %0) {dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<3x2x64x8xf32>, tensor<3x2x32x8xf32>) -> tensor<3x2x96x8xf32>
+  return %1 : tensor<3x2x96x8xf32>
+}
+
+// -----
+
+// The last positions are written.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x64x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
+  // CHECK-NOT: ttir.fill_cache
+  %0 = "ttir.slice_static"(%cache) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 3, 2, 32, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<3x2x96x8xf32>) -> tensor<3x2x32x8xf32>
+  %1 = "ttir.concat"(%0, %x) {dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<3x2x32x8xf32>, tensor<3x2x64x8xf32>) -> tensor<3x2x96x8xf32>
+  return %1 : tensor<3x2x96x8xf32>
+}
+
+// -----
+
+// No whole tiles are written.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x40x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
+  // CHECK-NOT: ttir.fill_cache
+  %0 = "ttir.slice_static"(%cache) {begins = array<i64: 0, 0, 40, 0>, ends = array<i64: 3, 2, 96, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<3x2x96x8xf32>) -> tensor<3x2x56x8xf32>
+  %1 = "ttir.concat"(%x, %0) {dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<3x2x40x8xf32>, tensor<3x2x56x8xf32>) -> tensor<3x2x96x8xf32>
+  return %1 : tensor<3x2x96x8xf32>
+}
+
+// -----
+
+// Another op reads the old values.
+// CHECK-LABEL: @main(
+func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x64x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>, tensor<3x2x96x8xf32>) {
+  // CHECK-NOT: ttir.fill_cache
+  %0 = "ttir.slice_static"(%cache) {begins = array<i64: 0, 0, 64, 0>, ends = array<i64: 3, 2, 96, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<3x2x96x8xf32>) -> tensor<3x2x32x8xf32>
+  %1 = "ttir.concat"(%x, %0) {dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<3x2x64x8xf32>, tensor<3x2x32x8xf32>) -> tensor<3x2x96x8xf32>
+  %2 = "ttir.abs"(%cache) : (tensor<3x2x96x8xf32>) -> tensor<3x2x96x8xf32>
+  return %1, %2 : tensor<3x2x96x8xf32>, tensor<3x2x96x8xf32>
+}

@@ -36,8 +36,7 @@ def _updates(state: Value, new: Value) -> list[ir.Operation]:
     """The ops that make the new value of a state, each from the one before, if all can write to its memory."""
     found: list[ir.Operation] = []
     while new != state:
-        write = producer(new, "ttir.scatter")
-        op = _update_cache(write) if write is not None else producer(new, *EXPANSIONS)
+        op = _as_update(new) or producer(new, *EXPANSIONS)
         if op is None or not single_use(op.operands[0]) or not _fits(op):
             return []
         found.append(op.operation)
@@ -61,6 +60,32 @@ def _fits(op: Op) -> bool:
     if name == "ttir.paged_fill_cache":
         return new[2] % TILE == 0 and cache[2] % TILE == 0
     return new[1] <= MOST_USERS and cache[2] % TILE == 0
+
+
+def _as_update(new: Value) -> Op | None:
+    """The op of caches that makes `new`, if other ops make it and are replaced by it."""
+    write, filled = producer(new, "ttir.scatter"), producer(new, "ttir.concat")
+    return _update_cache(write) if write is not None else _fill_cache(filled) if filled is not None else None
+
+
+def _fill_cache(write: Op) -> Op | None:
+    """cache[:, :, :n] = x: the op joins x and the other positions of the cache."""
+    x, *rest = write.operands
+    kept = producer(rest[0], "ttir.slice_static") if len(rest) == 1 and single_use(rest[0]) else None
+    if kept is None or ods.attr(write, "dim") != 2 or len(shape(x)) != 4:
+        return None
+    cache, (users, heads, length, depth) = kept.operands[0], shape(x)
+    size = shape(cache)
+    wanted = {"begins": [0, 0, length, 0], "ends": size, "step": [1] * 4}
+    if size != shape(write.results[0]) or size[:2] != [users, heads] or size[3] != depth or not single_use(cache):
+        return None
+    if ods.attrs_of(kept) != wanted or length % TILE:
+        return None
+    new = Builder(ir.InsertionPoint(write), write.location)("ttir.fill_cache", cache, x)
+    write.results[0].replace_all_uses_with(new)
+    write.erase()
+    kept.erase()
+    return producer(new)
 
 
 def _update_cache(write: Op) -> Op | None:
