@@ -9,6 +9,8 @@ import torch
 from torch.nn import functional as F
 
 import tt_torch
+from tt_torch.wire.calls import op_histogram
+from tt_torch.wire.decode import decode
 
 HEADS, ROWS, KEYS = 4, 5, 9
 
@@ -46,3 +48,23 @@ def test_a_query_that_sees_no_key_gives_zero(dtype: torch.dtype, form: str, seed
     gradients = [torch.autograd.grad((result * weights).sum(), inputs) for result in results]
     torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
+
+
+class Causal(torch.nn.Module):
+    """Attention with a causal mask that is a constant. With `hidden=1` the first query sees no key."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    def forward(self, q: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(ROWS)
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=places[None] + self.hidden <= places[:, None])
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_a_constant_mask_that_hides_no_row_costs_no_op(hidden: int) -> None:
+    model, q = Causal(hidden).eval(), torch.randn(1, 2, ROWS, 8)
+    program = tt_torch.compile_model(model, (q,))
+    torch.testing.assert_close(program(q), model(q))
+    assert op_histogram(decode(program.binary))["EltwiseTernaryWhereOp"] == hidden

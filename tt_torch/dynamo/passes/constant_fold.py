@@ -43,6 +43,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
         last.append(stand_in)
         with unset_fake_temporarily():
             constants[stand_in.name] = value.contiguous().to(node.meta["val"].device)
+        stand_in.meta["constant"] = value
         node.replace_all_uses_with(stand_in)
     return constants
 

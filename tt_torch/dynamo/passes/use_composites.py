@@ -11,6 +11,7 @@ from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import Rules, call, composite, fill, only_first, value
 from tt_torch.dynamo.types import Arguments
 from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.tensors import unset_fake_temporarily
 
 aten, prims = torch.ops.aten, torch.ops.prims
 RULES = Rules()
@@ -129,7 +130,18 @@ def attention(node: Node, a: Arguments) -> Node | None:
     mask = _additive(node, a["attn_mask"], query.dtype)
     attributes = {"is_causal": a["is_causal"], "scale": scale}
     result = composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
-    return result if mask is None else _zero_where_nothing_is_seen(node, result, mask)
+    if mask is None or _each_query_sees_a_key(a["attn_mask"]):
+        return result
+    return _zero_where_nothing_is_seen(node, result, mask)
+
+
+def _each_query_sees_a_key(mask: Node) -> bool:
+    """Whether this is known at compile time, as it is of a causal mask, which is a constant."""
+    known = mask.meta.get("constant")
+    if known is None:
+        return False
+    with unset_fake_temporarily():
+        return bool((known if known.dtype is torch.bool else known != -math.inf).any(-1).all())
 
 
 def _zero_where_nothing_is_seen(node: Node, result: Node, mask: Node) -> Node:
