@@ -122,3 +122,19 @@ for op in (aten.bitwise_left_shift.Tensor, aten.bitwise_right_shift.Tensor):
     decomposes(op)(_of_one_shape(op))
 DECOMPOSITIONS[aten.__lshift__.Tensor] = aten.bitwise_left_shift.Tensor
 DECOMPOSITIONS[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
+
+
+@decomposes(aten.any.default, aten.any.dim)
+def any_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImplementedType:
+    """Of uint8, whose result is 0 or 1 in uint8. The device would give the largest byte."""
+    if x.dtype is not torch.uint8:
+        return NotImplemented
+    return torch.any(x != 0, *args, **kwargs).to(torch.uint8)  # type: ignore[call-overload]
+
+
+@decomposes(aten.all.default, aten.all.dim)
+def all_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImplementedType:
+    """Of uint8, whose result is 0 or 1 in uint8. The device would combine the bits of the bytes."""
+    if x.dtype is not torch.uint8:
+        return NotImplemented
+    return torch.all(x != 0, *args, **kwargs).to(torch.uint8)  # type: ignore[call-overload]
