@@ -126,7 +126,7 @@ DECOMPOSITIONS[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
 
 @decomposes(aten.any.default, aten.any.dim)
 def any_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImplementedType:
-    """Of uint8, whose result is 0 or 1 in uint8. The device would give the largest byte."""
+    """Computes `any` of uint8, which gives 0 or 1 in uint8. The device's maximum would give the largest byte."""
     if x.dtype is not torch.uint8:
         return NotImplemented
     return torch.any(x != 0, *args, **kwargs).to(torch.uint8)  # type: ignore[call-overload]
@@ -134,7 +134,7 @@ def any_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImpl
 
 @decomposes(aten.all.default, aten.all.dim)
 def all_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImplementedType:
-    """Of uint8, whose result is 0 or 1 in uint8. The device would combine the bits of the bytes."""
+    """Computes `all` of uint8, which gives 0 or 1 in uint8. The device would combine the bits of the bytes."""
     if x.dtype is not torch.uint8:
         return NotImplemented
     return torch.all(x != 0, *args, **kwargs).to(torch.uint8)  # type: ignore[call-overload]

@@ -9,6 +9,8 @@ from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn.layout import layout_of
 from tt_torch.wire.facts import TILE
 
+NUMBERS = ("update_index", "page_table", "batch_idx_tensor", "cur_pos_tensor")
+
 
 def unfit_update(op: ir.Operation) -> str:
     """The reason why a write to a cache is not accepted; empty if it is.
@@ -40,12 +42,6 @@ def unfit_attention(op: ir.Operation) -> str:
 
 def _numbers(op: ir.Operation) -> str:
     """The reason why positions and numbers of pages are not accepted."""
-    names = [
-        name
-        for name in ods.operands_of(op)
-        if name in ("update_index", "page_table", "batch_idx_tensor", "cur_pos_tensor")
-    ]
-    layouts = [layout_of(x) for name in names if (x := ods.operand(op, name)) is not None]
-    return next(
-        (f"numbers of {x.dtype} in {x.page_layout}" for x in layouts if (x.dtype, x.tiled) != ("Int32", False)), ""
-    )
+    layouts = [layout_of(x) for name, x in ods.operands_of(op).items() if name in NUMBERS and x is not None]
+    refused = (f"numbers of {x.dtype} in {x.page_layout}" for x in layouts if (x.dtype, x.tiled) != ("Int32", False))
+    return next(refused, "")
