@@ -21,6 +21,21 @@ os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """The executors of all programs that a test compiles, in the order in which they are made."""
+    from tt_torch.driver.executor import Executor  # imports the compiler, which not every test needs
+
+    executors, build = [], Executor.__init__
+
+    def init(self, *arguments):
+        executors.append(self)
+        build(self, *arguments)
+
+    monkeypatch.setattr(Executor, "__init__", init)
+    return executors
+
+
 @pytest.fixture(autouse=True)
 def _fresh_start():
     torch.manual_seed(0)

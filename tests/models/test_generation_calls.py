@@ -38,19 +38,6 @@ def on_device(model: LlamaForCausalLM) -> LlamaForCausalLM:
     return model
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
-    programs: list[Executor] = []
-    build = Executor.__init__
-
-    def init(self: Executor, *arguments: Any) -> None:
-        programs.append(self)
-        build(self, *arguments)
-
-    monkeypatch.setattr(Executor, "__init__", init)
-    return programs
-
-
 def tokens(model: LlamaForCausalLM, prompt: torch.Tensor = PROMPT, **options: Any) -> torch.Tensor:
     torch.manual_seed(3)
     return model.generate(prompt, **{"attention_mask": ALL[: len(prompt)], **options})
