@@ -57,6 +57,16 @@ SCALARS = [
         "op on the host",
     ),
     Exact(
+        "float16 and numbers that it does not have",
+        lambda x: (x * 70000.0, x * 10**6, x / 1e5, x * 1e-9, x / 1e-9, 1e6 / x),
+        [of(f16, 0.0, -0.0, 0.015625, 1.5, -60000, inf, nan)],
+    ),
+    Exact(
+        "sums of float16 and numbers that it does not have",
+        lambda x: (x + 7e4, x - 7e4, 7e4 - x),
+        [of(f16, 0.0, 1.5, -60000, inf, nan)],
+    ),
+    Exact(
         "bf16 and numbers that are zero in it",
         lambda x: (x * 1e-45, x / 1e-45, 1e-45 - x, x.add(x, alpha=1e-45), x * 1.5, x < 1e-45),
         [of(bf16, inf, 0.0, 3.0, -0.0)],

@@ -48,8 +48,11 @@ ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
 ARITHMETIC = {getattr(aten, name) for name in "add sub rsub mul div floor_divide remainder fmod pow".split()}
 COMPARISONS = {getattr(aten, name) for name in "eq ne lt le gt ge".split()}
 LARGEST = torch.finfo(torch.float32).max
-# Ops that take a Python number in float32 beside a tensor of bfloat16.
-WIDE_NUMBERS = {getattr(aten, name) for name in "add sub rsub mul div".split()}
+# Ops that take a Python number in float32 beside a tensor of this dtype. Sums convert it to float16.
+WIDE_NUMBERS = {
+    torch.bfloat16: {aten.add, aten.sub, aten.rsub, aten.mul, aten.div},
+    torch.float16: {aten.mul, aten.div},
+}
 ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
@@ -66,7 +69,7 @@ def promote(graph: Graph) -> None:
         if names := OPERANDS.get(node.target):
             given = arguments(node)
             dtype = _dtype(node, [given[name] for name in names if given.get(name) is not None])
-            if dtype is torch.bfloat16 and called(node) in WIDE_NUMBERS and _leaves_bfloat16(given[n] for n in names):
+            if called(node) in WIDE_NUMBERS.get(dtype, ()) and _leaves(dtype, (given[n] for n in names)):
                 node = _in_float32(node)
                 dtype = torch.float32
             if dtype is torch.float64 and called(node) in ARITHMETIC and any(map(_is_beyond_float32, given.values())):
@@ -75,23 +78,23 @@ def promote(graph: Graph) -> None:
             _add_the_least(node, dtype)
 
 
-def _leaves_bfloat16(operands: Iterable[Argument]) -> bool:
-    """Whether bfloat16 has zero or infinity for a number of float32 that is neither."""
+def _leaves(dtype: torch.dtype, operands: Iterable[Argument]) -> bool:
+    """Whether a narrow float has zero or infinity for a number of float32 that is neither."""
     with unset_fake_temporarily():
         wide = torch.tensor([number_in(n, torch.float32) for n in operands if isinstance(n, (int, float))]).float()
-        narrow = wide.bfloat16()
+        narrow = wide.to(dtype)
         return not (torch.equal(wide == 0, narrow == 0) and torch.equal(wide.isinf(), narrow.isinf()))
 
 
 def _in_float32(node: Node) -> Node:
-    """Replaces an op of bfloat16 by the same op of float32 and a conversion of its result. Returns the new op."""
+    """Replaces an op of a narrow float by the same op of float32 and a conversion of its result. Returns the new op."""
     with node.graph.inserting_before(node):
         args = [
             call(node, prims.convert_element_type.default, x, torch.float32) if isinstance(x, Node) else x
             for x in node.args
         ]
         wide = call(node, node.target, *args, **node.kwargs)
-        node.replace_all_uses_with(call(node, prims.convert_element_type.default, wide, torch.bfloat16))
+        node.replace_all_uses_with(call(node, prims.convert_element_type.default, wide, value(node).dtype))
     node.graph.erase_node(node)
     return wide
 
