@@ -7,6 +7,8 @@ queries may share a head of keys. Masks are added to the scores. A sink is one m
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tt_torch.tt_ops.registry import op, require, sizes
@@ -16,33 +18,27 @@ Tensor = torch.Tensor
 
 
 def _check_prefill(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-    sliding_window_size: int | None,
+    query: Tensor, key: Tensor, value: Tensor, sliding_window_size: int | None, **others: Any
 ) -> list[int]:
     name, got = "scaled_dot_product_attention", sizes(query=query, key=key, value=value)
     check_pair(name, query, key, value)
     require(key.shape == value.shape and key.shape[0] == query.shape[0], name, got, "keys and values of one shape")
-    require(not is_causal or key.shape[2] == query.shape[2], name, got, "as many keys as queries if is_causal")
-    check_mask(name, attn_mask, is_causal, query, (*query.shape[:3], key.shape[2]))
+    _check_whole(name, got, query, key, **others)
     window = sliding_window_size
-    require(
-        window is None or (is_causal and window > 0), name, f"sliding_window_size={window}", "it with is_causal only"
-    )
+    fits = window is None or (others["is_causal"] and window > 0)
+    require(fits, name, f"sliding_window_size={window}", "it with is_causal only")
     return list(query.shape)
 
 
-@op(
-    "Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=True, float? scale=None, "
-    "SymInt? sliding_window_size=None",
-    "query key value attn_mask",
-    _check_prefill,
-    lambda a: attributes(a, "attn_mask", sliding_window_size=a["sliding_window_size"]),
-)
+def _check_whole(
+    name: str, got: str, query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool, **_: Any
+) -> None:
+    """Requires a mask that fits, or with `is_causal` as many keys as queries."""
+    require(not is_causal or key.shape[2] == query.shape[2], name, got, "as many keys as queries if is_causal")
+    check_mask(name, attn_mask, is_causal, query, (*query.shape[:3], key.shape[2]))
+
+
+@op(_check_prefill, lambda a: attributes(a, "attn_mask", sliding_window_size=a["sliding_window_size"]))
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -59,31 +55,16 @@ def scaled_dot_product_attention(
     return attended(query, key, value, attn_mask, scale)
 
 
-def _check_latent(
-    query: Tensor,
-    key: Tensor,
-    head_dim_v: int,
-    value: Tensor | None,
-    attn_mask: Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-) -> list[int]:
+def _check_latent(query: Tensor, key: Tensor, head_dim_v: int, value: Tensor | None, **others: Any) -> list[int]:
     name, got = "flash_mla_prefill", sizes(query=query, key=key, value=value) + f" and head_dim_v {head_dim_v}"
     check_pair(name, query, key, value)
     require(key.shape[0] == query.shape[0], name, got, "keys of as many users as the queries")
-    require(not is_causal or key.shape[2] == query.shape[2], name, got, "as many keys as queries if is_causal")
     check_values(name, got, key, value, head_dim_v)
-    check_mask(name, attn_mask, is_causal, query, (*query.shape[:3], key.shape[2]))
+    _check_whole(name, got, query, key, **others)
     return [*query.shape[:3], head_dim_v]
 
 
-@op(
-    "Tensor query, Tensor key, SymInt head_dim_v, Tensor? value=None, Tensor? attn_mask=None, bool is_causal=True, "
-    "float? scale=None",
-    "query key value attn_mask",
-    _check_latent,
-    lambda a: attributes(a, "value", "attn_mask", head_dim_v=a["head_dim_v"]),
-)
+@op(_check_latent, lambda a: attributes(a, "value", "attn_mask", head_dim_v=a["head_dim_v"]))
 def flash_mla_prefill(
     query: Tensor,
     key: Tensor,
@@ -100,7 +81,7 @@ def flash_mla_prefill(
 
 
 def _check_chunked(
-    query: Tensor, key: Tensor, value: Tensor, page_table: Tensor, chunk_start_idx: Tensor, scale: float | None
+    query: Tensor, key: Tensor, value: Tensor, page_table: Tensor, chunk_start_idx: Tensor, **_: Any
 ) -> list[int]:
     name, got = "chunked_scaled_dot_product_attention", sizes(query=query, key=key, value=value, page_table=page_table)
     check_pair(name, query, key, value)
@@ -111,12 +92,7 @@ def _check_chunked(
     return list(query.shape)
 
 
-@op(
-    "Tensor query, Tensor key, Tensor value, Tensor page_table, Tensor chunk_start_idx, float? scale=None",
-    "query key value page_table chunk_start_idx",
-    _check_chunked,
-    attributes,
-)
+@op(_check_chunked, attributes)
 def chunked_scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, page_table: Tensor, chunk_start_idx: Tensor, scale: float | None = None
 ) -> Tensor:

@@ -42,12 +42,7 @@ def _check_update(cache: Tensor, fill_value: Tensor, cache_position: Tensor, bat
     return _checked(name, cache, fill_value, batch_offset)
 
 
-@op(
-    "Tensor cache, Tensor fill_value, Tensor cache_position, SymInt? batch_offset=None",
-    "cache fill_value cache_position",
-    _check_update,
-    _offset,
-)
+@op(_check_update, _offset)
 def update_cache(cache: Tensor, fill_value: Tensor, cache_position: Tensor, batch_offset: int | None = None) -> Tensor:
     """The cache with one new position, which is the same for the users from `batch_offset` on."""
     new = cache.clone()
@@ -59,7 +54,7 @@ def _check_fill(cache: Tensor, fill_value: Tensor, batch_offset: int | None) -> 
     return _checked("fill_cache", cache, fill_value, batch_offset)
 
 
-@op("Tensor cache, Tensor fill_value, SymInt? batch_offset=None", "cache fill_value", _check_fill, _offset)
+@op(_check_fill, _offset)
 def fill_cache(cache: Tensor, fill_value: Tensor, batch_offset: int | None = None) -> Tensor:
     """The cache with new first positions for the users from `batch_offset` on."""
     new = cache.clone()
@@ -89,12 +84,7 @@ def _check_paged_update(
     return list(cache.shape)
 
 
-@op(
-    "Tensor cache, Tensor fill_value, Tensor update_indices, Tensor page_table, bool share_cache=False",
-    "cache fill_value update_indices page_table",
-    _check_paged_update,
-    lambda a: {"share_cache": "False"},
-)
+@op(_check_paged_update, lambda a: {"share_cache": "False"})
 def paged_update_cache(
     cache: Tensor, fill_value: Tensor, update_indices: Tensor, page_table: Tensor, share_cache: bool = False
 ) -> Tensor:
@@ -127,11 +117,7 @@ def _check_paged_fill(cache: Tensor, fill_value: Tensor, page_table: Tensor, bat
     return list(cache.shape)
 
 
-@op(
-    "Tensor cache, Tensor fill_value, Tensor page_table, Tensor? batch_idx=None",
-    "cache fill_value page_table batch_idx",
-    _check_paged_fill,
-)
+@op(_check_paged_fill)
 def paged_fill_cache(cache: Tensor, fill_value: Tensor, page_table: Tensor, batch_idx: Tensor | None = None) -> Tensor:
     """The cache with new first positions of the user `batch_idx`, which is the first user by default."""
     new, size, length = cache.clone(), cache.shape[2], fill_value.shape[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tt_torch.tt_ops.registry import op, require, sizes
@@ -27,16 +29,18 @@ def _decoded(
 
 def _check_decode(
     name: str,
+    keys: int,
     query: Tensor,
     key: Tensor,
     value: Tensor | None,
-    position: Tensor | None,
-    mask: Tensor | None,
-    sink: Tensor | None,
+    cur_pos_tensor: Tensor | None,
+    attn_mask: Tensor | None,
+    attention_sink: Tensor | None,
     is_causal: bool,
-    keys: int,
+    **_: Any,
 ) -> None:
     """Requires one query for each user, and a position for each user if `is_causal`. A user sees `keys` keys."""
+    position, sink = cur_pos_tensor, attention_sink
     got = sizes(query=query, key=key, value=value, cur_pos_tensor=position, attention_sink=sink)
     require(query.dim() == 4 and query.shape[0] == 1, name, got, "query of shape [1, users, heads, depth]")
     users, heads = query.shape[1:3]
@@ -45,36 +49,20 @@ def _check_decode(
     if position is not None:
         fits = tuple(position.shape) == (users,) and not position.is_floating_point()
         require(fits, name, got, "one position per user in cur_pos_tensor")
-    check_mask(name, mask, is_causal, query, (users, 1, heads, keys))
+    check_mask(name, attn_mask, is_causal, query, (users, 1, heads, keys))
     if sink is not None:
         require(sink.dim() in (1, 2) and sink.shape[0] == heads, name, got, "attention_sink with a row per head")
         require(sink.dtype == query.dtype, name, f"attention_sink of {sink.dtype}", f"{query.dtype}")
 
 
-def _check_whole(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cur_pos_tensor: Tensor,
-    attn_mask: Tensor | None,
-    attention_sink: Tensor | None,
-    is_causal: bool,
-    scale: float | None,
-) -> list[int]:
+def _check_whole(query: Tensor, key: Tensor, value: Tensor, **others: Any) -> list[int]:
     name, got = "scaled_dot_product_attention_decode", sizes(query=query, key=key, value=value)
-    given = (cur_pos_tensor, attn_mask, attention_sink)
-    _check_decode(name, query, key, value, *given, is_causal, key.shape[2] if key.dim() == 4 else 0)
+    _check_decode(name, key.shape[2] if key.dim() == 4 else 0, query, key, value, **others)
     require(key.shape == value.shape and key.shape[0] == query.shape[1], name, got, "keys and values of each user")
     return list(query.shape)
 
 
-@op(
-    "Tensor query, Tensor key, Tensor value, Tensor cur_pos_tensor, Tensor? attn_mask=None, "
-    "Tensor? attention_sink=None, bool is_causal=True, float? scale=None",
-    "query key value cur_pos_tensor attn_mask attention_sink",
-    _check_whole,
-    lambda a: attributes(a, "attn_mask", "attention_sink"),
-)
+@op(_check_whole, lambda a: attributes(a, "attn_mask", "attention_sink"))
 def scaled_dot_product_attention_decode(
     query: Tensor,
     key: Tensor,
@@ -90,37 +78,22 @@ def scaled_dot_product_attention_decode(
     return _decoded(query, key, value, position, attn_mask, attention_sink, scale)
 
 
-def _require_table(name: str, query: Tensor, page_table: Tensor) -> None:
+def _check_pages(
+    name: str, query: Tensor, key: Tensor, value: Tensor | None, page_table: Tensor, **others: Any
+) -> None:
     fits = page_table.dim() == 2 and page_table.shape[0] == query.shape[1] and not page_table.is_floating_point()
     require(fits, name, sizes(query=query, page_table=page_table), "one row of the page table per user")
+    _check_decode(name, page_table.shape[1] * key.shape[-2], query, key, value, **others)
 
 
-def _check_paged(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    page_table: Tensor,
-    is_causal: bool,
-    attn_mask: Tensor | None,
-    cur_pos_tensor: Tensor | None,
-    attention_sink: Tensor | None,
-    scale: float | None,
-) -> list[int]:
+def _check_paged(query: Tensor, key: Tensor, value: Tensor, **others: Any) -> list[int]:
     name = "paged_scaled_dot_product_attention_decode"
-    _require_table(name, query, page_table)
-    given = (cur_pos_tensor, attn_mask, attention_sink)
-    _check_decode(name, query, key, value, *given, is_causal, page_table.shape[1] * key.shape[-2])
+    _check_pages(name, query, key, value, **others)
     require(key.shape == value.shape, name, sizes(key=key, value=value), "keys and values of one shape")
     return list(query.shape)
 
 
-@op(
-    "Tensor query, Tensor key, Tensor value, Tensor page_table, bool is_causal=False, Tensor? attn_mask=None, "
-    "Tensor? cur_pos_tensor=None, Tensor? attention_sink=None, float? scale=None",
-    "query key value page_table attn_mask cur_pos_tensor attention_sink",
-    _check_paged,
-    lambda a: attributes(a, "attn_mask", "cur_pos_tensor", "attention_sink"),
-)
+@op(_check_paged, lambda a: attributes(a, "attn_mask", "cur_pos_tensor", "attention_sink"))
 def paged_scaled_dot_product_attention_decode(
     query: Tensor,
     key: Tensor,
@@ -138,32 +111,17 @@ def paged_scaled_dot_product_attention_decode(
     return _decoded(query, keys, values, position, attn_mask, attention_sink, scale)
 
 
-def _check_paged_latent(
-    query: Tensor,
-    key: Tensor,
-    head_dim_v: int,
-    page_table: Tensor,
-    value: Tensor | None,
-    is_causal: bool,
-    attn_mask: Tensor | None,
-    cur_pos_tensor: Tensor | None,
-    attention_sink: Tensor | None,
-    scale: float | None,
-) -> list[int]:
+def _check_paged_latent(query: Tensor, key: Tensor, head_dim_v: int, value: Tensor | None, **others: Any) -> list[int]:
     name, got = "paged_flash_mla_decode", sizes(query=query, key=key, value=value) + f" and head_dim_v {head_dim_v}"
-    _require_table(name, query, page_table)
-    given = (cur_pos_tensor, attn_mask, attention_sink)
-    _check_decode(name, query, key, value, *given, is_causal, page_table.shape[1] * key.shape[-2])
+    _check_pages(name, query, key, value, **others)
     check_values(name, got, key, value, head_dim_v)
     return [*query.shape[:3], head_dim_v]
 
 
 @op(
-    "Tensor query, Tensor key, SymInt head_dim_v, Tensor page_table, Tensor? value=None, bool is_causal=True, "
-    "Tensor? attn_mask=None, Tensor? cur_pos_tensor=None, Tensor? attention_sink=None, float? scale=None",
-    "query key value page_table attn_mask cur_pos_tensor attention_sink",
     _check_paged_latent,
     lambda a: attributes(a, "value", "attn_mask", "cur_pos_tensor", "attention_sink", head_dim_v=a["head_dim_v"]),
+    "query key value page_table attn_mask cur_pos_tensor attention_sink",
 )
 def paged_flash_mla_decode(
     query: Tensor,

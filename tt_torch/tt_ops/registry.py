@@ -35,16 +35,13 @@ CALLS: dict[OpOverload, Call] = {}
 
 
 def op(
-    parameters: str,
-    operands: str,
-    check: Callable[..., list[int]],
-    attributes: Callable[[Arguments], Attributes] = lambda a: {},
+    check: Callable[..., list[int]], attributes: Callable[[Arguments], Attributes] = lambda a: {}, operands: str = ""
 ) -> Callable[[AnyFunction], AnyFunction]:
-    """Registers a function as the op `tt::<its name>(<parameters>) -> Tensor`.
+    """Registers a function as the op `tt::<its name>`, whose parameters and defaults are those of the function.
 
-    The function computes the op on any device. `check` takes the same arguments, with all defaults filled in. It raises
+    The function computes the op on any device. `check` gets all arguments by name, defaults included. It raises
     OpArgumentError for those that the op does not take, and returns the shape of the result, whose dtype is that of the
-    first argument.
+    first argument. The operands of the custom call are all tensors in order, unless `operands` names them in another.
     """
 
     def register(function: AnyFunction) -> AnyFunction:
@@ -53,7 +50,7 @@ def op(
         def shape(*given: Any, **named: Any) -> list[int]:
             bound = signature.bind(*given, **named)
             bound.apply_defaults()
-            return check(*bound.args, **bound.kwargs)
+            return check(**bound.arguments)
 
         def compute(*given: Any, **named: Any) -> Tensor:
             shape(*given, **named)
@@ -62,11 +59,13 @@ def op(
         def fake(first: Tensor, *given: Any, **named: Any) -> Tensor:
             return first.new_empty(shape(first, *given, **named))
 
-        made = torch.library.custom_op(f"tt::{name}", compute, mutates_args=(), schema=f"({parameters}) -> Tensor")
+        schema = torch.library.infer_schema(function, mutates_args=())
+        made = torch.library.custom_op(f"tt::{name}", compute, mutates_args=(), schema=schema)
         made.register_fake(fake)
         found = overload_of(made)
         assert found is not None
-        CALLS[found] = Call(f"tt.{name}", tuple(operands.split()), attributes)
+        tensors = operands.split() or [p for p, kind in signature.parameters.items() if "Tensor" in kind.annotation]
+        CALLS[found] = Call(f"tt.{name}", tuple(tensors), attributes)
         return function
 
     return register
