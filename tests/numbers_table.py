@@ -61,6 +61,15 @@ SCALARS = [
         lambda x: (x * 70000.0, x * 10**6, x / 1e5, x * 1e-9, x / 1e-9, 1e6 / x),
         [of(f16, 0.0, -0.0, 0.015625, 1.5, -60000, inf, nan)],
     ),
+    *(
+        Exact(
+            f"{dtype} and {number} as a tensor of {wide}",
+            lambda x, y: (x * y, y * x, x / y, y / x, x + y, x - y, y - x),
+            [of(dtype, 0.0, 0.015625, 1.5, -60000, inf, nan), at(number, dtype=wide)],
+        )
+        for dtype in (f16, bf16)
+        for wide, number in ((f32, 7e4), (f32, 0.1), (f64, 7e4), (dtype, 3.0))
+    ),
     Exact(
         "sums of float16 and numbers that it does not have",
         lambda x: (x + 7e4, x - 7e4, 7e4 - x),

@@ -53,6 +53,8 @@ WIDE_NUMBERS = {
     torch.bfloat16: {aten.add, aten.sub, aten.rsub, aten.mul, aten.div},
     torch.float16: {aten.mul, aten.div},
 }
+# Ops that do so with a second operand without dimensions, too, if it is of one of these dtypes.
+PRODUCTS, WIDE_FLOATS = {aten.mul, aten.div}, (torch.float32, torch.float64)
 ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
@@ -69,7 +71,8 @@ def promote(graph: Graph) -> None:
         if names := OPERANDS.get(node.target):
             given = arguments(node)
             dtype = _dtype(node, [given[name] for name in names if given.get(name) is not None])
-            if called(node) in WIDE_NUMBERS.get(dtype, ()) and _leaves(dtype, (given[n] for n in names)):
+            wide = called(node) in WIDE_NUMBERS.get(dtype, ()) and _leaves(dtype, (given[n] for n in names))
+            if wide or (called(node) in PRODUCTS and dtype in WIDE_NUMBERS and _is_wide(given["other"])):
                 node = _in_float32(node)
                 dtype = torch.float32
             if dtype is torch.float64 and called(node) in ARITHMETIC and any(map(_is_beyond_float32, given.values())):
@@ -84,6 +87,11 @@ def _leaves(dtype: torch.dtype, operands: Iterable[Argument]) -> bool:
         wide = torch.tensor([number_in(n, torch.float32) for n in operands if isinstance(n, (int, float))]).float()
         narrow = wide.to(dtype)
         return not (torch.equal(wide == 0, narrow == 0) and torch.equal(wide.isinf(), narrow.isinf()))
+
+
+def _is_wide(operand: Argument) -> bool:
+    """Whether it is a tensor without dimensions of a float that is wider than the narrow ones."""
+    return isinstance(operand, Node) and not value(operand).dim() and value(operand).dtype in WIDE_FLOATS
 
 
 def _in_float32(node: Node) -> Node:
