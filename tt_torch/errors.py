@@ -236,6 +236,14 @@ class ArgumentError(TTTorchError, TypeError):
     """A compiled model was called with other arguments than it was compiled for; the message names one of them."""
 
 
+class ShardingError(TTTorchError, ValueError):
+    """A tensor cannot be split over the chips of a mesh as it should be."""
+
+    def __init__(self, shape: Sequence[int], reason: str) -> None:
+        super().__init__(f"a tensor of shape {tuple(shape)} cannot be split over the mesh: {reason}")
+        self.shape = tuple(shape)
+
+
 class InputDtypeError(TTTorchError, TypeError):
     """An input has a dtype that the program does not accept."""
 

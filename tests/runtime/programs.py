@@ -24,14 +24,15 @@ def tensor_desc(shape, dtype="Float32", buffer="DRAM", tile=True):
 class Maker:
     """Builds programs, one after the other; `binary()` encodes them all."""
 
-    def __init__(self):
+    def __init__(self, mesh_shape=(1, 1)):
         self.programs, self.next_id = [], 1
+        self.mesh = dict(zip("yx", mesh_shape, strict=True))
         self.begin("main")
 
     def begin(self, name, private=False):
         self.program = {
             "name": name, "inputs": [], "outputs": [], "operations": [], "dylibs": [], "private": private,
-            "mesh_shape": {"y": 1, "x": 1},
+            "mesh_shape": self.mesh,
         }  # fmt: skip
         self.programs.append(self.program)
 

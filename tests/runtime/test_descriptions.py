@@ -92,11 +92,12 @@ def test_programs_that_do_not_agree_with_themselves():
 
 
 def test_programs_of_several_chips():
-    maker = Maker()
+    maker = Maker((1, 2))
     maker.input((32, 32))
-    maker.program["mesh_shape"] = {"y": 1, "x": 2}
-    message = "program main is for a mesh of 2 chips; the emulated device runs programs for one chip"
-    refused(maker, match=message, error=errors.UnsupportedBinaryError)
+    message = "program main is for a mesh of 1x2 chips, and the device is a mesh of 1x1"
+    refused(maker, match=message, error=errors.DeviceError)
+    maker = Maker((2000, 2))
+    refused(maker, match="a mesh has more than 1024 rows or columns")
 
 
 def called(cached=False, inputs=1, outputs=1, given=((32, 32), "Float32"), got=((32, 32), "Float32")):

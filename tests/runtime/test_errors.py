@@ -77,9 +77,9 @@ def test_unknown_schema_names_the_known_ones():
 def test_ops_without_kernel_are_all_named():
     maker = Maker()
     x = maker.input((32, 32))
-    y = maker.op("AllReduceOp", **{"in": x}, out=maker.tensor((32, 32)))
-    z = maker.op("MeshPartitionOp", **{"in": y}, out=maker.tensor((32, 32)))
-    with pytest.raises(errors.UnsupportedBinaryError, match="AllReduceOp, MeshPartitionOp"):
+    y = maker.op("AllReduceAsyncOp", **{"in": x}, out=maker.tensor((32, 32)))
+    z = maker.op("RotaryEmbeddingLlamaOp", input=y, out=maker.tensor((32, 32)))
+    with pytest.raises(errors.UnsupportedBinaryError, match="AllReduceAsyncOp, RotaryEmbeddingLlamaOp"):
         Executable(Binary(maker.binary(z)))
 
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from programs import Maker
 
-from tt_torch.errors import UnsupportedBinaryError
-from tt_torch.runtime import Binary, Executable
+from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime.mesh_executable import MeshExecutable
 
 DATA = Path(__file__).parents[1] / "data" / "plugin"
 SCHEMA = "912b70aa"
@@ -59,9 +59,38 @@ def test_programs(name):
         torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_collectives_are_refused_by_name():
-    with pytest.raises(UnsupportedBinaryError, match=r"for: AllReduceOp. program main is for a mesh of 2 chips"):
-        Executable(Binary.load(DATA / "tensor_parallel_1x2.ttnn"))
+# On eight chips. x: the mesh's second axis splits the columns of the input; the sum is over the chips' parts.
+COLLECTIVES = {
+    "all_gather": ((256, 1024), (None, 1), (None, None), lambda x: x),
+    "psum": ((256, 1024), (None, 1), (None, None), lambda x: sum(x.chunk(8, 1))),
+    "psum_scatter": ((256, 8192), (None, 1), (None, 1), lambda x: sum(x.chunk(8, 1))),
+    "ppermute": ((256, 1024), (None, 1), (None, 1), lambda x: x.roll(128, 1)),
+    "all_to_all": ((256, 1024), (None, 0), (None, 0), lambda x: x.view(8, 32, 1024).transpose(0, 1).reshape(32, 8192)),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives(name):
+    shape, given, made, function = COLLECTIVES[name]
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0)).bfloat16()
+    executable = on_mesh(f"mesh8_{name}", (1, 8), [given], [made])
+    for resident in ((), (0,)):
+        assert torch.equal(executable([x], resident)[0], function(x))
+
+
+@pytest.mark.parametrize("mesh", [(1, 2), (2, 4)])
+def test_tensor_parallel(mesh):
+    executable = on_mesh(f"tensor_parallel_{mesh[0]}x{mesh[1]}", mesh, [(0, None), (None, 1), (None, 0)], [(0, None)])
+    torch.manual_seed(0)
+    x, up, down = torch.randn(64, 512), torch.randn(512, 2048) / 22, torch.randn(2048, 512) / 45
+    expected = torch.relu(x @ up) @ down
+    for resident in ((), (1, 2)):
+        (result,) = executable([x, up, down], resident)
+        torch.testing.assert_close(result.float(), expected, rtol=0.02, atol=0.05)
+
+
+def on_mesh(name, mesh, given, made):
+    return MeshExecutable(Binary.load(DATA / f"{name}.ttnn"), 0, Device(mesh_shape=mesh), given, made)
 
 
 def run(maker, out, *inputs):

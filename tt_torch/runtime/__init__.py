@@ -22,6 +22,7 @@ from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime import _runtime
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
+from tt_torch.runtime.mesh import MeshSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
@@ -111,8 +112,13 @@ class Device:
         self._impl = impl
 
         # The handles keep the storage alive but not the tensor object, whose death ends the residence.
-        def make(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
-            return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who)
+        def make(spec: TensorSpec | MeshSpec, source: torch.Tensor, who: str) -> Native:
+            if isinstance(spec, MeshSpec):
+                return spec.handles(source, lambda part, first: one(spec.spec, part, who, first))
+            return one(spec, source, who)
+
+        def one(spec: TensorSpec, source: torch.Tensor, who: str, counts: bool = True) -> Native:
+            return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who, counts)
 
         def share(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
             return _runtime.Tensor.state(impl, spec, source, source.untyped_storage(), who)
@@ -206,6 +212,7 @@ class Executable:
         info = self._impl.info
         self.inputs: list[TensorSpec] = info.inputs
         self.outputs: list[TensorSpec] = info.outputs
+        self._specs: Sequence[TensorSpec | MeshSpec] = self.inputs
         self._placements = [repr(spec) for spec in self.inputs]
         self._results = result_forms(self.outputs)
         self._split = Split(len(self.inputs), ())
@@ -219,16 +226,11 @@ class Executable:
         output_strides: Sequence[tuple[int, ...] | None] | None = None,
         output_devices: Sequence[torch.device] | None = None,
     ) -> list[torch.Tensor]:
-        if len(inputs) != len(self.inputs):
-            name = self.binary.programs[self.program].name
-            raise InputCountError(f"program {name} takes {len(self.inputs)} inputs, got {len(inputs)}")
-        split = self._split
-        if resident is not split.resident and frozenset(resident) != split.resident:
-            split = self._split = Split(len(self.inputs), resident)
+        split = self._checked(inputs, resident)
         states = {k: i for k, i in self.updates.items() if can_be_state(inputs[i], self.inputs[i])}
         kept = self._residents(inputs, split, set(states.values())) if split.kept or states else None
         for i in split.passed:
-            if _is_negated(inputs[i], i):
+            if is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
         given = {k: inputs[i] for k, i in states.items()}
         results = make_results(self._results, output_dtypes, output_strides, output_devices, given)
@@ -238,6 +240,14 @@ class Executable:
             if given:
                 torch.autograd.graph.increment_version([x for x in given.values() if not x.is_inference()])
         return results
+
+    def _checked(self, inputs: Sequence[torch.Tensor], resident: Collection[int]) -> Split:
+        if len(inputs) != len(self.inputs):
+            name = self.binary.programs[self.program].name
+            raise InputCountError(f"program {name} takes {len(self.inputs)} inputs, got {len(inputs)}")
+        if resident is not self._split.resident and frozenset(resident) != self._split.resident:
+            self._split = Split(len(self.inputs), resident)
+        return self._split
 
     def _residents(self, inputs: Sequence[torch.Tensor], split: Split, states: Set[int]) -> Native:
         tensors = [inputs[i] for i in split.kept]
@@ -256,7 +266,7 @@ class Executable:
         return native
 
     def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False) -> Resident:
-        spec, placement, known = self.inputs[position], self._placements[position], self.device._residents
+        spec, placement, known = self._specs[position], self._placements[position], self.device._residents
         try:
             if is_state:
                 return known.state(tensor, spec, placement, f"input {position}")
@@ -330,7 +340,7 @@ def _arch(name: str) -> Native:
     return known[name]
 
 
-def _is_negated(tensor: object, position: int) -> bool:
+def is_negated(tensor: object, position: int) -> bool:
     """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
     if not isinstance(tensor, torch.Tensor):
         raise _no_tensor(tensor, position)

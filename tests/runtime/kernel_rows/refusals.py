@@ -6,6 +6,8 @@ A refusal is the message, and the fields that are wrong. `None` leaves a field o
 from kernel_rows import attention, images, movement, others, products
 from kernel_rows.fields import HUGE, STEP, Fields, Result, ints, x, y
 from kernel_rows.refused_attention import ATTENTION
+from kernel_rows.refused_collectives import COLLECTIVES
+from kernel_rows.refused_collectives import PROGRAMS as ON_A_MESH
 from kernel_rows.refused_images import CONVOLUTIONS, IMAGES
 
 
@@ -20,7 +22,7 @@ WINDOW = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation"
 PREPARED = products.IMAGE | WINDOW | {"groups": 1, "input_dtype": "Float32", "out": y(1, 1, 72, 6)}
 PER_AXIS = {"scale": {"PerAxisScale": {"scale": x(10)}}, "zero_point": {"PerTensorZeroPoint": {"zero_point": 1}}}
 SMALL = {"in": x(4, 10), "out": y(4, 10)}
-PROGRAMS: dict[str, Fields] = {row.op: of_row(row) for row in reversed(ROWS)} | {
+PROGRAMS: dict[str, Fields] = {row.op: of_row(row) for row in reversed(ROWS)} | ON_A_MESH | {
     "ArangeOp": {"start": 0.0, "end": 4.0, "step": 1.0, "out": y(4)},
     "BitcastConvertOp": {"in": x(4, 8), "dtype": "Int32", "out": y(4, 8, dtype="Int32")},
     "ConcatOp": {"inputs": [x(2, 3, 4), x(2, 5, 4)], "dim": 1, "out": y(2, 8, 4)},
@@ -174,11 +176,12 @@ ELEMENTS = {
     ],
     "DeallocateOp": [("operand in is missing", {"in": None})],
     "GetDeviceOp": [
-        ("the program needs a mesh of several chips", {"mesh": mesh}) for mesh in ({"x": 1, "y": 2}, {"x": 2, "y": 1})
+        ("the op's mesh is another one than that of the program", {"mesh": mesh})
+        for mesh in ({"x": 1, "y": 2}, {"x": 2, "y": 1})
     ],
 }  # fmt: skip
 
-REFUSED = ATTENTION | CONVOLUTIONS | IMAGES | MOVEMENT | ELEMENTS
+REFUSED = ATTENTION | COLLECTIVES | CONVOLUTIONS | IMAGES | MOVEMENT | ELEMENTS
 
 LAST = HUGE - 1
 ACCEPTED = [

@@ -82,15 +82,16 @@ class Residents {
 };
 
 // A tensor on a device. `make` is Tensor::create or Tensor::state.
-template <auto make>
+template <auto make, typename... More>
 Tensor make_tensor(const Device& device, const TensorSpec& spec, py::object source, py::object owner,
-                   const std::string& who) {
+                   const std::string& who, More... more) {
   const HostBuffer buffer = host_buffer(source, who);
   auto held = keep(std::move(owner));
   py::gil_scoped_release release;
-  return make(device, spec, buffer, std::move(held), who);
+  return make(device, spec, buffer, std::move(held), who, more...);
 }
 
+// An output that is None is not wanted.
 void run(Executable& self, const py::sequence& inputs, const Residents* residents,
          const py::sequence& outputs) {
   std::vector<Input> arguments = residents ? residents->inputs() : std::vector<Input>();
@@ -100,7 +101,8 @@ void run(Executable& self, const py::sequence& inputs, const Residents* resident
       arguments[i] = host_buffer(inputs[i], "input " + std::to_string(i));
   std::vector<HostBuffer> targets;
   for (size_t i = 0; i < outputs.size(); ++i)
-    targets.push_back(host_buffer(outputs[i], "output " + std::to_string(i)));
+    targets.push_back(outputs[i].is_none() ? HostBuffer{.unwanted = true}
+                                           : host_buffer(outputs[i], "output " + std::to_string(i)));
   py::gil_scoped_release release;
   self.run(arguments, targets);
 }
@@ -188,6 +190,7 @@ void bind_types(py::module_& m) {
   py::class_<ProgramInfo>(m, "ProgramInfo")
       .def_property_readonly("name", [](const ProgramInfo& self) { return text(self.name); })
       .def_readonly("private", &ProgramInfo::is_private)
+      .def_readonly("mesh_shape", &ProgramInfo::mesh_shape)
       .def_readonly("inputs", &ProgramInfo::inputs)
       .def_readonly("outputs", &ProgramInfo::outputs);
 }
@@ -225,7 +228,8 @@ void bind_execution(py::module_& m) {
       .def_property_readonly("schema_hash", &Binary::schema_hash)
       .def_property_readonly("version", &Binary::version);
   py::class_<Tensor>(m, "Tensor")
-      .def(py::init(&make_tensor<Tensor::create>))
+      .def(py::init(&make_tensor<Tensor::create, bool>), py::arg("device"), py::arg("spec"),
+           py::arg("source"), py::arg("owner"), py::arg("who"), py::arg("counts") = true)
       .def_static("state", &make_tensor<Tensor::state>)
       .def_property_readonly("version", &Tensor::version)
       .def_property_readonly("spec", &Tensor::spec);

@@ -1,5 +1,6 @@
 #include "tt/runtime/binary.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -81,6 +82,14 @@ std::vector<uint32_t> mentioned_tensors(const wire::Record& op) {
   return ids;
 }
 
+// A size of 0, which says nothing, means one chip.
+Mesh decode_mesh(const wire::Record& record) {
+  constexpr int64_t kMost = 1024;
+  const Mesh mesh{std::max<int64_t>(record.integer("y"), 1), std::max<int64_t>(record.integer("x"), 1)};
+  if (mesh.rows > kMost || mesh.columns > kMost) damaged("a mesh has more than 1024 rows or columns");
+  return mesh;
+}
+
 Program decode_program(const wire::Record& record, bool* is_private) {
   Program program;
   program.name = record.text("name");
@@ -96,12 +105,12 @@ Program decode_program(const wire::Record& record, bool* is_private) {
   }
   for (const auto& library : record.records("dylibs"))
     program.libraries.emplace_back(library.integer("dylib_id"), library.bytes("raw_file"));
-  if (auto mesh = record.record("mesh_shape")) program.mesh_volume = mesh->integer("y") * mesh->integer("x");
+  if (auto mesh = record.record("mesh_shape")) program.mesh = decode_mesh(*mesh);
   return program;
 }
 
 ProgramInfo describe_program(const Program& program, bool is_private) {
-  ProgramInfo info{std::string(program.name), is_private, {}, {}};
+  ProgramInfo info{std::string(program.name), is_private, {}, {}, {program.mesh.rows, program.mesh.columns}};
   for (const auto& operand : program.inputs) info.inputs.push_back(operand.spec);
   for (const auto& operand : program.outputs) info.outputs.push_back(operand.spec);
   return info;

@@ -23,12 +23,19 @@ struct Operation {
   std::vector<uint32_t> tensors;  // the ids of all tensors that it mentions, also in nested parameter tables
 };
 
+// The chips of a program: `rows` x `columns`, numbered row by row.
+struct Mesh {
+  int64_t rows = 1, columns = 1;
+  int64_t volume() const { return rows * columns; }
+  bool operator==(const Mesh&) const = default;
+};
+
 struct Program {
   std::string_view name;
   std::vector<Operand> inputs, outputs;
   std::vector<Operation> operations;
   std::vector<std::pair<int64_t, std::span<const uint8_t>>> libraries;  // (id, image of a shared library)
-  int64_t mesh_volume = 1;
+  Mesh mesh;
 };
 
 struct Binary::Impl {

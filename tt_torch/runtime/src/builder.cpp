@@ -132,20 +132,35 @@ void OpBuilder::write(Slot out, StepFn step) {
   add_step(out, std::move(step));
 }
 
-void OpBuilder::compute(Slot out, std::function<at::Tensor(Frame&)> step) {
-  const TensorSpec& result = spec(out);
-  planner_.plan->values[out].origin = Origin::Fresh;
-  add_step(out, [step = std::move(step), out, shape = result.shape, dtype = result.dtype,
-                 type = storage_type(result.dtype), settles = needs_settling(result.dtype)](Frame& f) {
-    at::Tensor value = step(f);
+// A function that makes a computed value the value of a slot.
+static std::function<void(Frame&, at::Tensor)> keeper(Slot out, const TensorSpec& result) {
+  return [out, shape = result.shape, dtype = result.dtype, type = storage_type(result.dtype),
+          settles = needs_settling(result.dtype)](Frame& f, at::Tensor value) {
     check_shape(value, shape);
     if (value.scalar_type() != type) value = value.to(type);
     // A result that shares memory with the arena would be overwritten when that memory is reused.
     if (settles || value.storage().unsafeGetStorageImpl() == f.arena) value = value.clone();
     if (settles) settle(value, dtype);
     f[out] = std::move(value);
-  });
+  };
 }
+
+void OpBuilder::compute(Slot out, std::function<at::Tensor(Frame&)> step) {
+  planner_.plan->values[out].origin = Origin::Fresh;
+  add_step(out, [step = std::move(step), keep = keeper(out, spec(out))](Frame& f) { keep(f, step(f)); });
+}
+
+void OpBuilder::together(Slot out, std::function<std::vector<at::Tensor>(std::span<Frame>)> step) {
+  require(planner_.options.arena, "a const-eval program runs for each chip by itself");
+  planner_.plan->values[out].origin = Origin::Fresh;
+  ChipsFn run = [step = std::move(step), keep = keeper(out, spec(out))](std::span<Frame> chips) {
+    std::vector<at::Tensor> values = step(chips);
+    for (size_t chip = 0; chip < chips.size(); ++chip) keep(chips[chip], std::move(values[chip]));
+  };
+  planner_.plan->steps.push_back({nullptr, planner_.current(), out, nullptr, -1, std::move(run)});
+}
+
+const Mesh& OpBuilder::mesh() const { return planner_.plan->mesh; }
 
 void OpBuilder::opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step) {
   planner_.plan->values[out].origin = Origin::Fresh;

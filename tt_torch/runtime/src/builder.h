@@ -51,6 +51,10 @@ class OpBuilder {
   // Adds a step that updates `target` in place.
   void update(Slot target, StepFn step);
 
+  // Adds a step that runs on all chips at once. It returns one value per chip, each as `compute` wants it.
+  void together(Slot out, std::function<std::vector<at::Tensor>(std::span<Frame>)> step);
+  const Mesh& mesh() const;
+
   // Asks for a constant operand in packed form. It is packed if all of its readers ask for the same form.
   void prefer(Slot slot, Packing packing);
 

@@ -20,56 +20,64 @@ bool Executable::Impl::fits(const ConstCall& constant, const std::vector<Tensor>
 }
 
 // Whether all inputs are the resident tensors of the last evaluation. There must have been one.
-bool Executable::Impl::unchanged(const ConstCall& constant, const Handles& handles) const {
+bool Executable::Impl::unchanged(const ConstCall& constant, size_t chip, const Handles& handles) const {
   for (size_t i = 0; i < constant.inputs.size(); ++i) {
     const Tensor::Impl* handle = handles[constant.inputs[i]];
-    if (!handle || handle->version != constant.versions[i]) return false;
+    if (!handle || handle->version != constant.known[chip].versions[i]) return false;
   }
   return true;
 }
 
-std::vector<Tensor> Executable::Impl::compute(const ConstCall& constant, const Handles& handles) {
+// All chips have the same allocations, so those of the first chip are counted.
+std::vector<Tensor> Executable::Impl::compute(const ConstCall& constant, size_t chip,
+                                              const Handles& handles) {
   std::vector<at::Tensor> inputs;
-  for (Slot slot : constant.inputs) inputs.push_back(handles[slot] ? handles[slot]->plain() : frame[slot]);
+  for (Slot slot : constant.inputs)
+    inputs.push_back(handles[slot] ? handles[slot]->plain() : frames[chip][slot]);
   std::vector<at::Tensor> values = run_constant(*constant.plan, inputs);
   std::vector<Tensor> results;
   for (size_t i = 0; i < values.size(); ++i) {
     const TensorSpec& spec = plan->values[constant.outputs[i]].spec;
     auto impl = std::make_shared<Tensor::Impl>(spec, std::move(values[i]), true);
-    if (spec.buffer != BufferType::Host)
+    if (spec.buffer != BufferType::Host && chip == 0)
       impl->buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "constant of " + plan->program);
     results.push_back(Tensor(std::move(impl)));
   }
   return results;
 }
 
-ConstResults Executable::Impl::evaluate(ConstCall& constant, const Handles& handles) {
-  if (auto results = constant.results.lock(); results && unchanged(constant, handles)) return results;
+ConstResults Executable::Impl::evaluate(ConstCall& constant, size_t chip, const Handles& handles) {
+  if (constant.inputs.empty()) chip = 0;  // all chips have the same results
+  ConstCall::Known& known = constant.known[chip];
+  if (auto results = known.results.lock(); results && unchanged(constant, chip, handles)) return results;
   ConstKey key{device.impl()->id, constant.hash, {}};
   for (Slot slot : constant.inputs) key.versions.push_back(handles[slot] ? handles[slot]->version : 0);
   const bool versioned = std::find(key.versions.begin(), key.versions.end(), 0) == key.versions.end();
   ConstResults results = versioned ? ConstCache::instance().find(key) : nullptr;
   if (!results || !fits(constant, *results)) {
-    results = std::make_shared<std::vector<Tensor>>(compute(constant, handles));
+    results = std::make_shared<std::vector<Tensor>>(compute(constant, chip, handles));
     if (versioned) ConstCache::instance().store(key, results);
   }
-  constant.versions = key.versions;
-  constant.results = results;
-  if (key.versions.empty()) constant.kept = results;
+  known.versions = key.versions;
+  known.results = results;
+  if (key.versions.empty()) known.kept = results;
   return results;
 }
 
-void Executable::Impl::bind_constants(Handles& handles, std::vector<ConstResults>& alive) {
-  alive.reserve(plan->constants.size());
+void Executable::Impl::bind_constants(std::vector<Handles>& handles, std::vector<ConstResults>& alive) {
+  alive.reserve(plan->constants.size() * chips());
   for (ConstCall& constant : plan->constants) {
     const auto where = [&] { return "const-eval program " + constant.plan->program; };
-    ConstResults results = guarded([&] { return evaluate(constant, handles); }, where);
-    for (size_t i = 0; i < results->size(); ++i) {
-      Tensor::Impl* handle = (*results)[i].impl().get();
-      handles[constant.outputs[i]] = handle;
-      guarded([&] { bind_value(constant.outputs[i], handle); }, where);
+    constant.known.resize(chips());
+    for (size_t chip = 0; chip < chips(); ++chip) {
+      ConstResults results = guarded([&] { return evaluate(constant, chip, handles[chip]); }, where);
+      for (size_t i = 0; i < results->size(); ++i) {
+        Tensor::Impl* handle = (*results)[i].impl().get();
+        handles[chip][constant.outputs[i]] = handle;
+        guarded([&] { bind_value(frames[chip], constant.outputs[i], handle); }, where);
+      }
+      alive.push_back(std::move(results));
     }
-    alive.push_back(std::move(results));
   }
 }
 

@@ -37,6 +37,16 @@ class Turn {
   std::unique_lock<std::mutex> lock_;
 };
 
+// A program for several chips needs a device with this mesh. A program for one chip runs on the first chip.
+void require_mesh(const Program& program, const Device& device) {
+  const auto& shape = device.options().mesh_shape;
+  if (program.mesh.volume() == 1 || program.mesh == Mesh{shape[0], shape[1]}) return;
+  throw Error(ErrorKind::Device, "program " + std::string(program.name) + " is for a mesh of " +
+                                     describe({program.mesh.rows, program.mesh.columns}) +
+                                     " chips, and the device is a mesh of " + describe(shape) +
+                                     "; open one with the program's mesh_shape");
+}
+
 }  // namespace
 
 Executable::Impl::Impl(Binary b, size_t p, Device d)
@@ -52,7 +62,7 @@ void Executable::Impl::replan() {
   AtenOnly guard;
   plan = guarded([&] { return make_plan(*binary.impl(), program, options()); },
                  [&] { return "planning program " + binary.programs()[program].name; });
-  frame = {};
+  frames.clear();
   laid_out = false;
   generation = ~uint64_t{0};
 }
@@ -60,25 +70,35 @@ void Executable::Impl::replan() {
 void Executable::Impl::lay_out_once() {
   if (laid_out) return;
   lay_out(*plan, options());
-  frame = make_frame(*plan);
+  for (size_t chip = 0; chip < chips(); ++chip) frames.push_back(make_frame(*plan, chip));
   laid_out = true;
+}
+
+std::string Executable::Impl::per_chip() const {
+  return chips() == 1 ? "" : " of " + std::to_string(chips()) + " chips";
+}
+
+std::string Executable::Impl::on_chip(size_t chip) const {
+  return chips() == 1 ? "" : " of chip " + std::to_string(chip);
 }
 
 void Executable::Impl::check_inputs(std::span<const Input> inputs) const {
   const auto& specs = binary.programs()[program].inputs;
-  if (inputs.size() != specs.size())
-    throw Error(ErrorKind::InputCount, "program " + plan->program + " takes " + std::to_string(specs.size()) +
-                                           " inputs, got " + std::to_string(inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto who = [i] { return "input " + std::to_string(i) + ": got "; };
-    if (const auto* tensor = std::get_if<Tensor>(&inputs[i])) {
+  if (inputs.size() != specs.size() * chips())
+    throw Error(ErrorKind::InputCount, "program " + plan->program + " takes " +
+                                           std::to_string(specs.size() * chips()) + " inputs" + per_chip() +
+                                           ", got " + std::to_string(inputs.size()));
+  for (size_t given = 0; given < inputs.size(); ++given) {
+    const size_t i = given % specs.size();
+    const auto who = [&] { return "input " + std::to_string(i) + on_chip(given / specs.size()) + ": got "; };
+    if (const auto* tensor = std::get_if<Tensor>(&inputs[given])) {
       const TensorSpec& got = tensor->spec();
       if (got.shape != specs[i].shape || got.dtype != specs[i].dtype)
         throw Error(ErrorKind::InputShape,
                     who() + "resident " + describe(got) + ", expected " + describe(specs[i]));
       continue;
     }
-    const HostBuffer& got = std::get<HostBuffer>(inputs[i]);
+    const HostBuffer& got = std::get<HostBuffer>(inputs[given]);
     if (got.shape != specs[i].shape)
       throw Error(ErrorKind::InputShape,
                   who() + "shape " + describe(got.shape) + ", expected " + describe(specs[i].shape));
@@ -89,19 +109,22 @@ void Executable::Impl::check_inputs(std::span<const Input> inputs) const {
 }
 
 void Executable::Impl::check_outputs(std::span<const HostBuffer> outputs) const {
-  if (outputs.size() != plan->outputs.size())
+  const size_t count = plan->outputs.size();
+  if (outputs.size() != count * chips())
     throw Error(ErrorKind::InputCount, "program " + plan->program + " has " +
-                                           std::to_string(plan->outputs.size()) +
-                                           " outputs, got memory for " + std::to_string(outputs.size()));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto& shape = plan->values[plan->outputs[i]].spec.shape;
-    if (outputs[i].shape != shape)
-      throw Error(ErrorKind::InputShape, "output " + std::to_string(i) + ": got memory of shape " +
-                                             describe(outputs[i].shape) + ", expected " + describe(shape));
+                                           std::to_string(count * chips()) + " outputs" + per_chip() +
+                                           ", got memory for " + std::to_string(outputs.size()));
+  for (size_t given = 0; given < outputs.size(); ++given) {
+    if (outputs[given].unwanted) continue;
+    const auto& shape = plan->values[plan->outputs[given % count]].spec.shape;
+    if (outputs[given].shape != shape)
+      throw Error(ErrorKind::InputShape, "output " + std::to_string(given % count) + on_chip(given / count) +
+                                             ": got memory of shape " + describe(outputs[given].shape) +
+                                             ", expected " + describe(shape));
   }
 }
 
-void Executable::Impl::bind_value(Slot slot, Tensor::Impl* handle) {
+void Executable::Impl::bind_value(Frame& frame, Slot slot, Tensor::Impl* handle) {
   const auto& packing = plan->packings[slot];
   frame[slot] = packing ? handle->packed(*packing) : handle->plain();
   // A resident input is the caller's memory, or a constant that other programs share. So the program writes
@@ -109,36 +132,41 @@ void Executable::Impl::bind_value(Slot slot, Tensor::Impl* handle) {
   if (plan->values[slot].written) frame[slot] = frame[slot].clone();
 }
 
-void Executable::Impl::bind(std::span<const Input> inputs, Handles& handles) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Slot slot = plan->inputs[i];
-    const Value& value = plan->values[slot];
-    if (const auto* tensor = std::get_if<Tensor>(&inputs[i])) {
-      Tensor::Impl* handle = tensor->impl().get();
-      if (handle->state) {
-        frame[slot] = handle->plain();
-        continue;
-      }
-      handles[slot] = handle;
-      bind_value(slot, handle);
-      continue;
+void Executable::Impl::bind_input(Frame& frame, size_t number, const Input& input, Handles& handles) {
+  const Slot slot = plan->inputs[number];
+  const Value& value = plan->values[slot];
+  if (const auto* tensor = std::get_if<Tensor>(&input)) {
+    Tensor::Impl* handle = tensor->impl().get();
+    if (handle->state) {
+      frame[slot] = handle->plain();
+      return;
     }
-    const at::Tensor host = view_of(std::get<HostBuffer>(inputs[i]));
-    frame[slot] = to_value(host, value.spec.dtype);
-    // The program reads the caller's memory without a copy. A program that writes to the input gets a copy.
-    if (value.written && frame[slot].is_alias_of(host)) frame[slot] = frame[slot].clone();
+    handles[slot] = handle;
+    return bind_value(frame, slot, handle);
   }
+  const at::Tensor host = view_of(std::get<HostBuffer>(input));
+  frame[slot] = to_value(host, value.spec.dtype);
+  // The program reads the caller's memory without a copy. A program that writes to the input gets a copy.
+  if (value.written && frame[slot].is_alias_of(host)) frame[slot] = frame[slot].clone();
+}
+
+void Executable::Impl::bind(std::span<const Input> inputs, std::vector<Handles>& handles) {
+  const size_t count = plan->inputs.size();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    bind_input(frames[i / count], i % count, inputs[i], handles[i / count]);
 }
 
 // Drops all references to the caller's tensors at the end of a call.
-void Executable::Impl::release(const Handles& handles) {
-  for (size_t slot = 0; slot < handles.size(); ++slot)
-    if (plan->values[slot].origin == Origin::Bound) frame.values[slot].reset();
+void Executable::Impl::release() {
+  for (Frame& frame : frames)
+    for (size_t slot = 0; slot < frame.values.size(); ++slot)
+      if (plan->values[slot].origin == Origin::Bound) frame.values[slot].reset();
 }
 
 // Simulates the device memory of a run. This is done again only if the allocations on the device have
-// changed.
+// changed. All chips have the same allocations, so those of the first chip are counted.
 void Executable::Impl::account(std::span<const Input> inputs) {
+  inputs = inputs.first(plan->inputs.size());
   std::vector<bool> now(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) now[i] = std::holds_alternative<Tensor>(inputs[i]);
   Device::Impl& impl = *device.impl();
@@ -160,13 +188,15 @@ void Executable::Impl::deliver(std::span<const Input> inputs, std::span<const Ho
     if (const auto* tensor = std::get_if<Tensor>(&input); tensor && tensor->impl()->state)
       states.insert(tensor->impl()->plain().storage().data());
   std::vector<at::Tensor> values;
+  const size_t count = plan->outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    at::Tensor value = frame[plan->outputs[i]];
+    at::Tensor value = frames[i / count][plan->outputs[i % count]];
     const bool shares = !states.empty() && !value.is_mkldnn() && states.contains(value.storage().data());
     const bool in_place = shares && value.const_data_ptr() == outputs[i].data && value.is_contiguous();
     values.push_back(shares && !in_place ? value.clone() : std::move(value));
   }
-  for (size_t i = 0; i < outputs.size(); ++i) copy_out(values[i], outputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].unwanted) copy_out(values[i], outputs[i]);
 }
 
 void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
@@ -176,7 +206,7 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
   device.impl()->require_open();
   check_inputs(inputs);
   check_outputs(outputs);
-  Handles handles(plan->values.size());
+  std::vector<Handles> handles(chips(), Handles(plan->values.size()));
   std::vector<ConstResults> alive;
   try {
     guarded(
@@ -195,13 +225,14 @@ void Executable::Impl::run(std::span<const Input> inputs, std::span<const HostBu
     replan();  // a failed step may leave buffers in any state
     throw;
   }
-  release(handles);
+  release();
 }
 
 Executable::Executable(const Binary& binary, size_t program, const Device& device) {
   device.impl()->require_open();
   if (program >= binary.programs().size())
     throw Error(ErrorKind::BinaryFormat, "the binary has no program " + std::to_string(program));
+  require_mesh(program_at(*binary.impl(), program), device);
   impl_ = std::make_shared<Impl>(binary, program, device);
 }
 

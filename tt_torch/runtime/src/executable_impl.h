@@ -18,8 +18,8 @@ struct Executable::Impl {
   Device device;
   size_t program;
   std::shared_ptr<Plan> plan;
-  Frame frame;
-  bool laid_out = false;  // the plan's own memory exists; the first run that fits the device allocates it
+  std::vector<Frame> frames;  // one per chip
+  bool laid_out = false;      // the plan's own memory exists; the first run that fits the device allocates it
   OpCallback callback;
   std::optional<OpCallback> next_callback;  // set from inside a callback
   Peaks peaks;
@@ -35,20 +35,24 @@ struct Executable::Impl {
   void run(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
 
  private:
+  std::string per_chip() const;            // for errors; "" on one chip
+  std::string on_chip(size_t chip) const;  // the same
   void check_inputs(std::span<const Input> inputs) const;
   void check_outputs(std::span<const HostBuffer> outputs) const;
   void account(std::span<const Input> inputs);
   void lay_out_once();
-  void bind(std::span<const Input> inputs, Handles& handles);
-  void bind_value(Slot slot, Tensor::Impl* handle);
-  void release(const Handles& handles);
+  size_t chips() const { return static_cast<size_t>(plan->mesh.volume()); }
+  void bind(std::span<const Input> inputs, std::vector<Handles>& handles);
+  void bind_input(Frame& frame, size_t number, const Input& input, Handles& handles);
+  void bind_value(Frame& frame, Slot slot, Tensor::Impl* handle);
+  void release();
   void deliver(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
   // constants.cpp
-  void bind_constants(Handles& handles, std::vector<ConstResults>& alive);
+  void bind_constants(std::vector<Handles>& handles, std::vector<ConstResults>& alive);
   bool fits(const ConstCall& constant, const std::vector<Tensor>& results) const;
-  bool unchanged(const ConstCall& constant, const Handles& handles) const;
-  ConstResults evaluate(ConstCall& constant, const Handles& handles);
-  std::vector<Tensor> compute(const ConstCall& constant, const Handles& handles);
+  bool unchanged(const ConstCall& constant, size_t chip, const Handles& handles) const;
+  ConstResults evaluate(ConstCall& constant, size_t chip, const Handles& handles);
+  std::vector<Tensor> compute(const ConstCall& constant, size_t chip, const Handles& handles);
   // steps.cpp
   void execute();
   void report(const Step& step);
@@ -57,7 +61,7 @@ struct Executable::Impl {
 // steps.cpp
 // What PyTorch's profiler calls a program or an op.
 std::string recorded_name(std::string_view name);
-Frame make_frame(const Plan& plan);
+Frame make_frame(const Plan& plan, size_t chip = 0);
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs);
 
 }  // namespace tt::runtime

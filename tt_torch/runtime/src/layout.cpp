@@ -46,30 +46,37 @@ std::vector<int64_t> assign_offsets(const Plan& plan, int64_t* total) {
   return offsets;
 }
 
-void place_buffers(Plan& plan, std::vector<at::Tensor>& fixed) {
+using Fixed = std::vector<at::Tensor>;  // per slot: the value of a chip if it never changes its place
+
+// Gives each chip an arena, in which the values have the same offsets.
+void place_buffers(Plan& plan, std::vector<Fixed>& fixed) {
   const std::vector<int64_t> offsets = assign_offsets(plan, &plan.arena_bytes);
-  at::Tensor arena = at::empty({plan.arena_bytes}, at::kByte);
-  plan.arena = arena.storage();
-  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
-    if (offsets[slot] < 0) continue;
-    const TensorSpec& spec = plan.values[slot].spec;
-    const at::ScalarType type = storage_type(spec.dtype);
-    fixed[slot] = at::empty({0}, type);
-    fixed[slot].set_(plan.arena, offsets[slot] / static_cast<int64_t>(c10::elementSize(type)), spec.shape,
-                     row_major_strides(spec.shape));
+  for (size_t chip = 0; chip < fixed.size(); ++chip) {
+    const c10::Storage arena = plan.memories[chip].arena = at::empty({plan.arena_bytes}, at::kByte).storage();
+    for (size_t slot = 0; slot < plan.values.size(); ++slot) {
+      if (offsets[slot] < 0) continue;
+      const TensorSpec& spec = plan.values[slot].spec;
+      const at::ScalarType type = storage_type(spec.dtype);
+      at::Tensor& value = fixed[chip][slot] = at::empty({0}, type);
+      value.set_(arena, offsets[slot] / static_cast<int64_t>(c10::elementSize(type)), spec.shape,
+                 row_major_strides(spec.shape));
+    }
   }
 }
 
 }  // namespace
 
 void lay_out(Plan& plan, const PlanOptions& options) {
-  std::vector<at::Tensor> fixed(plan.values.size());
+  // A const-eval program runs for one chip at a time.
+  const auto chips = static_cast<size_t>(options.arena ? plan.mesh.volume() : 1);
+  std::vector<Fixed> fixed(chips, Fixed(plan.values.size()));
+  plan.memories.resize(chips);
   if (options.arena) place_buffers(plan, fixed);
   std::vector<std::vector<Slot>> dead(plan.ops.size());
   std::vector<Step> kept;
   for (Step& step : plan.steps) {
-    if (step.view && fixed[step.source].defined()) {
-      fixed[step.out] = step.view(fixed[step.source]);
+    if (step.view && fixed[0][step.source].defined()) {
+      for (Fixed& values : fixed) values[step.out] = step.view(values[step.source]);
       continue;
     }
     if (step.view)
@@ -83,7 +90,7 @@ void lay_out(Plan& plan, const PlanOptions& options) {
     Slot root = static_cast<Slot>(slot);
     while (plan.values[root].source >= 0) root = plan.values[root].source;
     const int last = plan.values[root].last;
-    if (plan.values[root].origin == Origin::Fresh && !fixed[slot].defined() && last != INT_MAX)
+    if (plan.values[root].origin == Origin::Fresh && !fixed[0][slot].defined() && last != INT_MAX)
       dead[last].push_back(static_cast<Slot>(slot));
   }
   plan.steps.clear();
@@ -97,8 +104,10 @@ void lay_out(Plan& plan, const PlanOptions& options) {
                             },
                             static_cast<int>(op), -1, nullptr, -1});
   }
-  for (size_t slot = 0; slot < fixed.size(); ++slot)
-    if (fixed[slot].defined()) plan.fixed.emplace_back(static_cast<Slot>(slot), fixed[slot]);
+  for (size_t chip = 0; chip < chips; ++chip)
+    for (size_t slot = 0; slot < plan.values.size(); ++slot)
+      if (fixed[chip][slot].defined())
+        plan.memories[chip].fixed.emplace_back(static_cast<Slot>(slot), fixed[chip][slot]);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace tt::runtime {
 
 using Slot = int32_t;
 
+// The values of a program on one chip.
 struct Frame {
   std::vector<at::Tensor> values;
   const c10::StorageImpl* arena = nullptr;
@@ -25,6 +27,7 @@ struct Frame {
 };
 
 using StepFn = std::function<void(Frame&)>;
+using ChipsFn = std::function<void(std::span<Frame>)>;
 using ViewFn = std::function<at::Tensor(const at::Tensor&)>;
 
 enum class Origin : uint8_t {
@@ -47,11 +50,12 @@ struct Value {
 };
 
 struct Step {
-  StepFn run;     // empty for views
+  StepFn run;     // runs it on one chip; empty for views
   int op = 0;     // index into Plan::ops
   Slot out = -1;  // the slot that it defines
   ViewFn view;    // set only for views
   Slot source = -1;
+  ChipsFn together{};  // set for a collective, which runs on all chips at once
 };
 
 // Its texts are views of the binary's bytes.
@@ -74,9 +78,12 @@ struct ConstCall {
   std::shared_ptr<Plan> plan;
   std::string hash;
   std::vector<Slot> inputs, outputs;
-  std::vector<uint64_t> versions;  // the versions of the inputs at the last evaluation
-  std::weak_ptr<const std::vector<Tensor>> results;
-  ConstResults kept;  // results that depend on no input
+  struct Known {
+    std::vector<uint64_t> versions;  // the versions of the inputs at the last evaluation
+    std::weak_ptr<const std::vector<Tensor>> results;
+    ConstResults kept;  // results that depend on no input
+  };
+  std::vector<Known> known;  // one per chip
 };
 
 struct PlanOptions {
@@ -95,10 +102,14 @@ struct Plan {
   std::string
       custom;  // the registered kernels that the program calls, with the numbers of their registrations
   std::vector<Slot> inputs, outputs;
-  std::vector<std::optional<Packing>> packings;    // the packed form of each slot, if it has one
-  std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs
-  int64_t arena_bytes = 0;
-  c10::Storage arena;
+  std::vector<std::optional<Packing>> packings;  // the packed form of each slot, if it has one
+  Mesh mesh;
+  struct Memory {
+    std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs
+    c10::Storage arena;
+  };
+  std::vector<Memory> memories;  // one per chip
+  int64_t arena_bytes = 0;       // per chip
 };
 
 std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options);

@@ -17,27 +17,16 @@ constexpr int kMaxDepth = 8;  // depth of calls between programs
 // these only if the file itself is larger.
 constexpr size_t kMaxExpanded = 1 << 18;
 
-// What an error says about a program for several chips; "" for one chip.
-std::string about_mesh(const Program& program) {
-  if (program.mesh_volume <= 1) return "";
-  return "program " + std::string(program.name) + " is for a mesh of " + std::to_string(program.mesh_volume) +
-         " chips; the emulated device runs programs for one chip";
-}
-
 // Throws an UnsupportedBinary error that names all ops of the binary without a kernel.
 void require_kernels(const Binary::Impl& binary) {
   std::set<std::string> missing;
-  std::string mesh;
-  for (const Program& program : binary.programs) {
-    if (mesh.empty()) mesh = about_mesh(program);
+  for (const Program& program : binary.programs)
     for (const Operation& op : program.operations)
       if (!find_kernel(op.name)) missing.emplace(op.name);
-  }
   if (missing.empty()) return;
   std::string names;
   for (const auto& name : missing) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::UnsupportedBinary,
-              "the runtime has no kernel for: " + names + (mesh.empty() ? "" : ". ") + mesh);
+  throw Error(ErrorKind::UnsupportedBinary, "the runtime has no kernel for: " + names);
 }
 
 // The numbers of the programs that an op calls.
@@ -139,8 +128,9 @@ void Planner::count_readers(const Program& program) {
 
 void Planner::program(const Program& program, const std::vector<Slot>* arguments,
                       std::vector<Slot>* results) {
-  if (const std::string mesh = about_mesh(program); !mesh.empty())
-    throw Error(ErrorKind::UnsupportedBinary, mesh);
+  if (program.mesh.volume() != 1 && program.mesh != plan->mesh)
+    throw Error(ErrorKind::BinaryFormat,
+                "program " + std::string(program.name) + " is for another mesh than the one that calls it");
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     storage_type(program.inputs[i].spec.dtype);
     const Slot slot = arguments ? (*arguments)[i] : new_slot(program.inputs[i].spec);
@@ -249,7 +239,7 @@ void Planner::replay(OpBuilder& op) {
   give(op, std::span(tensors).last(outputs));
 }
 
-static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program,
+static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program, const Mesh& mesh,
                                           const PlanOptions& options);
 
 // Adds a call of a const-eval program. Its results are bound like inputs, before the steps run. If an input
@@ -269,8 +259,8 @@ void Planner::load_cached(OpBuilder& op) {
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
-  constant.plan =
-      plan_checked(binary, index, {.arena = false, .fuse = options.fuse, .host_code = options.host_code});
+  constant.plan = plan_checked(binary, index, plan->mesh,
+                               {.arena = false, .fuse = options.fuse, .host_code = options.host_code});
   constant.hash += constant.plan->custom;  // the results are those of these kernels
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "the number of results is not that of the const-eval program");
@@ -288,8 +278,8 @@ void Planner::load_cached(OpBuilder& op) {
   plan->constants.push_back(std::move(constant));
 }
 
-// The result of a kernel may share memory with its operand, which may belong to the caller. If a later op
-// writes to the result, the result gets its own memory.
+// The result of a kernel may share memory with its operand, which may belong to the caller, or with another
+// chip. If a later op writes to the result, the result gets its own memory.
 static void protect_written(Plan& plan) {
   std::vector<bool> defined(plan.values.size());
   for (Step& step : plan.steps) {
@@ -297,17 +287,28 @@ static void protect_written(Plan& plan) {
     defined[step.out] = true;
     const Value& value = plan.values[step.out];
     if (value.origin != Origin::Fresh || !value.written) continue;
-    step.run = [run = std::move(step.run), out = step.out](Frame& f) {
+    const auto own = [out = step.out](Frame& f) {
+      if (f[out].use_count() > 1 || f[out].storage().use_count() > 1) f[out] = f[out].clone();
+    };
+    if (step.together) {
+      step.together = [run = std::move(step.together), own](std::span<Frame> chips) {
+        run(chips);
+        for (Frame& chip : chips) own(chip);
+      };
+      continue;
+    }
+    step.run = [run = std::move(step.run), own](Frame& f) {
       run(f);
-      if (f[out].storage().use_count() > 1) f[out] = f[out].clone();
+      own(f);
     };
   }
 }
 
-static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program,
+static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t program, const Mesh& mesh,
                                           const PlanOptions& options) {
   Planner planner(binary, options);
   planner.plan->program = program_at(binary, program).name;
+  planner.plan->mesh = mesh;
   planner.program(program_at(binary, program), nullptr, &planner.plan->outputs);
   for (Slot slot : planner.plan->outputs)
     for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
@@ -324,7 +325,7 @@ std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, cons
   require_kernels(binary);
   std::map<size_t, Expanded> known;
   expanded(binary, program, 0, known);
-  return plan_checked(binary, program, options);
+  return plan_checked(binary, program, program_at(binary, program).mesh, options);
 }
 
 }  // namespace tt::runtime

@@ -14,10 +14,15 @@ std::string where(const OpNote& note) {
   return std::string(note.name) + " at " + short_location(note.location);
 }
 
+void run_step(const Step& step, std::span<Frame> frames) {
+  if (step.together) return step.together(frames);
+  for (Frame& frame : frames) step.run(frame);
+}
+
 // Runs the steps, those of one op as one event of PyTorch's profiler. `observe` is called after each step. An
-// error of a step names the op; an exception of `observe` passes unchanged.
+// error of a step names the op; an exception of `observe` passes unchanged. The chips run in lock step.
 template <typename Observe>
-void run_steps(const Plan& plan, Frame& frame, Observe observe) {
+void run_steps(const Plan& plan, std::span<Frame> frames, Observe observe) {
   const auto end = plan.steps.end();
   for (auto step = plan.steps.begin(); step != end;) {
     const int op = step->op;
@@ -25,7 +30,7 @@ void run_steps(const Plan& plan, Frame& frame, Observe observe) {
     at::RecordFunction event(at::RecordScope::FUNCTION);
     if (event.isActive()) event.before(recorded_name(note.name));
     for (; step != end && step->op == op; ++step) {
-      guarded([&] { step->run(frame); }, [&] { return where(note); });
+      guarded([&] { run_step(*step, frames); }, [&] { return where(note); });
       observe(*step);
     }
   }
@@ -33,13 +38,13 @@ void run_steps(const Plan& plan, Frame& frame, Observe observe) {
 
 // The same without `observe` and without a profiler: one exception handler is around all steps, which is
 // faster.
-void run_steps(const Plan& plan, Frame& frame) {
-  if (at::hasCallbacks()) return run_steps(plan, frame, [](const Step&) {});
+void run_steps(const Plan& plan, std::span<Frame> frames) {
+  if (at::hasCallbacks()) return run_steps(plan, frames, [](const Step&) {});
   const Step* step = plan.steps.data();
   const Step* const end = step + plan.steps.size();
   guarded(
       [&] {
-        for (; step != end; ++step) step->run(frame);
+        for (; step != end; ++step) run_step(*step, frames);
       },
       [&] { return where(plan.ops[step->op]); });
 }
@@ -54,11 +59,12 @@ at::Tensor readable(const at::Tensor& value, DataType dtype) {
 
 std::string recorded_name(std::string_view name) { return "tt::" + std::string(name); }
 
-Frame make_frame(const Plan& plan) {
+Frame make_frame(const Plan& plan, size_t chip) {
+  const Plan::Memory& memory = plan.memories[chip];
   Frame frame;
   frame.values.resize(plan.values.size());
-  frame.arena = plan.arena.unsafeGetStorageImpl();
-  for (const auto& [slot, tensor] : plan.fixed) frame[slot] = tensor;
+  frame.arena = memory.arena.unsafeGetStorageImpl();
+  for (const auto& [slot, tensor] : memory.fixed) frame[slot] = tensor;
   return frame;
 }
 
@@ -70,7 +76,7 @@ std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Ten
     const Slot slot = plan.inputs[i];
     frame[slot] = plan.values[slot].written ? inputs[i].clone() : inputs[i];
   }
-  run_steps(plan, frame);
+  run_steps(plan, {&frame, 1});
   std::vector<at::Tensor> results;
   for (Slot slot : plan.outputs) {
     at::Tensor value = frame[slot];
@@ -80,6 +86,7 @@ std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Ten
   return results;
 }
 
+// The callback sees the values of the first chip.
 void Executable::Impl::report(const Step& step) {
   const OpNote& note = plan->ops[step.op];
   // An op that updates a tensor in place has no outputs. It shows this tensor.
@@ -93,7 +100,7 @@ void Executable::Impl::report(const Step& step) {
   std::vector<at::Tensor> shown;
   for (Slot slot : outputs) {
     const DataType dtype = plan->values[slot].spec.dtype;
-    shown.push_back(guarded([&] { return readable(frame[slot], dtype); }, [&] { return where(note); }));
+    shown.push_back(guarded([&] { return readable(frames[0][slot], dtype); }, [&] { return where(note); }));
     const at::Tensor& value = shown.back();
     event.outputs.push_back({value.data_ptr(), value.sizes().vec(), value.strides().vec(),
                              is_block_float(dtype) ? DataType::BFloat16 : dtype});
@@ -102,8 +109,8 @@ void Executable::Impl::report(const Step& step) {
 }
 
 void Executable::Impl::execute() {
-  if (!callback) return run_steps(*plan, frame);
-  run_steps(*plan, frame, [&](const Step& step) { report(step); });
+  if (!callback) return run_steps(*plan, frames);
+  run_steps(*plan, frames, [&](const Step& step) { report(step); });
 }
 
 }  // namespace tt::runtime

@@ -64,19 +64,20 @@ static std::unique_ptr<DeviceBuffer> allocate(const Device& device, const Tensor
 }
 
 Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
-                      std::shared_ptr<void> owner, const std::string& who) {
+                      std::shared_ptr<void> owner, const std::string& who, bool counts) {
   check(device, spec, source, who);
   AtenOnly guard;
   const bool stays = source.on_device && is_value(view_of(source), spec.dtype);
-  auto buffer = allocate(device, spec, stays, "resident tensor");
+  const bool copies = spec.buffer != BufferType::Host && !stays;
+  auto buffer = allocate(device, spec, stays || !counts, "resident tensor");
   bool borrows = false;
   at::Tensor value = guarded(
       [&] {
         const at::Tensor host = view_of(source);
         at::Tensor held = to_value(host, spec.dtype);
         const bool shares = held.is_alias_of(host);
-        borrows = shares && !buffer;
-        return shares && buffer ? held.clone() : held;
+        borrows = shares && !copies;
+        return shares && copies ? held.clone() : held;
       },
       [&] { return "keeping " + who + " on the device"; });
   auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows);

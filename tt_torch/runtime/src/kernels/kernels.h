@@ -19,8 +19,8 @@ using Table = std::span<const Row>;
 
 // One per file.
 extern const Table attention_ops, convolution_ops, convolution_prepare_ops, creation_ops, elementwise_ops,
-    cache_ops, host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops, normalization_ops,
-    pooling_ops, reduction_ops, structure_ops, unary_ops;
+    cache_ops, collective_ops, host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops,
+    normalization_ops, pooling_ops, reduction_ops, structure_ops, unary_ops;
 
 constexpr int64_t kSizeLimit = 1 << 20;  // above all sizes and strides of windows
 

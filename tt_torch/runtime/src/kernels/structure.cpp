@@ -7,9 +7,8 @@ namespace tt::runtime::kernels {
 static void get_device(OpBuilder& op) {
   const auto mesh = op.attributes().record("mesh");
   if (!mesh || mesh->integer("x") * mesh->integer("y") == 1) return;
-  throw Error(
-      ErrorKind::UnsupportedBinary,
-      "the program needs a mesh of several chips; the emulated device runs only programs for one chip");
+  op.require(op.mesh() == Mesh{mesh->integer("y"), mesh->integer("x")},
+             "the op's mesh is another one than that of the program");
 }
 
 static void deallocate(OpBuilder& op) {

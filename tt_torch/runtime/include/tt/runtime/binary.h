@@ -15,6 +15,7 @@ struct ProgramInfo {
   std::string name;
   bool is_private = false;  // const-eval and trace functions
   std::vector<TensorSpec> inputs, outputs;
+  std::vector<int64_t> mesh_shape = {1, 1};  // rows and columns of chips
 };
 
 class TT_RUNTIME_API Binary {

@@ -34,6 +34,8 @@ class TT_RUNTIME_API Executable {
   // kernel.
   Executable(const Binary& binary, size_t program, const Device& device);
 
+  // The inputs of a program for a mesh are those of the first chip, then those of the second one, and so on;
+  // so are its outputs. Chips may have the same input.
   // Writes the results into `outputs`, converted to the data types of these buffers. Thread-safe: concurrent
   // calls run one after the other. A call from inside the executable's own callback throws a Busy error;
   // another executable may be called there.

@@ -16,6 +16,7 @@ struct HostBuffer {
   std::vector<int64_t> shape, strides;
   DataType dtype = DataType::Float32;
   bool on_device = false;  // the memory belongs to a device, which has counted it already
+  bool unwanted = false;   // of an output: it is not written, and there is no memory
 };
 
 // A view of memory whose elements are in row-major order without gaps.
@@ -23,13 +24,15 @@ TT_RUNTIME_API HostBuffer row_major(void* data, std::vector<int64_t> shape, Data
 
 // A tensor that stays between calls, with a version number that is unique in the process. It borrows the
 // caller's memory and keeps `owner` alive if `spec` is on the host, or if the memory is already on the device
-// in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. The
-// messages of errors begin with `who`.
+// in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. A
+// part for a later chip of a mesh does not count: it has no allocation of its own, because all chips have the
+// same ones as the first. The messages of errors begin with `who`.
 class TT_RUNTIME_API Tensor {
  public:
   Tensor() = default;
   static Tensor create(const Device& device, const TensorSpec& spec, const HostBuffer& source,
-                       std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor");
+                       std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor",
+                       bool counts = true);
 
   // State: a tensor that programs update in place. The emulated device and the host share its memory, so each
   // of them sees the writes of the other at once; it has an allocation on the device. Throws an InputDtype

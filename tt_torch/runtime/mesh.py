@@ -1,0 +1,114 @@
+"""How whole tensors lie on the chips of a mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TypeAlias, TypeVar
+
+import torch
+
+from tt_torch.errors import InputCountError, ShardingError
+from tt_torch.runtime import _runtime
+
+# For each axis of a mesh, (rows, columns), the dimension of a tensor that is split along it. None: every chip of the
+# axis has all of this dimension. Two axes may split one dimension: the rows split it first.
+Sharding: TypeAlias = tuple[int | None, int | None]
+REPLICATED: Sharding = (None, None)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How a tensor of shape `whole` lies on the chips of a mesh."""
+
+    whole: tuple[int, ...]
+    sharding: Sharding
+    mesh_shape: tuple[int, ...]  # rows and columns of chips
+
+    def __post_init__(self) -> None:
+        for axis, dim in enumerate(self.sharding):
+            if dim is not None and not 0 <= dim < len(self.whole):
+                raise ShardingError(
+                    self.whole, f"it has no dimension {dim}, which axis {axis} of the mesh should split"
+                )
+        for dim, size in enumerate(self.whole):
+            if size % (count := self._count(dim)):
+                raise ShardingError(self.whole, f"dimension {dim} has no {count} equal parts")
+
+    def _count(self, dim: int) -> int:
+        return math.prod(n for n, split in zip(self.mesh_shape, self.sharding, strict=True) if split == dim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one part."""
+        return tuple(size // self._count(dim) for dim, size in enumerate(self.whole))
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """For each chip, the first chip that has the same part."""
+        first: dict[tuple[int, ...], int] = {}
+        return [first.setdefault(place, chip) for chip, place in enumerate(self._places())]
+
+    def _places(self) -> list[tuple[int, ...]]:
+        """For each chip, the number of its part in each dimension."""
+        places = []
+        for coordinates in product(*map(range, self.mesh_shape)):
+            place = [0] * len(self.whole)
+            for at, size, dim in zip(coordinates, self.mesh_shape, self.sharding, strict=True):
+                if dim is not None:
+                    place[dim] = place[dim] * size + at
+            places.append(tuple(place))
+        return places
+
+    def of(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """The part of each chip, as a view of the tensor. Chips with equal parts get one object."""
+        found: list[torch.Tensor] = []
+        for chip, place in enumerate(self._places()):
+            if self.owners[chip] != chip:
+                found.append(found[self.owners[chip]])
+                continue
+            part = tensor
+            for dim, (at, size) in enumerate(zip(place, self.shape, strict=True)):
+                if size != self.whole[dim]:
+                    part = part.narrow(dim, at * size, size)
+            found.append(part)
+        return found
+
+
+@dataclass(frozen=True)
+class MeshSpec:
+    """The description of a part on one chip, and how the chips have the whole tensor."""
+
+    spec: _runtime.TensorSpec
+    parts: Parts
+
+    @staticmethod
+    def of(spec: _runtime.TensorSpec, sharding: Sharding, mesh_shape: Sequence[int]) -> MeshSpec:
+        whole = list(spec.shape)
+        for size, dim in zip(mesh_shape, sharding, strict=True):
+            if dim is not None:
+                whole[dim] *= size
+        return MeshSpec(spec, Parts(tuple(whole), sharding, tuple(mesh_shape)))
+
+    def handles(self, tensor: torch.Tensor, make: Callable[[torch.Tensor, bool], T]) -> list[T]:
+        """What `make` makes of the part of each chip. Chips with equal parts share it. Its second argument is whether
+        the part is that of the first chip. Only this one is counted as device memory, because all chips have the same
+        allocations."""
+        made: list[T] = []
+        for chip, (part, owner) in enumerate(zip(self.parts.of(tensor), self.parts.owners, strict=True)):
+            made.append(made[owner] if owner != chip else make(part, chip == 0))
+        return made
+
+    def __repr__(self) -> str:
+        return f"{self.spec!r} {self.parts}"
+
+
+def shardings_of(given: Sequence[Sharding] | None, count: int, what: str) -> Sequence[Sharding]:
+    """The given shardings, or REPLICATED for each of `count` tensors. Raises InputCountError for another number."""
+    if given is not None and len(given) != count:
+        raise InputCountError(f"there are {len(given)} shardings for {count} {what}")
+    return given or [REPLICATED] * count
