@@ -54,7 +54,7 @@ def test_the_fields_say_what_the_text_says(path):
         ((name, record),) = op["type"].items()
         text = op["debug_info"]
         assert key_of(name, record) == key_in(text)
-        out = "trace_id" if name == "BeginTraceCaptureOp" else "out"
+        out = {"BeginTraceCaptureOp": "trace_id", "AssignOp": "output"}.get(name, "out")
         made = tensors(record.get(out) or record.get("outputs") or [])
         assert [(tensor.shape, tensor.dtype) for tensor in made] == results_in(text)
         fused = [unary["op_type"].lower() for field in record if "activations" in field for unary in record[field]]
