@@ -32,18 +32,18 @@ def interpreted(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         module = ir.Module.parse(text)
         run_native(module, "func.func(chlo-legalize-to-stablehlo)", "inline")
         kinds = [argument.type for argument in main(module).arguments]
-        given = [_attribute(x, kind) for x, kind in zip(inputs, kinds, strict=True)]
-        return [_tensor(result) for result in _stablehlo.eval_module(module, given)]
+        given = [attribute(x, kind) for x, kind in zip(inputs, kinds, strict=True)]
+        return [tensor(result) for result in _stablehlo.eval_module(module, given)]
 
 
-def _attribute(x: torch.Tensor, kind: ir.Type) -> ir.Attribute:
+def attribute(x: torch.Tensor, kind: ir.Type) -> ir.Attribute:
     if x.dtype is torch.bool or not x.numel():
         return ir.Attribute.parse(f"dense<{str(x.tolist()).lower() if x.numel() else ''}> : {kind}")
     raw = x.contiguous().reshape(-1).view(torch.uint8)
     return ir.Attribute.parse(f'dense<"0x{raw.numpy().tobytes().hex()}"> : {kind}')
 
 
-def _tensor(result: ir.Attribute) -> torch.Tensor:
+def tensor(result: ir.Attribute) -> torch.Tensor:
     values = attrs.elements(result)
     values = values.astype(np.uint64) if values.dtype.char == "Q" else values  # a name that PyTorch does not know
     return torch.from_numpy(values.copy()).to(DTYPES[str(result.type.element_type)])

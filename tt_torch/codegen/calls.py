@@ -228,6 +228,8 @@ def _declared_rows() -> Iterator[tuple[str, str]]:
     for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
         if op.facts["table"] == custom_ops.TABLE:
             continue  # functions of the user, which user_ops.py calls
+        if op.facts.get("collective"):
+            continue  # generated programs are for one chip
         table, member = op.facts["table"], op.facts["fixed"].get("type")
         fields = dialect.wire_fields(table)
         arguments = [operand.name for operand in op.operands] + list(op.attrs)

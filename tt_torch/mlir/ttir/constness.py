@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from torch_mlir import ir
 
+from tt_torch.mlir import ods
 from tt_torch.mlir.functions import VARYING, argument_kind, argument_kinds
 from tt_torch.mlir.types import Function, Value
 
@@ -15,6 +16,14 @@ DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results d
 FARTHEST = 64
 
 
+def can_be_constant(op: str) -> bool:
+    """Whether the results of an op of this name are constant if its operands are.
+
+    Those of a collective are not, because a constant is computed for each chip by itself.
+    """
+    return op not in DRAWS and not (op in ods.OPS and ods.OPS[op].facts.get("collective"))
+
+
 def is_constant(value: Value) -> bool:
     """Whether `value` depends only on parameters, constants and creation ops."""
     seen, pending = {value}, [value]
@@ -22,7 +31,7 @@ def is_constant(value: Value) -> bool:
         owner = pending.pop().owner
         if isinstance(owner, ir.Block):
             continue
-        if owner.name in DRAWS:
+        if not can_be_constant(owner.name):
             return False
         fresh = [v for v in owner.operands if v not in seen]
         seen.update(fresh)
@@ -43,6 +52,6 @@ def constant_values(function: Function, varying: Collection[str] = VARYING) -> s
     found = {a for a, kind in zip(block.arguments, kinds, strict=True) if kind not in varying}
     for op in block.operations:
         op = op.operation
-        if op.name not in ("func.return", *DRAWS) and all(v in found for v in op.operands):
+        if op.name != "func.return" and can_be_constant(op.name) and all(v in found for v in op.operands):
             found.update(op.results)
     return found

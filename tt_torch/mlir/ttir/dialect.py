@@ -8,6 +8,7 @@ flattened to (1, 1, N*H*W, C), the form that TTNN computes on.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from torch_mlir.dialects import ext
 
@@ -203,6 +204,16 @@ op("fill_cache", "cache input", {"batch_offset": ("i64", 0)}, infer=infer.same)
 op("paged_update_cache", "cache input update_index page_table", infer=infer.same)
 # The cache (pages, H, S, D) with new first positions, (1, H, s, D), of one user; of the first user unless it is given.
 op("paged_fill_cache", "cache input page_table batch_idx_tensor?", infer=infer.same)
+
+# Collectives along an axis of the mesh: 0 joins the chips of a column, 1 those of a row. Sizes depend on the mesh.
+op("all_gather", "input", {"all_gather_dim": "i64", "cluster_axis": "i64"}, collective=True)
+op("all_reduce", "input", {"reduce_type": ("i64", 0), "cluster_axis": "i64"}, infer=infer.same, collective=True)
+SCATTERED: dict[str, Any] = {"scatter_dim": "i64", "reduce_type": ("i64", 0), "cluster_axis": "i64"}
+op("reduce_scatter", "input", SCATTERED, collective=True)
+# The part of a dimension that belongs to the place of the chip.
+op("mesh_partition", "input", {"dim": "i64", "cluster_axis": "i64"}, collective=True)
+# The numbers of a sender and of a receiver, one pair after the other. Without a sender, a chip gets zeros.
+op("collective_permute", "input", {"source_target_pairs": "i64s"}, infer=infer.same, collective=True)
 
 # An op of the user with a kernel and this number of results. `func_name` is its text on the wire.
 for count in range(1, MOST_RESULTS + 1):

@@ -299,6 +299,31 @@ def rows_of_tiles(x: Value, *_: Value, **__: Attr) -> TensorType:
 
 op("rotary_embedding", "RotaryEmbeddingOp", "input cos_cache sin_cache", infer=rows_of_tiles)
 
+# --- collectives; the library refuses tiles that are cut
+op("all_gather", "AllGatherOp", "in", "all_gather_dim cluster_axis", typed=False, collective=True)
+op("all_reduce", "AllReduceOp", "in", "reduce_type cluster_axis", collective=True)
+op("reduce_scatter", "ReduceScatterOp", "in", "scatter_dim reduce_type cluster_axis", typed=False, collective=True)
+op(
+    "mesh_partition",
+    "MeshPartitionOp",
+    "in",
+    "dim cluster_axis?",
+    needs={"in": {"tiled": False}},
+    makes={"tiled": False},
+    typed=False,
+    collective=True,
+)
+# The receiver's value is that of the sender. The other chips keep theirs of the second operand.
+op(
+    "point_to_point",
+    "PointToPointOp",
+    "in optional_output_tensor",
+    "sender_coord receiver_coord",
+    needs={"optional_output_tensor": as_result},
+    infer=infer.same,
+    collective=True,
+)
+
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))
 op("to_memory_config", "ToMemoryConfigOp", "in0")

@@ -308,6 +308,8 @@ RULES: dict[str, Rule] = {
     **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),
     **_rule(["arange"], EXACT - {"UInt8"}, makes=as_called, more=_created),
     **_rule(["bitcast_convert"], makes=as_declared),
+    **_rule(["all_gather", "all_reduce", "reduce_scatter", "point_to_point"], PLAIN | WIDE, TILES),
+    **_rule(["mesh_partition"], PLAIN | WIDE, ROWS),
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),

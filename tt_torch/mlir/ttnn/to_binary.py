@@ -15,6 +15,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import brief
 from tt_torch.mlir.functions import is_main
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import wire_fields
@@ -26,12 +27,6 @@ from tt_torch.wire.facts import TILE
 
 Message: TypeAlias = dict[str, Any]  # a table of the wire format: the values of its fields by name
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
-# Programs start by binding the device that their ops name; the location is that of no line.
-GET_DEVICE = {
-    "type": {"GetDeviceOp": {"mesh": {"y": 1, "x": 1}, "offset": {"y": 0, "x": 0}, "chip_ids": [0], "out": DEVICE}},
-    "debug_info": "",
-    "loc_info": "loc(unknown)",
-}
 CORES = 8  # the cores that each chip has in a row
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 # The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
@@ -54,6 +49,8 @@ class _Translator:
         self.config = config
         self.source = text.of_module(module)
         self.functions = list(module.body.operations)
+        rows, columns = self.chips = mesh_of(module)
+        self.mesh = {"y": rows, "x": columns}
         self.texts = text.by_function(self.source, self.functions)
         self.functions.sort(key=is_main, reverse=True)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
@@ -72,17 +69,23 @@ class _Translator:
 
     def _program(self, function: Function) -> Message:
         *body, terminator = (op.operation for op in function.regions[0].blocks[0].operations)
-        inputs = [self._ref(a) for a in function.arguments]
+        inputs = [self._input(a) for a in function.arguments]
         lines = self.texts[function.name.value][: len(body)]
         return {
             "name": function.name.value,
             "inputs": inputs,
-            "operations": [GET_DEVICE, *map(self._operation, body, lines)],
+            "operations": [self._get_device(), *map(self._operation, body, lines)],
             "outputs": [self._ref(v) for v in terminator.operands],
             "debug_info": {"golden_info": {"golden_map": []}},
             "private": not is_main(function),
-            "mesh_shape": {"y": 1, "x": 1},
+            "mesh_shape": self.mesh,
         }
+
+    def _get_device(self) -> Message:
+        """Programs start by binding the device that their ops name; the location is that of no line."""
+        chips = list(range(math.prod(self.chips)))
+        bound = {"mesh": self.mesh, "offset": {"y": 0, "x": 0}, "chip_ids": chips, "out": DEVICE}
+        return {"type": {"GetDeviceOp": bound}, "debug_info": "", "loc_info": "loc(unknown)"}
 
     def _tensor(self, value: ir.Value) -> _Tensor:
         kind = value.type
@@ -95,6 +98,13 @@ class _Translator:
         ref = self.refs.get(value)
         if ref is None:
             ref = self.refs[value] = {"global_id": len(self.refs) + 1, "desc": self._tensor(value).desc}  # 0 is null
+        return ref
+
+    def _input(self, value: ir.Value) -> Message:
+        """An input of a program for a mesh is described as tt-mlir does it: each chip has its part before the call."""
+        ref = self._ref(value)
+        if self.chips != (1, 1):
+            ref["desc"] = ref["desc"] | {"shard_status": "Presharded"}
         return ref
 
     def _operation(self, op: ir.Operation, line: str) -> Message:

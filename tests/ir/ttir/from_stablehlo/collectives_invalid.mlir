@@ -30,3 +30,42 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// CHECK: error: stablehlo.all_gather is not supported in stage stablehlo-to-ttir
+// CHECK: expected groups that are the rows, the columns or all chips of the mesh (2, 2), in order
+module attributes {ttcore.mesh_shape = array<i64: 2, 2>} {
+func.func @main(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+  %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 1 : i64, replica_groups = dense<[[0, 3], [1, 2]]> : tensor<2x2xi64>}
+    : (tensor<2x4xf32>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+}
+
+// -----
+
+// CHECK: error: stablehlo.all_reduce is not supported in stage stablehlo-to-ttir
+// CHECK: expected a body of one op that is add, maximum, minimum, multiply, and, or, xor
+module attributes {ttcore.mesh_shape = array<i64: 1, 2>} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.subtract %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// CHECK: error: stablehlo.collective_permute is not supported in stage stablehlo-to-ttir
+// CHECK: expected source_target_pairs of 2 chips, each of which is a target once
+module attributes {ttcore.mesh_shape = array<i64: 1, 2>} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.collective_permute"(%x) {source_target_pairs = dense<[[0, 2]]> : tensor<1x2xi64>}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}

@@ -1,32 +1,171 @@
-"""Collectives on one device: in a group of one member, the result is the operand."""
+"""Collectives: chips exchange values along the axes of their mesh. On one chip, the result is the operand.
+
+TTIR's collectives work along one axis. A group of all chips of a mesh with two axes takes two of them, in the order in
+which the chips are numbered: rows first when a value is taken apart, columns first when it is put together.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir.infer import make
+from tt_torch.mlir.mesh import axes_of, counts_chips, mesh_of
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.bodies import body_op
+from tt_torch.mlir.ttir.from_stablehlo.arranging import part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, reduced_over
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
-from tt_torch.mlir.types import Op, Value
+from tt_torch.mlir.types import Op, TensorType, Value
 
 GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
 ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
+# The element types whose sums over chips wrap, or round, as the library's do.
+SUMMED = ("f32", "bf16", "i32", "ui32")
 
 
 @RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
 def grouped(op: Op, b: Builder) -> list[Value]:
-    """The operands, in the types of the results, which may be wider. Equal shapes show that groups have one member,
-    even if the groups are not listed. All operands have the same groups."""
-    groups = attrs.ints(op, "replica_groups")
-    if any(group > 0 for group in groups) or shape(op.operands[0]) != shape(op.results[0]):
-        raise unsupported(op, accepted=ALONE)
+    """Each operand by itself, in the type of its result, which may be wider. All have the same groups."""
+    axes = _axes(op)
     pairs = zip(op.operands, op.results, strict=True)
-    return [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
+    operands = [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
+    if not axes:
+        return operands
+    family = FAMILIES[op.operation.name.removeprefix("stablehlo.")]
+    return [family(op, b, x, axes) for x in operands]
+
+
+def _axes(op: Op) -> tuple[int, ...]:
+    """The axes of the mesh along which the groups of the op lie. Raises UnsupportedOpError for other groups."""
+    mesh, table = mesh_of(op), attrs.elements(op.attributes["replica_groups"])
+    groups = [[int(chip) for chip in row if chip >= 0] for row in np.atleast_2d(table)]
+    if mesh == (1, 1):
+        # Equal shapes show that groups have one member, even if the groups are not listed.
+        if any(chip > 0 for group in groups for chip in group) or shape(op.operands[0]) != shape(op.results[0]):
+            raise unsupported(op, accepted=ALONE)
+        return ()
+    if not _counts_chips(op):
+        return ()
+    if not any(groups):
+        groups = [list(range(math.prod(mesh)))]
+    axes = axes_of(groups, mesh)
+    if axes is None:
+        raise unsupported(
+            op, accepted=f"groups that are the rows, the columns or all chips of the mesh {mesh}, in order"
+        )
+    return tuple(axis for axis in axes if mesh[axis] > 1)
+
+
+def _counts_chips(op: Op) -> bool:
+    """Whether the op's groups have numbers of chips. With a channel, they have those of partitions, and otherwise those
+    of replicas; `use_global_device_ids` numbers both together."""
+    attributes = op.operation.attributes
+    channel = "channel_handle" in attributes and "handle = 0" not in str(attributes["channel_handle"])
+    return "use_global_device_ids" in attributes or counts_chips(op, channel)
+
+
+def _sized(x: Value, dim: int, size: int) -> TensorType:
+    """The type of `x` with another size of one dimension."""
+    sizes = shape(x)
+    sizes[dim] = size
+    return make(sizes, dtype(x))
+
+
+def _gathered(b: Builder, op: Op, x: Value, axes: Sequence[int], dim: int) -> Value:
+    for axis in reversed(axes):
+        kind = _sized(x, dim, shape(x)[dim] * mesh_of(op)[axis])
+        x = b("ttir.all_gather", x, type=kind, all_gather_dim=dim, cluster_axis=axis)
+    return x
+
+
+def _of_each_chip(b: Builder, op: Op, x: Value, axes: Sequence[int]) -> Value:
+    """The values of the chips of a group, in a new first dimension."""
+    return _gathered(b, op, b("ttir.reshape", x, shape=[1, *shape(x)]), axes, 0)
+
+
+def _own_part(b: Builder, op: Op, x: Value, axes: Sequence[int], dim: int) -> Value:
+    """The part of `x` along a dimension that belongs to the chip's place in its group."""
+    for axis in axes:
+        kind = _sized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
+        x = b("ttir.mesh_partition", x, type=kind, dim=dim, cluster_axis=axis)
+    return x
+
+
+def _combining(op: Op) -> str:
+    name = body_op(op)
+    if name not in COMBINED:
+        raise unsupported(op, accepted=f"a body of one op that is {', '.join(COMBINED)}")
+    return name
+
+
+def _is_summed(x: Value, name: str) -> bool:
+    return name == "add" and str(dtype(x)) in SUMMED
+
+
+def all_gather(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    return _gathered(b, op, x, axes, attrs.integer(op, "all_gather_dim"))
+
+
+def all_reduce(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    """TTNN's collectives only add. For other reductions, each chip reduces the values of all."""
+    name = _combining(op)
+    if not _is_summed(x, name):
+        return reduced_over(b, _of_each_chip(b, op, x, axes), name, [0])
+    for axis in axes:
+        x = b("ttir.all_reduce", x, type=make(shape(x), dtype(x)), cluster_axis=axis)
+    return x
+
+
+def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    dim = attrs.integer(op, "scatter_dimension")
+    if not _is_summed(x, _combining(op)):
+        return _own_part(b, op, all_reduce(op, b, x, axes), axes, dim)
+    for axis in axes:
+        kind = _sized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
+        x = b("ttir.reduce_scatter", x, type=kind, scatter_dim=dim, cluster_axis=axis)
+    return x
+
+
+def all_to_all(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    """Each chip gathers the values of all, and keeps its part of each: there is no such op in TTNN."""
+    split, join = attrs.integer(op, "split_dimension"), attrs.integer(op, "concat_dimension")
+    every = _own_part(b, op, _of_each_chip(b, op, x, axes), axes, split + 1)
+    count, *sizes = shape(every)
+    order = [*range(1, join + 1), 0, *range(join + 1, len(sizes) + 1)]
+    every = b("ttir.permute", every, permutation=order)
+    sizes[join] *= count
+    return b("ttir.reshape", every, shape=sizes)
+
+
+def collective_broadcast(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    first = part(b, _of_each_chip(b, op, x, axes), 0, 0, 1)
+    return b("ttir.reshape", first, shape=shape(x))
+
+
+FAMILIES = {
+    "all_gather": all_gather,
+    "all_reduce": all_reduce,
+    "all_to_all": all_to_all,
+    "collective_broadcast": collective_broadcast,
+    "reduce_scatter": reduce_scatter,
+}
 
 
 @RULES.rewrites("stablehlo.collective_permute")
 def collective_permute(op: Op, b: Builder) -> Value:
-    """The operand, or zeros if no pair sends it to this device."""
+    """The value of the chip that sends to this one, or zeros if none does."""
     (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
+    chips = math.prod(mesh_of(op))
+    if chips > 1 and _counts_chips(op):
+        if any(not 0 <= chip < chips for chip in pairs) or len(set(pairs[1::2])) < len(pairs[1::2]):
+            raise unsupported(op, accepted=f"source_target_pairs of {chips} chips, each of which is a target once")
+        return b("ttir.collective_permute", x, type=make(shape(x), dtype(x)), source_target_pairs=pairs)
     if pairs not in ([], [0, 0]):
         raise unsupported(op, accepted="source_target_pairs of device 0 alone: [[0, 0]], or none")
     return x if pairs else full(b, shape(x), dtype(x), 0)
@@ -34,4 +173,11 @@ def collective_permute(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.partition_id", "stablehlo.replica_id")
 def device_id(op: Op, b: Builder) -> Value:
-    return full(b, [], dtype(op.results[0]), 0)
+    """Each chip keeps its own of the numbers of all chips."""
+    element, chips = dtype(op.results[0]), math.prod(mesh_of(op))
+    if chips == 1 or not counts_chips(op, op.operation.name == "stablehlo.partition_id"):
+        return full(b, [], element, 0)
+    numbers = b("ttir.arange", type=make([chips], ir.IntegerType.get_signless(32)), start=0, end=chips, step=1,
+                arange_dimension=0)  # fmt: skip
+    own = _own_part(b, op, numbers, [axis for axis in (0, 1) if mesh_of(op)[axis] > 1], 0)
+    return b("ttir.reshape", b("ttir.typecast", own, dtype=element), shape=[])

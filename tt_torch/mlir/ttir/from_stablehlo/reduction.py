@@ -47,16 +47,25 @@ def _reduced(b: Builder, x: Value, initial: Value, name: str, dims: list[int]) -
     sizes = [n for d, n in enumerate(shape(x)) if d not in dims]
     if any(shape(x)[d] == 0 for d in dims):
         return repeated(b, initial, sizes)
-    target, boolean = REDUCTIONS.get(name), isinstance(dtype(x), ir.BF16Type)
-    if target is None or (name in ("and", "or") and not boolean):
-        value = _halved(b, x, name, dims)
-    else:
-        value = b(f"ttir.{target}", x, dim_arg=dims) if dims else x
-        logic = name in ("and", "or")
+    value = reduced_over(b, x, name, dims)
+    if _is_one_op(x, name):
+        target = REDUCTIONS[name]
         # without dimensions, an element is added to the initial zero: for -0.0 this gives 0.0
-        if neutral(target, splat_of(initial), dtype(x), logic) and (dims or target != "sum"):
+        if neutral(target, splat_of(initial), dtype(x), name in ("and", "or")) and (dims or target != "sum"):
             return value
     return combined(b, name, value, b("ttir.reshape", initial, shape=[1] * len(sizes)))
+
+
+def _is_one_op(x: Value, name: str) -> bool:
+    """Whether TTNN has a reduction that combines the elements by this op."""
+    return name in REDUCTIONS and (name not in ("and", "or") or isinstance(dtype(x), ir.BF16Type))
+
+
+def reduced_over(b: Builder, x: Value, name: str, dims: list[int]) -> Value:
+    """The elements of the dimensions, of which none is empty, combined by an op of StableHLO."""
+    if not _is_one_op(x, name):
+        return _halved(b, x, name, dims)
+    return b(f"ttir.{REDUCTIONS[name]}", x, dim_arg=dims) if dims else x
 
 
 def _halved(b: Builder, x: Value, name: str, dims: list[int]) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, dtype, infer, shape
 from tt_torch.mlir.ttnn.from_ttir.creation import number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
@@ -53,6 +54,20 @@ def update_cache(op: Op, b: Builder) -> Value:
     name = op.operation.name.replace("ttir.", "ttnn.")
     b(name, *ods.operands_of(op).values(), type=[], **ods.attrs_of(op))
     return op.operands[0]
+
+
+@RULES.rewrites("ttir.collective_permute")
+def collective_permute(op: Op, b: Builder) -> Value:
+    """One transfer after the other, beginning with zeros."""
+    (x,), pairs = op.operands, ods.attr(op, "source_target_pairs")
+    (kind,), (_, columns) = result_types("ttnn.point_to_point", op.results), mesh_of(op)
+    zero = 0.0 if str(dtype(x)) in ("f32", "bf16") else 0
+    received = b("ttnn.full", type=kind, fill_value=number(zero))
+    for sender, receiver in zip(pairs[::2], pairs[1::2], strict=True):
+        places = {"sender_coord": divmod(sender, columns), "receiver_coord": divmod(receiver, columns)}
+        places = {name: list(place) for name, place in places.items()}
+        received = b("ttnn.point_to_point", x, received, type=kind, **places)
+    return received
 
 
 @RULES.rewrites("ttir.fill_cache")

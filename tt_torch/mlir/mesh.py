@@ -1,0 +1,66 @@
+"""The mesh of chips for which a module is compiled, and the groups of chips that exchange values.
+
+A module for several chips is the program of each of them. Its attribute `ttcore.mesh_shape` has the rows and columns of
+the mesh; chips are numbered row by row. In StableHLO, JAX's attributes `mhlo.num_replicas` and `mhlo.num_partitions`
+say whether the numbers in groups are those of replicas or of partitions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from torch_mlir import ir
+
+from tt_torch.mlir.types import Op
+
+MESH = "ttcore.mesh_shape"
+Mesh = tuple[int, int]  # rows and columns
+
+
+def module_of(op: Op) -> ir.Operation:
+    """The module that has an op, or the module itself."""
+    inner = op.operation
+    while inner.name != "builtin.module":
+        inner = inner.parent
+    return inner
+
+
+def mesh_of(op: Op) -> Mesh:
+    """The mesh of the module that has an op; (1, 1) for one chip."""
+    attributes = module_of(op).attributes
+    if MESH not in attributes:
+        return 1, 1
+    rows, columns = ir.DenseI64ArrayAttr(attributes[MESH])
+    return rows, columns
+
+
+def set_mesh(module: ir.Module, mesh: Sequence[int]) -> None:
+    with module.context:
+        module.operation.attributes[MESH] = ir.DenseI64ArrayAttr.get(list(mesh))
+
+
+def axes_of(groups: Sequence[Sequence[int]], mesh: Mesh) -> tuple[int, ...] | None:
+    """The axes of the mesh along which groups of chips lie: (1,) if they are its rows, (0,) if they are its columns,
+    (0, 1) if one group has all chips, and () if each chip is alone. None for other groups, or another order in them."""
+    rows, columns = mesh
+    lines = {
+        (): [[chip] for chip in range(rows * columns)],
+        (1,): [[row * columns + column for column in range(columns)] for row in range(rows)],
+        (0,): [[row * columns + column for row in range(rows)] for column in range(columns)],
+        (0, 1): [list(range(rows * columns))],
+    }
+    given = sorted(map(list, groups))
+    return next((axes for axes, line in lines.items() if line == given), None)
+
+
+def counts_chips(op: Op, across_partitions: bool) -> bool:
+    """Whether the numbers of replicas, or of partitions, are those of chips. If they are not, there is one of them."""
+    attributes = module_of(op).attributes
+    counted = {name: attributes[f"mhlo.{name}"].value for name in _COUNTS if f"mhlo.{name}" in attributes}
+    if max(counted.values(), default=1) == 1:
+        return True  # the module has no such numbers, so it does not distinguish them
+    return counted.get(_COUNTS[across_partitions], 1) == math.prod(mesh_of(op))
+
+
+_COUNTS = ("num_replicas", "num_partitions")
