@@ -174,6 +174,21 @@ def test_types(op, element, mesh):
     agrees(op, mesh, "all", element, "or" if element == "i1" else "add")
 
 
+@pytest.mark.parametrize("element", ["i8", "ui8", "i16"])
+def test_sums_of_small_integers_wrap(element):
+    """Also inside of a program: the sum is divided after it has wrapped."""
+    operand = f"tensor<64x{element}>"
+    body = f"""%s = "stablehlo.all_reduce"(%x) ({{ ^bb0(%a: tensor<{element}>, %b: tensor<{element}>):
+        %c = stablehlo.add %a, %b : tensor<{element}>
+        stablehlo.return %c : tensor<{element}> }}) {{replica_groups = {listed([[0, 1]])}}} : ({operand}) -> {operand}
+      %two = stablehlo.constant dense<2> : {operand}
+      %r = stablehlo.divide %s, %two : {operand}"""
+    binary, values = compiled(function(body, operand, operand), (1, 2))
+    dtype = values[0].dtype
+    values = [torch.randint(torch.iinfo(dtype).min, torch.iinfo(dtype).max + 1, (64,)).to(dtype) for _ in range(2)]
+    assert_equal(run(binary, (1, 2), values, dtype), [torch.div(sum(values), 2, rounding_mode="trunc")] * 2)
+
+
 @pytest.mark.parametrize("combining", ["maximum", "minimum", "multiply", "and", "or", "xor"])
 @pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
 def test_reductions(op, combining):

@@ -121,10 +121,11 @@ def from_message(message: File) -> Program:
     if not any(not program.get("private") for program in programs):
         raise BinaryFormatError("the binary has no public program, so nothing can be called")
     for program in programs:
-        rows, columns = (program.get("mesh_shape", {}).get(axis, 1) for axis in "yx")
-        if rows * columns > 1:
+        mesh = program.get("mesh_shape")
+        if mesh and mesh["y"] * mesh["x"] > 1:
+            shape = f"{mesh['y']}x{mesh['x']}"
             raise UnsupportedBinaryError(
-                f"generated programs are for one chip, and program {program['name']} is for a mesh of {rows}x{columns}"
+                f"generated programs are for one chip, and program {program['name']} is for a mesh of {shape}"
             )
     ours = [op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE and not custom_ops.op_of(op.record)]
     unknown = calls.missing(op.key for op in ours)

@@ -25,7 +25,7 @@ from tt_torch.mlir.types import Op, TensorType, Value
 
 GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
 ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
-# The element types whose sums over chips wrap, or round, as the library's do.
+# The element types that the library adds.
 SUMMED = ("f32", "bf16", "i32", "ui32")
 
 
