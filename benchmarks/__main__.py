@@ -24,6 +24,7 @@ NAMES = (
     "bringup",
     "package",
     "generate",
+    "decode_cost",
 )
 
 

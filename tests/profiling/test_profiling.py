@@ -52,6 +52,18 @@ def test_cost_of_a_linear_op() -> None:
     assert cost.seconds == cost.dram == pytest.approx((cost.dram_read + cost.dram_written) / 288e9)
 
 
+@pytest.mark.parametrize(("dtype", "name"), [(torch.bfloat16, "EmbeddingOp"), (torch.float32, "GatherOp")])
+def test_a_lookup_costs_what_it_gives(dtype: torch.dtype, name: str) -> None:
+    table = torch.nn.Embedding(100_000, 64, dtype=dtype).eval()
+    compiled = tt_torch.compile_model(table, (torch.zeros(1, 32, dtype=torch.int64),))
+    (program,) = public(decode(compiled.binary))
+    (lookup,) = (op for op in planned(program, "Wormhole_b0") if op.name == name)
+    given = 32 * 64 * dtype.itemsize
+    assert given < lookup.cost.dram_read <= 3 * given  # and the positions
+    assert lookup.cost.dram_written == given
+    assert lookup.cost.compute == 0
+
+
 @pytest.mark.parametrize(
     ("name", "flops"),
     [

@@ -7,6 +7,7 @@ names the sources of the figures.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from tt_torch.wire.messages import File, Program
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
+LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
 PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
 
 
@@ -106,7 +108,7 @@ def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
 
 def cost_of(op: Op, chip: Chip) -> OpCost:
     """The cost of one op of a binary on a chip. All cores are assumed to share the work."""
-    read, written = bytes_by_place(op.read), bytes_by_place(op.written)
+    read, written = _bytes_read(op), bytes_by_place(op.written)
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
     if flops:
@@ -116,6 +118,15 @@ def cost_of(op: Op, chip: Chip) -> OpCost:
     dram_bytes, l1_bytes = (read[place] + written[place] for place in ("DRAM", "L1"))
     dram, l1 = dram_bytes / chip.dram, l1_bytes / (chip.l1 * chip.cores)
     return OpCost(fidelity, flops, read["DRAM"], written["DRAM"], l1_bytes, compute, dram, l1)
+
+
+def _bytes_read(op: Op) -> Counter[str]:
+    """The bytes that an op reads in each place. A lookup in a table reads as much of it as it gives."""
+    read = bytes_by_place(op.read)
+    if op.name in LOOKUPS:
+        for table in (t for t in op.read if t.id == op.tensor(LOOKUPS[op.name]).id):
+            read[table.place] -= max(0, table.bytes - sum(t.bytes for t in op.results))
+    return read
 
 
 def matrix_flops(op: Op) -> int:
@@ -156,7 +167,7 @@ def _fidelity(op: Op) -> str:
 def _vector_cycles(op: Op) -> int:
     """Cycles of one vector lane: 0 for data movement, 1 per element for simple ops, 20 per element for
     transcendental functions."""
-    if op.name in DATA_MOVEMENT:
+    if op.name in DATA_MOVEMENT or op.name in LOOKUPS:
         return 0
     per_element = _TRANSCENDENTAL if _is_transcendental(op.name, str(op.record.get("type", ""))) else 1
     work = max([t.elements for t in (*op.read, *op.written)] or [0])
