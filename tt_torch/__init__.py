@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.loading import load
     from tt_torch.driver.onnx import compile_onnx
     from tt_torch.driver.pending import to_host
+    from tt_torch.driver.releasing import release
     from tt_torch.driver.report import compile_report
     from tt_torch.driver.stablehlo import compile_stablehlo
     from tt_torch.extending.registry import kernel, register_lowering
@@ -40,6 +41,7 @@ __all__ = [
     "load",
     "refresh",
     "register_lowering",
+    "release",
     "to_host",
 ]
 
@@ -60,6 +62,7 @@ _HOMES = {
     "register_lowering": "extending.registry",
     "load": "driver.loading",
     "refresh": "runtime",
+    "release": "driver.releasing",
     "to_host": "driver.pending",
     "__version__": "version",
 }

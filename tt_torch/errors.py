@@ -267,6 +267,14 @@ class KernelError(TTTorchError):
     """An op failed while running; the message names the op, its location and the cause."""
 
 
+class ReleasedWeightError(TTTorchError):
+    """The values of a weight are needed that was released, so that only the device has it."""
+
+
+class ReleaseError(TTTorchError):
+    """Weights cannot be released, because no device has their present values."""
+
+
 class ExecutableBusyError(TTTorchError, RuntimeError):
     """An executable was called from inside its own callback."""
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from programs import Maker
 
+import tt_torch
 from tt_torch import errors
 from tt_torch.runtime import Binary, Device
 from tt_torch.runtime.mesh import Parts
@@ -226,3 +227,17 @@ def test_a_collective_in_a_constant_program_is_refused():
     inner = maker.op("AllReduceOp", **{"in": maker.input((32, 32))}, out=maker.tensor((32, 32)), cluster_axis=1)
     with pytest.raises(errors.BinaryFormatError, match="a const-eval program runs for each chip by itself"):
         on((1, 2), maker.binary(inner), None, None)
+
+
+def test_a_released_weight_stays_on_all_chips():
+    mesh = (2, 2)
+    run = on(
+        mesh, one_op(mesh, "AllGatherOp", (5, 7), (5, 14), all_gather_dim=-1, cluster_axis=1), [(0, 1)], [(0, None)]
+    )
+    weights = torch.nn.ParameterDict({"table": torch.nn.Parameter(values((10, 14), "Float32"), False)})
+    (before,) = run([weights["table"]], {0})
+    assert tt_torch.release(weights) == 10 * 14 * 4
+    (after,) = run([weights["table"]], {0})
+    assert after.equal(before)
+    with pytest.raises(errors.ReleasedWeightError, match="table"):
+        run([weights["table"]])

@@ -21,6 +21,7 @@ from tt_torch.driver.dynamic_shapes import DynamicShapes, family_of, resized
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
+from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -43,6 +44,7 @@ def compile_model(
     dynamic_shapes: None = ...,
     sizes: None = ...,
     training: bool = ...,
+    weights: str = ...,
 ) -> CompiledModel: ...
 
 
@@ -58,6 +60,7 @@ def compile_model(
     dynamic_shapes: DynamicShapes,
     sizes: Mapping[str, Sequence[int]] | None = ...,
     training: bool = ...,
+    weights: str = ...,
 ) -> CompiledFamily: ...
 
 
@@ -72,6 +75,7 @@ def compile_model(
     dynamic_shapes: DynamicShapes | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
     training: bool = False,
+    weights: str = "keep",
 ) -> CompiledModel | CompiledFamily:
     """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
@@ -85,10 +89,13 @@ def compile_model(
     compiled instead of all in the range, by the names of Dims.
     With `training`, the backward pass is compiled, too: results have gradients for the parameters, and for the
     arguments among `args` and `kwargs`, that require gradients. Otherwise results have none.
+    With `weights="move"`, the first call that runs on the device releases the parameters of the model, as
+    `tt_torch.release` does: the device alone has them then. It is for one program without training.
     Raises CompileError when the model cannot be captured as one graph, or has nothing to train; UnsupportedOpError when
     a graph has an op that the device does not run; and ConfigError for a family of more than MOST_PROGRAMS programs.
     """
     given = _for_one_binary(config, options, mode)
+    _check_weights(weights, model, training or dynamic_shapes is not None)
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training and not training:
@@ -99,9 +106,19 @@ def compile_model(
     if dynamic_shapes is None:
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
-        return _compiled_for(model, signature, call, given, training)
+        made = _compiled_for(model, signature, call, given, training)
+        made.releases = weights == "move"
+        return made
     family = family_of(dynamic_shapes, sizes or {}, call)
     return CompiledFamily(family, _members(model, signature, call, given, family, training))
+
+
+def _check_weights(weights: str, model: Model | ExportedProgram, several: bool) -> None:
+    if weights not in ("keep", "move"):
+        raise ConfigError("weights", weights, '"keep" or "move"')
+    if weights == "move" and (several or not isinstance(model, torch.nn.Module)):
+        one = "a module that is compiled without training and without dynamic_shapes; tt_torch.release serves others"
+        raise ConfigError("weights", weights, f'"move" for {one}')
 
 
 def _members(
@@ -211,6 +228,8 @@ def _compiled(
     if not executors:
         because = "compile_depth is below EXECUTE, the model computes nothing, or a shape or an index depends on values"
         raise CompileError(f"nothing was compiled: {because}")
+    for executor in (each for program in programs for each in (programs_of(program) or {}).values()):
+        executor.executable.guarded = False
     return run, executors[0], programs, metadata
 
 

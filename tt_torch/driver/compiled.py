@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tt_torch.driver.arguments import check, parts
+from tt_torch.driver.arguments import Call, check, parts
 from tt_torch.driver.compilation import Compilation
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
@@ -16,8 +16,9 @@ from tt_torch.driver.family import Family
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.loading import LoadedModel, unpickled
 from tt_torch.driver.package.saving import package_of
+from tt_torch.driver.releasing import release
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import PackagingError
+from tt_torch.errors import InexactError, PackagingError
 from tt_torch.files import write
 
 
@@ -59,6 +60,7 @@ class CompiledModel(_Packable):
     def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
         super().__init__([compilation], None, executor.device)
         self.compilation, self._function, self.executor = compilation, function, executor
+        self.releases = False  # whether the next call on the device releases the weights
 
     @property
     def binary(self) -> bytes:
@@ -90,7 +92,20 @@ class CompiledModel(_Packable):
         call = self.compilation.signature.bind(args, kwargs)
         check(call, self.compilation.forms)
         with torch.set_grad_enabled(self.compilation.backward is not None and torch.is_grad_enabled()):
-            return self._function(*call.args, **call.kwargs)
+            return self._releasing(call) if self.releases else self._function(*call.args, **call.kwargs)
+
+    def _releasing(self, call: Call) -> Result:
+        """The result of a call, which releases the weights unless it runs in eager PyTorch."""
+        results: list[Result] = []
+        try:
+            self.executor.arguments_of(lambda: results.append(self._function(*call.args, **call.kwargs)))
+        except InexactError:
+            if not results:
+                raise
+        else:
+            self.releases = False
+            release(self)
+        return results[0]
 
 
 class CompiledFamily(_Packable):

@@ -24,6 +24,7 @@ class Program(Protocol):
     inputs: list[runtime.TensorSpec]
     outputs: list[runtime.TensorSpec]
     compare_weights: bool
+    guarded: bool  # whether Dynamo looks at the weights before each call
     updates: Mapping[int, int]  # a device without states ignores it: each result is then a new tensor
 
     def __call__(

@@ -38,6 +38,7 @@ class Executor:
         self.compiled, self.device = compiled, device
         self.executable = device.load(compiled.binary)
         self.executable.compare_weights = compiled.compare_weights
+        self.executable.guarded = True  # a compilation that Dynamo does not call says otherwise
         self.executable.updates = compiled.updates
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False

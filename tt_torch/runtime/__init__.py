@@ -20,7 +20,7 @@ import torch
 
 from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.memory_error import DeviceMemoryError
-from tt_torch.runtime import _runtime
+from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 from tt_torch.runtime.mesh import MeshSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
@@ -123,8 +123,9 @@ class Device:
         def share(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
             return _runtime.Tensor.state(impl, spec, source, source.untyped_storage(), who)
 
-        self._residents = Residents(make, share)
+        self.residents = Residents(make, share)
         self._executables: weakref.WeakSet[Executable] = weakref.WeakSet()
+        devices.add(self)
 
     @property
     def arch(self) -> str:
@@ -169,13 +170,17 @@ class Device:
 
     def free_weights(self) -> None:
         """Frees the memory of the tensors that stay on the device. A later call copies them again."""
-        self._residents.clear()
+        self.residents.clear()
+        self.unbind()
+
+    def unbind(self) -> None:
+        """Makes each program look for its weights among those on the device again."""
         for executable in list(self._executables):
             executable._split.bound = None
 
     def close(self) -> None:
         """Frees all device memory. Executables of this device raise DeviceError from now on."""
-        self._residents.clear()
+        self.residents.clear()
         self._impl.close()
 
     def __enter__(self) -> Device:
@@ -203,6 +208,7 @@ class Executable:
     """
 
     compare_weights = False
+    guarded = False  # whether Dynamo looks at the weights before each call, so that they must stay what they are
     updates: Mapping[int, int] = MappingProxyType({})
 
     def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
@@ -230,7 +236,7 @@ class Executable:
         states = {k: i for k, i in self.updates.items() if can_be_state(inputs[i], self.inputs[i])}
         kept = self._residents(inputs, split, set(states.values())) if split.kept or states else None
         for i in split.passed:
-            if is_negated(inputs[i], i):
+            if residents.is_negated(inputs[i], i):
                 inputs = [*inputs[:i], inputs[i].resolve_neg(), *inputs[i + 1 :]]
         given = {k: inputs[i] for k, i in states.items()}
         results = make_results(self._results, output_dtypes, output_strides, output_devices, given)
@@ -256,21 +262,24 @@ class Executable:
             return native
         for i in split.kept:
             if not isinstance(inputs[i], torch.Tensor):
-                raise _no_tensor(inputs[i], i)
+                raise residents.no_tensor(inputs[i], i)
         # Inference tensors have no version, so a change would not be seen. They are passed at every call.
         kept = [i for i in split.kept if not inputs[i].is_inference()]
-        residents = [(i, self._resident(i, inputs[i], i in states)) for i in [*kept, *states]]
-        native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in residents])
+        found = [(i, self._resident(i, inputs[i], i in states)) for i in [*kept, *states]]
+        native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in found])
         bound = Bound(native, tensors, {i: inputs[i] for i in states})
         split.bound = bound if len(kept) == len(tensors) else None
         return native
 
     def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False) -> Resident:
-        spec, placement, known = self._specs[position], self._placements[position], self.device._residents
+        spec, placement, known = self._specs[position], self._placements[position], self.device.residents
         try:
             if is_state:
-                return known.state(tensor, spec, placement, f"input {position}")
-            return known.get(tensor, spec, placement, f"input {position}", whole=True)
+                found = known.state(tensor, spec, placement, f"input {position}")
+            else:
+                found = known.get(tensor, spec, placement, f"input {position}", whole=True)
+            found.guarded |= self.guarded
+            return found
         except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own
             reason = str(error).partition("\n")[0]
             raise InputDtypeError(f"input {position}: got a tensor without memory: {reason}") from None
@@ -340,17 +349,6 @@ def _arch(name: str) -> Native:
     return known[name]
 
 
-def is_negated(tensor: object, position: int) -> bool:
-    """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
-    if not isinstance(tensor, torch.Tensor):
-        raise _no_tensor(tensor, position)
-    return tensor.is_neg()
-
-
-def _no_tensor(value: object, position: int) -> InputDtypeError:
-    return InputDtypeError(f"input {position}: got {type(value).__name__}, expected a tensor")
-
-
 # Calls a kernel: the op, its arguments as JSON, its location, its operands and its results.
 CallKernel: TypeAlias = Callable[[str, str, str, list[Buffer], list[Buffer]], None]
 
@@ -381,6 +379,7 @@ def write(tensor: torch.Tensor, buffer: Buffer) -> None:
     ctypes.memmove(data, plain.data_ptr(), plain.nbytes)
 
 
+devices: weakref.WeakSet[Device] = weakref.WeakSet()
 _default: dict[tuple[str, int], Device] = {}
 _default_lock = threading.Lock()
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 import torch
 
 from tt_torch.errors import InputShapeError
-from tt_torch.runtime import Binary, Device, Executable, is_negated, make_results
+from tt_torch.runtime import Binary, Device, Executable, make_results
 from tt_torch.runtime._runtime import Residents
 from tt_torch.runtime.mesh import MeshSpec, Sharding, shardings_of
-from tt_torch.runtime.residents import Bound, Native, Split
+from tt_torch.runtime.residents import Bound, Native, Split, is_negated
 
 
 class MeshExecutable(Executable):

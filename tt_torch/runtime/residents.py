@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import torch
 
+from tt_torch.errors import InputDtypeError, ReleasedWeightError
 from tt_torch.runtime import _runtime, fused_steps
+from tt_torch.torch_private.released import ReleasedWeight
 from tt_torch.torch_private.tensors import version
 
 Native: TypeAlias = Any  # an object of the C++ library, whose classes have no type hints
@@ -27,6 +29,20 @@ def can_be_state(tensor: torch.Tensor, spec: _runtime.TensorSpec) -> bool:
     return plain and SHARED.get(tensor.dtype) == spec.dtype and list(tensor.shape) == spec.shape
 
 
+def is_negated(tensor: object, position: int) -> bool:
+    """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
+    if not isinstance(tensor, torch.Tensor):
+        raise no_tensor(tensor, position)
+    if isinstance(tensor, ReleasedWeight):
+        raise ReleasedWeightError(f"input {position} is copied at each call, and {tensor.tt_released} was released")
+    return tensor.is_neg()
+
+
+def no_tensor(value: object, position: int) -> InputDtypeError:
+    """The error for an input that is no tensor."""
+    return InputDtypeError(f"input {position}: got {type(value).__name__}, expected a tensor")
+
+
 class Resident:
     """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied.
 
@@ -39,10 +55,31 @@ class Resident:
         self._tensor = weakref.ref(tensor, died)
         self._data, self._version = tensor.data_ptr(), version(tensor) if memory else None
         self.memory, self.handle = memory, handle
+        self.guarded = False  # whether a program has it whose weights Dynamo guards
+
+    @property
+    def is_state(self) -> bool:
+        return self._version is None
+
+    @property
+    def is_released(self) -> bool:
+        return isinstance(self._tensor(), ReleasedWeight)
+
+    @property
+    def handles(self) -> list[Native]:
+        """The handle of each chip of a mesh, or the only one."""
+        return self.handle if isinstance(self.handle, list) else [self.handle]
+
+    def is_of(self, tensor: torch.Tensor) -> bool:
+        return self._tensor() is tensor
 
     def is_current(self, tensor: torch.Tensor, whole: bool) -> bool:
         """Whether this is the tensor, and the device has its values; `whole` compares all of them."""
-        if self._tensor() is not tensor or self._data != tensor.data_ptr():
+        if self._tensor() is not tensor:
+            return False
+        if isinstance(tensor, ReleasedWeight):
+            return True  # nobody can write to it
+        if self._data != tensor.data_ptr():
             return False
         return self.memory is None or (self._version == version(tensor) and self.memory.same(whole))
 
@@ -64,6 +101,8 @@ class Residents:
         entry = self._entries.get(key)
         if entry and entry.is_current(tensor, whole):
             return entry
+        if isinstance(tensor, ReleasedWeight):
+            raise ReleasedWeightError(f"{who} is {tensor.tt_released}, which was released, and this device lacks it")
         memory = _runtime.Fingerprint(tensor, who)  # before the copy, so that a write between the two is found
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
@@ -84,8 +123,16 @@ class Residents:
         self._entries[key] = entry = Resident(tensor, memory, handle, lambda _: self._entries.pop(key, None))
         return entry
 
+    def of(self, tensor: torch.Tensor) -> list[Resident]:
+        """The forms in which the tensor is on the device."""
+        found = [entry for (number, _), entry in self._entries.items() if number == id(tensor)]
+        return [entry for entry in found if entry.is_of(tensor)]
+
     def clear(self) -> None:
+        """Drops all tensors but those that were released, which only the device has."""
+        kept = {key: entry for key, entry in self._entries.items() if entry.is_released}
         self._entries.clear()
+        self._entries.update(kept)
 
 
 class Bound:

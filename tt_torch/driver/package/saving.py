@@ -38,6 +38,7 @@ from tt_torch.flow import MAIN
 from tt_torch.torch_private.aot import memory_of_outputs, results_with_gradients
 from tt_torch.torch_private.capture import captured
 from tt_torch.torch_private.dynamo import STREAM_OPS
+from tt_torch.torch_private.released import ReleasedWeight
 from tt_torch.torch_private.tensors import storage_of
 
 
@@ -77,6 +78,8 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
     for name, x in kept.items():
         if x.is_meta:
             raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
+        if isinstance(x, ReleasedWeight):
+            raise PackagingError(f"{name} was released: save the package before, or with weights=False")
     return manifest, {f"weight/{name}": tensor for name, tensor in kept.items()} | tensors
 
 
@@ -112,7 +115,7 @@ def _parameters(weights: Mapping[str, torch.Tensor], trained: Collection[str]) -
 
 def _checkpoint(model: object) -> set[str]:
     """The names of the weights that a checkpoint of the model has."""
-    return set(model.state_dict()) if isinstance(model, torch.nn.Module) else set()
+    return set(model.state_dict(keep_vars=True)) if isinstance(model, torch.nn.Module) else set()
 
 
 def programs_of(program: Program) -> dict[str, Executor] | None:

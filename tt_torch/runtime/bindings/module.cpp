@@ -231,6 +231,7 @@ void bind_execution(py::module_& m) {
       .def(py::init(&make_tensor<Tensor::create, bool>), py::arg("device"), py::arg("spec"),
            py::arg("source"), py::arg("owner"), py::arg("who"), py::arg("counts") = true)
       .def_static("state", &make_tensor<Tensor::state>)
+      .def("release", &Tensor::release, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("version", &Tensor::version)
       .def_property_readonly("spec", &Tensor::spec);
   py::class_<Fingerprint>(m, "Fingerprint")

@@ -104,6 +104,8 @@ class Planner {
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }
   // Whether all readers of the slot want the same packing.
   bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }
+  // Whether something else than const-eval programs, whose results are cached, reads the slot.
+  bool is_direct(size_t slot) const { return touches_[slot] > plan->values[slot].constants; }
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);
   void replay(OpBuilder& op);                          // a recording that the device captured

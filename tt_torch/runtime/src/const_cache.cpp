@@ -27,6 +27,11 @@ void ConstCache::store(const ConstKey& key, ConstResults results) {
     for (uint64_t version : key.versions) ++watched_[version];
 }
 
+bool ConstCache::depends_on(uint64_t version) {
+  std::lock_guard lock(mutex_);
+  return watched_.contains(version);
+}
+
 template <typename Predicate>
 void ConstCache::drop_if(Predicate predicate) {
   // The destructors of dropped tensors call drop() again. So the tensors die after the lock is released.

@@ -25,6 +25,7 @@ class ConstCache {
   static ConstCache& instance();
   ConstResults find(const ConstKey& key);
   void store(const ConstKey& key, ConstResults results);
+  bool depends_on(uint64_t version);  // whether there are results that depend on this input tensor
   void drop(uint64_t version);        // when an input tensor dies
   void drop_device(uint64_t device);  // when a device closes, which frees its memory
 

@@ -142,6 +142,8 @@ void Executable::Impl::bind_input(Frame& frame, size_t number, const Input& inpu
       return;
     }
     handles[slot] = handle;
+    if (!value.direct) return;
+    handle->direct = true;
     return bind_value(frame, slot, handle);
   }
   const at::Tensor host = view_of(std::get<HostBuffer>(input));

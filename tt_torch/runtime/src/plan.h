@@ -43,6 +43,8 @@ struct Value {
   Slot source = -1;      // the slot that a view shares memory with
   bool alias = false;    // the view is the same tensor as its source
   bool written = false;  // a step updates it in place
+  int constants = 0;     // the reads by const-eval programs whose results are cached
+  bool direct = true;    // something else than these programs reads it
   // The use that a value was prepared for if its shape is not the described one, such as a packed weight.
   // Only ops that want exactly this form can read it. Empty for all other values.
   std::string form{};

@@ -275,6 +275,7 @@ void Planner::load_cached(OpBuilder& op) {
     define(result.id, slot);
     constant.outputs.push_back(slot);
   }
+  for (const Slot slot : inputs) ++plan->values[original(slot)].constants;
   plan->constants.push_back(std::move(constant));
 }
 
@@ -314,7 +315,11 @@ static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t pro
     for (Slot s = slot; s >= 0; s = planner.plan->values[s].source) planner.plan->values[s].last = INT_MAX;
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
     if (!planner.packs(slot) || planner.plan->values[slot].written) planner.plan->packings[slot].reset();
-  for (Slot slot : planner.plan->outputs) planner.plan->packings[planner.original(slot)].reset();
+  for (Slot slot : planner.plan->inputs) planner.plan->values[slot].direct = planner.is_direct(slot);
+  for (Slot slot : planner.plan->outputs) {
+    planner.plan->packings[planner.original(slot)].reset();
+    planner.plan->values[planner.original(slot)].direct = true;
+  }
   protect_written(*planner.plan);
   if (!options.arena)
     lay_out(*planner.plan, options);  // with an arena, the first run that fits the device does it

@@ -27,6 +27,11 @@ Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
 Tensor::Impl::~Impl() { ConstCache::instance().drop(version); }
 
 at::Tensor Tensor::Impl::restored() const {
+  if (!released_.empty())
+    throw Error(ErrorKind::ReleasedWeight,
+                released_ +
+                    " was released, and this program needs a form of it that no program on the device had; "
+                    "call this program before the weights are released");
   return plain_.defined() ? plain_ : forms_.back().packing.unpack(forms_.back().value);
 }
 
@@ -43,6 +48,18 @@ at::Tensor Tensor::Impl::packed(const Packing& packing) {
   if (forms_.size() > kMaxForms) forms_.erase(forms_.begin());
   if (owned_) plain_.reset();
   return forms_.back().value;
+}
+
+void Tensor::Impl::release(const std::string& weight) {
+  std::lock_guard lock(mutex_);
+  if (state) return;
+  if (forms_.empty()) {
+    if (direct || !ConstCache::instance().depends_on(version)) return;
+    released_ = weight;
+    buffer.reset();
+  }
+  owned_ = true;
+  plain_.reset();
 }
 
 static void check(const Device& device, const TensorSpec& spec, const HostBuffer& source,
@@ -73,7 +90,7 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
   bool borrows = false;
   at::Tensor value = guarded(
       [&] {
-        const at::Tensor host = view_of(source);
+        const at::Tensor host = view_of(source, std::move(owner));
         at::Tensor held = to_value(host, spec.dtype);
         const bool shares = held.is_alias_of(host);
         borrows = shares && !copies;
@@ -82,7 +99,6 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
       [&] { return "keeping " + who + " on the device"; });
   auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows);
   impl->buffer = std::move(buffer);
-  if (borrows) impl->owner = std::move(owner);
   return Tensor(std::move(impl));
 }
 
@@ -90,17 +106,17 @@ Tensor Tensor::state(const Device& device, const TensorSpec& spec, const HostBuf
                      std::shared_ptr<void> owner, const std::string& who) {
   check(device, spec, source, who);
   AtenOnly guard;
-  at::Tensor value = view_of(source);
+  at::Tensor value = view_of(source, std::move(owner));
   if (!is_value(value, spec.dtype))
     throw Error(ErrorKind::InputDtype, who + ": the device cannot update this memory in place");
   auto impl = std::make_shared<Impl>(spec, std::move(value), false);
   impl->buffer = allocate(device, spec, source.on_device, "state");
-  impl->owner = std::move(owner);
   impl->state = true;
   return Tensor(std::move(impl));
 }
 
 const TensorSpec& Tensor::spec() const { return impl_->spec; }
 uint64_t Tensor::version() const { return impl_->version; }
+void Tensor::release(const std::string& weight) { impl_->release(weight); }
 
 }  // namespace tt::runtime

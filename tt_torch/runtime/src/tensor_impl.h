@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,11 +31,15 @@ struct Tensor::Impl {
   // made again from a packed form if it is needed. Programs for several batch sizes want several forms. The
   // most recent ones are kept, because such programs may be called in turn.
   at::Tensor packed(const Packing& packing);
+  // Gives up the memory of a weight that its owner has released, as far as other forms replace it: packed
+  // forms give it back, and results of const-eval programs serve all calls that use only them.
+  void release(const std::string& weight);
 
   const TensorSpec spec;
   const uint64_t version;
-  bool state = false;           // programs and the host change it, so nothing may be derived from it and kept
-  std::shared_ptr<void> owner;  // the owner of borrowed memory
+  std::atomic<bool> direct =
+      false;           // a program has read it by itself, and not only through const-eval programs
+  bool state = false;  // programs and the host change it, so nothing may be derived from it and kept
   std::unique_ptr<DeviceBuffer> buffer;  // null for host specs
 
  private:
@@ -46,7 +51,8 @@ struct Tensor::Impl {
   };
   at::Tensor plain_;
   std::vector<Form> forms_;  // the most recently made last
-  const bool owned_;
+  bool owned_;
+  std::string released_;  // the name of a released weight whose plain form is gone
 };
 
 }  // namespace tt::runtime

@@ -37,11 +37,11 @@ std::string describe(const TensorSpec& spec) {
 }
 
 const char* Error::class_name() const {
-  constexpr const char* names[] = {"BinaryFormatError",   "SchemaError",       "UnsupportedBinaryError",
-                                   "InputCountError",     "InputShapeError",   "InputDtypeError",
-                                   "DeviceError",         "DeviceMemoryError", "KernelError",
-                                   "ExecutableBusyError", "PackageError",      "ArgumentError",
-                                   "InexactError",        "KernelMissingError"};
+  constexpr const char* names[] = {"BinaryFormatError",   "SchemaError",        "UnsupportedBinaryError",
+                                   "InputCountError",     "InputShapeError",    "InputDtypeError",
+                                   "DeviceError",         "DeviceMemoryError",  "KernelError",
+                                   "ExecutableBusyError", "PackageError",       "ArgumentError",
+                                   "InexactError",        "KernelMissingError", "ReleasedWeightError"};
   return names[static_cast<size_t>(kind_)];
 }
 

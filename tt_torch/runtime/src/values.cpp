@@ -73,13 +73,16 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
   return strides;
 }
 
-at::Tensor view_of(const HostBuffer& buffer) {
+at::Tensor view_of(const HostBuffer& buffer, std::shared_ptr<void> owner) {
   if (buffer.shape.size() != buffer.strides.size())
     throw Error(ErrorKind::InputShape, "a host buffer needs as many strides as dimensions");
   for (size_t i = 0; i < buffer.shape.size(); ++i)
     if (buffer.shape[i] < 0 || buffer.strides[i] < 0)
       throw Error(ErrorKind::InputShape, "the sizes and strides of a host buffer must not be negative");
-  return at::from_blob(buffer.data, buffer.shape, buffer.strides, at::TensorOptions(host_type(buffer.dtype)));
+  const at::TensorOptions options(host_type(buffer.dtype));
+  if (!owner) return at::from_blob(buffer.data, buffer.shape, buffer.strides, options);
+  const auto drop = [owner = std::move(owner)](void*) {};
+  return at::from_blob(buffer.data, buffer.shape, buffer.strides, drop, options);
 }
 
 bool converts(DataType from, DataType to) { return from == DataType::Bool || is_float(from) == is_float(to); }

@@ -17,7 +17,7 @@ bool is_block_float(DataType dtype);
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 
 // A tensor over the caller's memory. Throws an InputShape or InputDtype error if the description is invalid.
-at::Tensor view_of(const HostBuffer& buffer);
+at::Tensor view_of(const HostBuffer& buffer, std::shared_ptr<void> owner = nullptr);
 
 // Whether a host buffer of type `from` is accepted for a tensor of type `to`.
 bool converts(DataType from, DataType to);

@@ -15,14 +15,15 @@ enum class ErrorKind {
   InputCount,
   InputShape,
   InputDtype,
-  Device,         // a device cannot be opened, or was used after it was closed
-  DeviceMemory,   // DRAM or L1 is exhausted
-  Kernel,         // an op failed while running
-  Busy,           // an executable was called from inside its own callback
-  Package,        // a package is damaged, foreign or newer, or it needs Python
-  Argument,       // a named argument is missing, unknown, or shares memory that the model writes to
-  Inexact,        // the device would not compute the integers of this call exactly
-  KernelMissing,  // a program has an op whose kernel is not registered in this process
+  Device,          // a device cannot be opened, or was used after it was closed
+  DeviceMemory,    // DRAM or L1 is exhausted
+  Kernel,          // an op failed while running
+  Busy,            // an executable was called from inside its own callback
+  Package,         // a package is damaged, foreign or newer, or it needs Python
+  Argument,        // a named argument is missing, unknown, or shares memory that the model writes to
+  Inexact,         // the device would not compute the integers of this call exactly
+  KernelMissing,   // a program has an op whose kernel is not registered in this process
+  ReleasedWeight,  // a program needs a weight whose memory was given up
 };
 
 class TT_RUNTIME_API Error : public std::runtime_error {

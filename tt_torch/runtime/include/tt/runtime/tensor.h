@@ -42,6 +42,11 @@ class TT_RUNTIME_API Tensor {
 
   const TensorSpec& spec() const;
   uint64_t version() const;
+
+  // Gives up the tensor's memory, as far as the programs that have run do not need it. The owner must have
+  // given it up, too. A program that needs it later throws a ReleasedWeight error with the name of the
+  // weight.
+  void release(const std::string& weight);
   explicit operator bool() const { return impl_ != nullptr; }
 
   struct Impl;

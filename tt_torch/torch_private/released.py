@@ -1,0 +1,67 @@
+"""Parameters without values: their memory was given up, because a device has the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tt_torch.errors import ReleasedWeightError
+
+_T: Any = torch.Tensor
+# What can be asked of a released weight: all that needs no values.
+_FORM = {
+    *(getattr(_T, name).__get__ for name in ("shape", "dtype", "device", "layout", "ndim", "nbytes", "itemsize")),
+    *(getattr(_T, name).__get__ for name in ("is_meta", "is_sparse", "is_quantized", "is_leaf", "grad_fn")),
+    *(getattr(_T, name).__get__ for name in ("grad", "requires_grad")),
+    *(getattr(_T, name).__set__ for name in ("grad", "requires_grad")),
+    _T._version.__get__,  # 2.13.0: without it a call with released weights would be refused
+    *(_T.size, _T.dim, _T.numel, _T.element_size, _T.stride, _T.storage_offset, _T.is_inference, _T.is_neg, _T.is_conj),
+    *(_T.is_floating_point, _T.is_complex, _T.untyped_storage, _T.requires_grad_, _T.__hash__),
+}
+
+
+class ReleasedWeight(torch.nn.Parameter):
+    """A parameter that has a form and no values. All that would read or write values raises ReleasedWeightError.
+
+    A parameter becomes one in place, so that it stays the same object for modules, optimizers and compiled programs.
+    """
+
+    tt_released: str  # the name of the weight
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        function: Callable[..., Any],
+        types: Iterable[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = dict(kwargs or {})
+        if function in _FORM:
+            return super().__torch_function__(function, types, args, given)  # type: ignore[no-untyped-call]
+        name = getattr(function, "__name__", str(function))
+        if name in ("__get__", "__set__"):  # of an attribute
+            name = getattr(function, "__self__", function).__name__
+        raise ReleasedWeightError(f"{name} needs the values of {_name([*args, *given.values()])}, which was released")
+
+
+def release_memory(parameter: torch.nn.Parameter, name: str) -> None:
+    """Makes a parameter of floating-point numbers a ReleasedWeight with this name in errors.
+
+    Code that PyTorch does not show to `__torch_function__`, such as `torch.tensor(parameter)`, reads NaN.
+    """
+    parameter.data = torch.full((), torch.nan, dtype=parameter.dtype, device=parameter.device).expand(parameter.shape)
+    parameter.tt_released = name  # type: ignore[attr-defined]
+    parameter.__class__ = ReleasedWeight
+
+
+def _name(values: Iterable[object]) -> str:
+    """The name of the first released weight among the values and in their lists."""
+    for value in values:
+        if isinstance(value, ReleasedWeight):
+            return value.tt_released
+        if isinstance(value, (list, tuple)) and (found := _name(value)):
+            return found
+    return ""
