@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import overload
+from pathlib import Path
+from typing import TypeAlias, overload
 
 import torch
 from torch.export import ExportedProgram
@@ -23,6 +24,7 @@ from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
+from tt_torch.driver.weight_files import take_weights
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
@@ -30,6 +32,8 @@ from tt_torch.torch_private.aot import backward_ahead_of_time
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.tensors import storage_of
+
+WeightSource: TypeAlias = str | Path | Sequence[str | Path]  # "keep", "move", or safetensors files
 
 
 @overload
@@ -44,7 +48,7 @@ def compile_model(
     dynamic_shapes: None = ...,
     sizes: None = ...,
     training: bool = ...,
-    weights: str = ...,
+    weights: WeightSource = ...,
 ) -> CompiledModel: ...
 
 
@@ -60,7 +64,7 @@ def compile_model(
     dynamic_shapes: DynamicShapes,
     sizes: Mapping[str, Sequence[int]] | None = ...,
     training: bool = ...,
-    weights: str = ...,
+    weights: WeightSource = ...,
 ) -> CompiledFamily: ...
 
 
@@ -75,7 +79,7 @@ def compile_model(
     dynamic_shapes: DynamicShapes | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
     training: bool = False,
-    weights: str = "keep",
+    weights: WeightSource = "keep",
 ) -> CompiledModel | CompiledFamily:
     """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
@@ -90,12 +94,16 @@ def compile_model(
     With `training`, the backward pass is compiled, too: results have gradients for the parameters, and for the
     arguments among `args` and `kwargs`, that require gradients. Otherwise results have none.
     With `weights="move"`, the first call that runs on the device releases the parameters of the model, as
-    `tt_torch.release` does: the device alone has them then. It is for one program without training.
+    `tt_torch.release` does: the device alone has them then. It is for one program without training. Instead of "move",
+    `weights` may be the path of a safetensors file, or a list of paths: the module, which may be on `meta`, gets the
+    weights that the files have under the names of its `state_dict`. They are mapped from the files until they move.
     Raises CompileError when the model cannot be captured as one graph, or has nothing to train; UnsupportedOpError when
-    a graph has an op that the device does not run; and ConfigError for a family of more than MOST_PROGRAMS programs.
+    a graph has an op that the device does not run; ConfigError for a family of more than MOST_PROGRAMS programs; and
+    TensorFileError if the files of the weights do not fit the module.
     """
     given = _for_one_binary(config, options, mode)
-    _check_weights(weights, model, training or dynamic_shapes is not None)
+    if weights != "keep":
+        _prepare_to_move(weights, model, several=training or dynamic_shapes is not None)
     if isinstance(model, ExportedProgram):
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training and not training:
@@ -107,18 +115,23 @@ def compile_model(
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
         made = _compiled_for(model, signature, call, given, training)
-        made.releases = weights == "move"
+        made.releases = weights != "keep"
         return made
     family = family_of(dynamic_shapes, sizes or {}, call)
     return CompiledFamily(family, _members(model, signature, call, given, family, training))
 
 
-def _check_weights(weights: str, model: Model | ExportedProgram, several: bool) -> None:
-    if weights not in ("keep", "move"):
-        raise ConfigError("weights", weights, '"keep" or "move"')
-    if weights == "move" and (several or not isinstance(model, torch.nn.Module)):
+def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> None:
+    """Gives the module the weights of files, if `weights` are paths. Raises ConfigError if weights cannot move."""
+    given = [weights] if isinstance(weights, (str, Path)) else weights
+    paths = [] if weights == "move" else [Path(path) for path in given]
+    if any(path.suffix != ".safetensors" for path in paths):
+        raise ConfigError("weights", weights, '"keep", "move", or paths that end in .safetensors')
+    if several or not isinstance(model, torch.nn.Module):
         one = "a module that is compiled without training and without dynamic_shapes; tt_torch.release serves others"
-        raise ConfigError("weights", weights, f'"move" for {one}')
+        raise ConfigError("weights", weights, f'"keep", unless it is for {one}')
+    if paths:
+        take_weights(model, paths)
 
 
 def _members(
