@@ -246,9 +246,7 @@ def test_weights_do_not_move_in_an_eager_call() -> None:
 
 def test_weights_that_cannot_move() -> None:
     model, x = tied()
-    with pytest.raises(
-        ConfigError, match='weights=\'away\' is not accepted; it takes "keep", "move", or paths that end'
-    ):
+    with pytest.raises(ConfigError, match='takes "keep", "move", or paths that end'):
         tt_torch.compile_model(model, (x,), weights="away")
     size = {"x": {0: torch.export.Dim("batch", min=1, max=2)}}
     for given, options in ((model, {"training": True}), (model, {"dynamic_shapes": size}), (model.forward, {})):
