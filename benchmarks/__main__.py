@@ -25,6 +25,7 @@ NAMES = (
     "package",
     "generate",
     "decode_cost",
+    "serving",
 )
 
 

@@ -279,6 +279,35 @@ class ExecutableBusyError(TTTorchError, RuntimeError):
     """An executable was called from inside its own callback."""
 
 
+# --- serving --------------------------------------------------------------------------------
+
+
+class ServingModelError(TTTorchError, NotImplementedError):
+    """A model cannot be served, because its attention is of a kind that the pages of the cache do not serve."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        accepted = "tt_torch.serving takes decoders with full attention in all layers"
+        super().__init__(f"{model}: {reason}; {accepted}")
+        self.model, self.reason = model, reason
+
+
+class QueueFullError(TTTorchError):
+    """An engine has as many unfinished requests as it accepts."""
+
+    def __init__(self, limit: int, seconds: float | None) -> None:
+        waited = f" for {seconds:g} s" if seconds else ""
+        super().__init__(f"the engine has {limit} unfinished requests{waited}, its max_queue; send the request later")
+        self.limit = limit
+
+
+class RequestError(TTTorchError):
+    """A request of an engine ended without its tokens, because it failed or the engine stopped."""
+
+    def __init__(self, request: str, cause: object) -> None:
+        super().__init__(f"request {request} failed: {cause}")
+        self.request, self.cause = request, cause
+
+
 # --- results --------------------------------------------------------------------------------
 
 
