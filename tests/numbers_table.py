@@ -70,6 +70,24 @@ SCALARS = [
         for dtype in (f16, bf16)
         for wide, number in ((f32, 7e4), (f32, 0.1), (f64, 7e4), (dtype, 3.0))
     ),
+    Exact("x - -0.0", lambda x: (x - -0.0, x - 0.0, x + 0.0, x + -0.0), [of(f32, -0.0, 0.0, 1.0)]),
+    *(
+        Exact(f"ldexp of integers by {dtype}", lambda x, n: torch.ldexp(x, n), [of(torch.int32, -3, 0, 4), n])
+        for dtype, n in ((bf16, at(-inf, dtype=bf16)), (bf16, of(bf16, 2.0, 0.5, -1.0)), (f32, at(2.5, dtype=f32)))
+    ),
+    *(
+        Exact(
+            f"block_diag of {' and '.join(map(str, dtypes))}",
+            lambda x, y: torch.block_diag(y, x),
+            [of(dtypes[0], 1, 2, 3), at(5, dtype=dtypes[1])],
+        )
+        for dtypes in ((torch.uint8, torch.int64), (torch.int64, f32), (f32, torch.int64), (f32, torch.float64))
+    ),
+    Exact(
+        "a stable sort of a constant",
+        lambda x: (torch.zeros_like(x).sort(dim=0, stable=True, descending=True)[1], x * 2),
+        [torch.arange(64.0)],
+    ),
     Exact(
         "sums of float16 and numbers that it does not have",
         lambda x: (x + 7e4, x - 7e4, 7e4 - x),

@@ -99,6 +99,13 @@ def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[
     return torch.sort(x, dim, descending)
 
 
+def _sort_on_host(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.sort(x, stable=stable, dim=dim, descending=descending)
+
+
+LIBRARY.impl("sort", _sort_on_host, "CPU")  # for constants, whose values are computed here
+
+
 @composite(
     "(Tensor input, *, int k, int dim, bool largest, bool sorted) -> (Tensor values, Tensor indices)",
     torch.ops.aten.topk.default,

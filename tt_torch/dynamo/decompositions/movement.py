@@ -15,6 +15,7 @@ from tt_torch.dynamo.decompositions.registry import (
     memory_order,
     strided_like,
 )
+from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -42,6 +43,30 @@ def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
     source = source.to(x.dtype)
     places = torch.arange(size).reshape([-1] + [1] * (x.dim() - 1 - dim))
     return strided_like(torch.where(places == (index if index >= 0 else size + index), source.unsqueeze(dim), x), x)
+
+
+@decomposes(aten._efficientzerotensor.default)
+def efficient_zeros(size: Sequence[int], **options: Argument) -> Tensor:
+    """A gradient of zero, as that of `sgn`. PyTorch gives it no memory."""
+    return torch.zeros(size, **options)
+
+
+@decomposes(aten.block_diag.default)
+def block_diag(tensors: Sequence[Tensor]) -> Tensor:
+    """The dtype is that of a sum of all: a scalar counts less than a tensor with dimensions."""
+    kinds: dict[bool, torch.dtype] = {}  # of tensors with dimensions, and of scalars
+    for x in tensors:
+        kinds[x.dim() > 0] = torch.promote_types(kinds.get(x.dim() > 0, x.dtype), x.dtype)
+    dtype = kinds[True] if True in kinds else kinds[False]
+    if len(kinds) == 2:
+        dtype = torch.result_type(torch.empty(1, dtype=dtype), torch.empty((), dtype=kinds[False]))
+    blocks = [x.to(dtype).reshape(1, -1) if x.dim() < 2 else x.to(dtype) for x in tensors]
+    columns, rows, start = sum(x.shape[1] for x in blocks), [], 0
+    for x in blocks:
+        after = columns - start - x.shape[1]
+        rows.append(torch.cat([x.new_zeros(x.shape[0], start), x, x.new_zeros(x.shape[0], after)], 1))
+        start += x.shape[1]
+    return torch.cat(rows)
 
 
 @decomposes(aten.squeeze.dims)

@@ -71,7 +71,6 @@ TAKEN = [
     aten.alias_copy.default,
     aten.all.dims,
     aten.any.dims,
-    aten.block_diag.default,
     aten.channel_shuffle.default,
     aten.new_empty_strided.default,
     aten.clamp_max.Tensor,

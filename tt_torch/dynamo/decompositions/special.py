@@ -103,8 +103,8 @@ def ldexp(x: Tensor, exponent: Tensor) -> Tensor:
     """`x * 2**exponent`. As in eager PyTorch, an integer exponent of a float scales in steps, because the power alone
     may leave float32 although the product does not. Each step is a power that float32 has; 300 is beyond its range."""
     if not x.dtype.is_floating_point or exponent.dtype.is_floating_point:
-        integers = not x.dtype.is_floating_point
-        return x * torch.pow(torch.full((), 2.0, dtype=torch.float32 if integers else x.dtype), exponent)
+        dtype = exponent.dtype if exponent.dtype.is_floating_point else torch.float32
+        return x * torch.pow(torch.full((), 2.0, dtype=dtype), exponent)
     exponent = exponent.to(torch.int32).clamp(-300, 300)
     third = torch.div(exponent, 3, rounding_mode="trunc")
     value, step = x.to(torch.promote_types(x.dtype, torch.float32)), torch.exp2(third.to(torch.float32))

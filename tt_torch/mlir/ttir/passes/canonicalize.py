@@ -164,11 +164,14 @@ NEUTRAL = {"ttir.multiply": 1, "ttir.divide": 1, "ttir.subtract": 0, "ttir.pow":
 
 @RULES.rewrites(*NEUTRAL)
 def neutral(op: Op, b: Builder) -> Value | None:
-    """x * 1, x / 1, x - 0 and x ** 1. Not x + 0, which turns -0.0 into 0.0."""
+    """x * 1, x / 1, x - 0 and x ** 1. Not x + 0 and x - -0.0, which turn -0.0 into 0.0."""
     x, value = op.operands
     if op.operation.name == "ttir.multiply" and splat(x) == 1:
         x, value = value, x
-    return x if x.type == op.results[0].type and splat(value) == NEUTRAL[op.operation.name] else None
+    number = splat(value)
+    if x.type != op.results[0].type or number != NEUTRAL[op.operation.name]:
+        return None
+    return x if math.copysign(1, number) > 0 else None
 
 
 @RULES.rewrites("ttir.maximum")
