@@ -43,6 +43,12 @@ def test_inspect_prints_programs_places_memory_and_system():
         assert text in result.stdout
 
 
+def test_inspect_names_the_mesh():
+    file = Path(__file__).parent / "data" / "plugin" / "tensor_parallel_2x4.ttnn"
+    assert "mesh: 2x4 chips, which run the program together" in invoke("inspect", str(file)).stdout
+    assert "mesh:" not in invoke("inspect", BINARY).stdout
+
+
 def test_inspect_as_json_is_the_whole_file():
     file = json.loads(invoke("inspect", BINARY, "--json").stdout)
     operation = file["programs"][0]["operations"][-2]

@@ -121,11 +121,10 @@ def from_message(message: File) -> Program:
     if not any(not program.get("private") for program in programs):
         raise BinaryFormatError("the binary has no public program, so nothing can be called")
     for program in programs:
-        mesh = program.get("mesh_shape")
-        if mesh and mesh["y"] * mesh["x"] > 1:
-            shape = f"{mesh['y']}x{mesh['x']}"
+        rows, columns = facts.mesh_shape(program)
+        if rows * columns > 1:
             raise UnsupportedBinaryError(
-                f"generated programs are for one chip, and program {program['name']} is for a mesh of {shape}"
+                f"generated programs are for one chip, and program {program['name']} is for a mesh of {rows}x{columns}"
             )
     ours = [op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE and not custom_ops.op_of(op.record)]
     unknown = calls.missing(op.key for op in ours)

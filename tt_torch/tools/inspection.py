@@ -75,6 +75,9 @@ def _program(index: int, program: Program, expanded: Program) -> Iterator[str]:
     """The lines of a program. Its peak of memory is that of its expanded form, which has the ops of called programs."""
     private = ", private" if program.get("private") else ""
     yield f"\nprogram {program['name']} (number {index}, {len(program['operations'])} operations{private})"
+    rows, columns = facts.mesh_shape(program)
+    if rows * columns > 1:
+        yield f"  mesh: {rows}x{columns} chips, which run the program together; sizes are those of one chip"
     ways = {"input": facts.inputs(program), "output": facts.outputs(program)}
     for way, tensors in ways.items():
         for i, tensor in enumerate(tensors):

@@ -236,6 +236,12 @@ def ops(program: Program) -> Iterator[Op]:
             known.update(t.id for t in results)
 
 
+def mesh_shape(program: Program) -> tuple[int, int]:
+    """Rows and columns of the chips for which a program is; (1, 1) for one chip."""
+    mesh = program.get("mesh_shape")
+    return (max(mesh["y"], 1), max(mesh["x"], 1)) if mesh else (1, 1)
+
+
 def inputs(program: Program) -> list[Tensor]:
     return [tensor(ref) for ref in program.get("inputs") or ()]
 
