@@ -15,6 +15,16 @@ from tt_torch.errors import ConfigError, QueueFullError, RequestError
 from tt_torch.serving.model import serve
 
 
+def check_length(prompt: Sequence[int], new: int | None, limit: int) -> int:
+    """The new tokens of a request: `new`, or as many as fit. Raises ConfigError if it has more than `limit` tokens."""
+    room = limit - len(prompt)
+    if not prompt:
+        raise ConfigError("prompt", prompt, "at least one token")
+    if not 1 <= (new := room if new is None else new) <= room:
+        raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(prompt)} tokens")
+    return new
+
+
 class Request:
     """A request of an engine. Iterating gives its new tokens as they come; leaving the loop early cancels it."""
 
@@ -188,12 +198,7 @@ class Engine:
             QueueFullError: if there is no place in time.
             RequestError: if the engine is not running.
         """
-        room = self.max_length - len(prompt)
-        new = next((n for n in (max_new_tokens, self._default_new) if n is not None), room)
-        if not prompt:
-            raise ConfigError("prompt", prompt, "at least one token")
-        if not 1 <= new <= room:
-            raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(prompt)} tokens")
+        new = check_length(prompt, self._default_new if max_new_tokens is None else max_new_tokens, self.max_length)
         if not self._places.acquire(timeout=timeout):
             raise QueueFullError(self._max_queue, timeout)
         with self._lock:
