@@ -106,6 +106,8 @@ BINARY = [
     binary(COMPOSITE, "Atan2", WIDE, SMALL - 0.5, torch.atan2),
     binary(COMPOSITE, "Pow", SMALL, WIDE / 4, torch.pow),
     binary(COMPOSITE, "Pow", COUNTS, SHIFTS % 5, torch.pow, "Int32"),
+    *(binary(COMPOSITE, "Pow", WIDE, torch.full((1,), n), torch.pow, note=f"of {n}") for n in (2.0, 3.0, 4.0)),
+    binary(COMPOSITE, "Pow", torch.full((1,), 1.5), torch.full((1, 3), 3.0), torch.pow, note="of fewer dimensions"),
 ]  # fmt: skip
 
 

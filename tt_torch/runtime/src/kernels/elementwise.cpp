@@ -36,6 +36,25 @@ Tensor divide(const Tensor& a, const Tensor& b) {
   return integers ? at::div(a, b, "trunc") : at::div(a, b);
 }
 
+// The exponent if it is one number for all elements, and the power is a square or a cube of floats. ATen
+// makes these of products, which is a quarter of the time of other powers.
+std::optional<double> product_power(const Tensor& x, const Tensor& exponent) {
+  const bool one = exponent.numel() == 1 && exponent.dim() <= x.dim();
+  if (!one || !x.is_floating_point() || x.scalar_type() != exponent.scalar_type()) return std::nullopt;
+  const double number = exponent.item<double>();
+  return number == 2 || number == 3 ? std::optional(number) : std::nullopt;
+}
+
+Tensor power(const Tensor& x, const Tensor& exponent) {
+  const auto number = product_power(x, exponent);
+  return number ? at::pow(x, *number) : at::pow(x, exponent);
+}
+
+Tensor& write_power(Tensor& out, const Tensor& x, const Tensor& exponent) {
+  const auto number = product_power(x, exponent);
+  return number ? at::pow_out(out, x, *number) : at::pow_out(out, x, exponent);
+}
+
 constexpr int64_t kSmall =
     1 << 14;  // up to this many elements, a plain loop is faster than a dispatched kernel
 
@@ -88,7 +107,7 @@ constexpr wire::Named<BinaryRow> composite_binary[] = {
     {"LogicalLeftShift", {ROW(bitwise_left_shift)}},
     {"Maximum", {ROW(maximum)}},
     {"Minimum", {ROW(minimum)}},
-    {"Pow", {ROW(pow)}},
+    {"Pow", {.write = write_power, .compute = power}},
     {"Remainder", {ROW(remainder)}},
 };
 #undef ROW
