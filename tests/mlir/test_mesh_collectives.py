@@ -1,6 +1,7 @@
 """Collectives of StableHLO on a mesh, compared with their specification, and with StableHLO's interpreter.
 
-The interpreter runs each chip in a thread of its own, and has as many threads as the machine has cores.
+The interpreter runs each chip in a thread of its own, and has as many threads as the machine has cores. Now and then,
+its threads wait for each other without end in a reduce_scatter, and it ends the process.
 """
 
 import os
@@ -157,7 +158,7 @@ def agrees(op, mesh, line, element="f32", combining="add", sizes=(12, 12)):
     binary, values = compiled(text, mesh)
     wide = [x.long() if element == "ui32" else x for x in values]  # PyTorch has few ops for uint32
     expected = specified(op, mesh, line, combining, wide)
-    if prod(mesh) <= (os.cpu_count() or 1):
+    if op != "reduce_scatter" and prod(mesh) <= (os.cpu_count() or 1):
         found = interpreted(text, mesh, values)
         assert_equal([x.long() if element == "ui32" else x for x in found], expected)
     assert_equal(run(binary, mesh, values, expected[0].dtype), expected)
