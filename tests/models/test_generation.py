@@ -14,7 +14,7 @@ from tt_torch.wire.decode import decode
 
 SIZES = {
     "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 128, "pad_token_id": 0, "eos_token_id": None,
+    "max_position_embeddings": 320, "pad_token_id": 0, "eos_token_id": None,
 }  # fmt: skip
 GPT2 = {"vocab_size": 64, "n_embd": 64, "n_layer": 2, "n_head": 4, "pad_token_id": 0, "eos_token_id": None}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -23,6 +23,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3", {**SIZES, "num_key_value_heads": 2, "head_dim": 16}),
     "gemma": ("Gemma", {**SIZES, "num_key_value_heads": 2, "head_dim": 16}),
     "phi": ("Phi", SIZES),
+    "phi3": ("Phi3", {**SIZES, "num_key_value_heads": 2}),
+    "qwen2": ("Qwen2", {**SIZES, "num_key_value_heads": 2}),
     "mixtral": ("Mixtral", {**SIZES, "num_key_value_heads": 2, "num_local_experts": 4}),
 }
 SLIDING: dict[str, tuple[str, dict[str, Any]]] = {
@@ -53,7 +55,7 @@ def _generate_as_eager(name: str, sizes: dict[str, Any]) -> None:
     network = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")
     model = network(getattr(transformers, f"{name}Config")(**sizes)).eval()
     prompt = torch.tensor([[1, 5, 9, 2, 7], [1, 6, 3, 2, 8]])
-    given: Any = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 60, "do_sample": False}
+    given: Any = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 256, "do_sample": False}
     expected = model.generate(prompt, **given)
     model.forward = torch.compile(model.forward, backend="tt", options={"fallback": "error"})
     assert model.generate(prompt, cache_implementation="static", **given).equal(expected)
