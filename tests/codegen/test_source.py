@@ -39,8 +39,9 @@ def binary():
 
 
 def test_every_op_has_a_call():
-    """A new TTNN op needs a row in tt_torch/codegen/calls.py."""
+    """A new TTNN op needs a row in tt_torch/codegen/calls.py, unless it is for several chips."""
     declared = {name: op.facts for name, op in ods.OPS.items() if name.startswith("ttnn.") and "table" in op.facts}
+    declared = {name: f for name, f in declared.items() if not f.get("collective")}
     declared = {name: f for name, f in declared.items() if f["table"] != custom_ops.TABLE}  # the user's functions
     keys = {key_of(f["table"], f["fixed"]): name for name, f in declared.items() if name != "ttnn.constant"}
     assert [keys[k] for k in calls.missing(keys)] == []

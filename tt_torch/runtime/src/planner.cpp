@@ -316,6 +316,9 @@ static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t pro
   for (size_t slot = 0; slot < planner.plan->values.size(); ++slot)
     if (!planner.packs(slot) || planner.plan->values[slot].written) planner.plan->packings[slot].reset();
   for (Slot slot : planner.plan->inputs) planner.plan->values[slot].direct = planner.is_direct(slot);
+  for (const Value& value :
+       planner.plan->values)  // views are made of their source, also if nothing reads them
+    if (value.source >= 0) planner.plan->values[value.source].direct = true;
   for (Slot slot : planner.plan->outputs) {
     planner.plan->packings[planner.original(slot)].reset();
     planner.plan->values[planner.original(slot)].direct = true;
