@@ -54,13 +54,15 @@ def axes_of(groups: Sequence[Sequence[int]], mesh: Mesh) -> tuple[int, ...] | No
     return next((axes for axes, line in lines.items() if line == given), None)
 
 
-def counts_chips(op: Op, across_partitions: bool) -> bool:
-    """Whether the numbers of replicas, or of partitions, are those of chips. If they are not, there is one of them."""
-    attributes = module_of(op).attributes
-    counted = {name: attributes[f"mhlo.{name}"].value for name in _COUNTS if f"mhlo.{name}" in attributes}
-    if max(counted.values(), default=1) == 1:
-        return True  # the module has no such numbers, so it does not distinguish them
-    return counted.get(_COUNTS[across_partitions], 1) == math.prod(mesh_of(op))
+def counts_chips(op: Op, across_partitions: bool) -> bool | None:
+    """Whether the numbers of replicas, or of partitions, are those of chips. If they are not, there is one of them.
 
-
-_COUNTS = ("num_replicas", "num_partitions")
+    None if the module has another number of them than the mesh has chips, or several of both.
+    """
+    attributes, names = module_of(op).attributes, ("mhlo.num_replicas", "mhlo.num_partitions")
+    replicas, partitions = (attributes[name].value if name in attributes else 1 for name in names)
+    if replicas == partitions == 1:
+        return True  # the module does not distinguish them
+    if sorted((replicas, partitions)) != [1, math.prod(mesh_of(op))]:
+        return None
+    return (partitions if across_partitions else replicas) > 1

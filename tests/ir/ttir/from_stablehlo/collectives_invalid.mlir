@@ -69,3 +69,43 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 }
+
+// -----
+
+// Numbers of replicas are not those of chips here: the result would be the operand, which is wrong.
+// CHECK: error: stablehlo.all_reduce is not supported in stage stablehlo-to-ttir
+// CHECK: expected a module of 4 replicas or 4 partitions, as the mesh has chips
+module attributes {ttcore.mesh_shape = array<i64: 2, 2>, mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// CHECK: error: stablehlo.collective_permute is not supported in stage stablehlo-to-ttir
+// CHECK: expected a module of 2 replicas or 2 partitions, as the mesh has chips
+module attributes {ttcore.mesh_shape = array<i64: 1, 2>, mhlo.num_partitions = 8 : i32} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.collective_permute"(%x) {source_target_pairs = dense<[[0, 0]]> : tensor<1x2xi64>}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// One chip cannot be eight partitions.
+// CHECK: error: stablehlo.partition_id is not supported in stage stablehlo-to-ttir
+// CHECK: expected a module of 1 replicas or 1 partitions, as the mesh has chips
+module attributes {mhlo.num_partitions = 8 : i32} {
+func.func @main() -> tensor<ui32> {
+  %0 = stablehlo.partition_id : tensor<ui32>
+  return %0 : tensor<ui32>
+}
+}

@@ -67,7 +67,16 @@ def _counts_chips(op: Op) -> bool:
     of replicas; `use_global_device_ids` numbers both together."""
     attributes = op.operation.attributes
     channel = "channel_handle" in attributes and "handle = 0" not in str(attributes["channel_handle"])
-    return "use_global_device_ids" in attributes or counts_chips(op, channel)
+    return "use_global_device_ids" in attributes or _counted(op, channel)
+
+
+def _counted(op: Op, across_partitions: bool) -> bool:
+    """`counts_chips`. Raises UnsupportedOpError if the numbers say nothing about the mesh."""
+    found = counts_chips(op, across_partitions)
+    if found is None:
+        chips = math.prod(mesh_of(op))
+        raise unsupported(op, accepted=f"a module of {chips} replicas or {chips} partitions, as the mesh has chips")
+    return found
 
 
 def _sized(x: Value, dim: int, size: int) -> TensorType:
@@ -175,7 +184,7 @@ def collective_permute(op: Op, b: Builder) -> Value:
 def device_id(op: Op, b: Builder) -> Value:
     """Each chip keeps its own of the numbers of all chips."""
     element, chips = dtype(op.results[0]), math.prod(mesh_of(op))
-    if chips == 1 or not counts_chips(op, op.operation.name == "stablehlo.partition_id"):
+    if not _counted(op, op.operation.name == "stablehlo.partition_id") or chips == 1:
         return full(b, [], element, 0)
     numbers = b("ttir.arange", type=make([chips], ir.IntegerType.get_signless(32)), start=0, end=chips, step=1,
                 arange_dimension=0)  # fmt: skip
