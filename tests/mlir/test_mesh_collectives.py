@@ -216,7 +216,7 @@ def test_generated_programs_are_for_one_chip():
 
 
 def test_constants_that_chips_exchange_are_no_constants():
-    """What depends on weights alone is computed once for each chip by itself, but not a sum over chips."""
+    """A value that depends on weights alone is computed once for each chip. A sum over chips is not."""
     operand = "tensor<4x6xf32>"
     text = f"""func.func @main(%x: {operand}, %w: {operand} {{ttcore.argument_type = "parameter"}}) -> {operand} {{
       %e = stablehlo.exponential %w : {operand}

@@ -51,8 +51,9 @@ class Parts:
     def owners(self) -> list[int]:
         """For each chip, the first chip that has the same part."""
         first: dict[tuple[int, ...], int] = {}
-        return [first.setdefault(place, chip) for chip, place in enumerate(self._places())]
+        return [first.setdefault(place, chip) for chip, place in enumerate(self._places)]
 
+    @cached_property
     def _places(self) -> list[tuple[int, ...]]:
         """For each chip, the number of its part in each dimension."""
         places = []
@@ -67,7 +68,7 @@ class Parts:
     def of(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """The part of each chip, as a view of the tensor. Chips with equal parts get one object."""
         found: list[torch.Tensor] = []
-        for chip, place in enumerate(self._places()):
+        for chip, place in enumerate(self._places):
             if self.owners[chip] != chip:
                 found.append(found[self.owners[chip]])
                 continue
@@ -95,9 +96,11 @@ class MeshSpec:
         return MeshSpec(spec, Parts(tuple(whole), sharding, tuple(mesh_shape)))
 
     def handles(self, tensor: torch.Tensor, make: Callable[[torch.Tensor, bool], T]) -> list[T]:
-        """What `make` makes of the part of each chip. Chips with equal parts share it. Its second argument is whether
-        the part is that of the first chip. Only this one is counted as device memory, because all chips have the same
-        allocations."""
+        """Calls `make` for the part of each chip, and returns the results. Chips with equal parts share one.
+
+        The second argument of `make` is true for the first chip. Its part alone is counted as device memory, because
+        all chips have the same allocations.
+        """
         made: list[T] = []
         for chip, (part, owner) in enumerate(zip(self.parts.of(tensor), self.parts.owners, strict=True)):
             made.append(made[owner] if owner != chip else make(part, chip == 0))

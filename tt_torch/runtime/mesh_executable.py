@@ -52,7 +52,7 @@ class MeshExecutable(Executable):
     ) -> list[torch.Tensor]:
         split = self._checked(inputs, resident)
         given = [x.resolve_neg() if i in split.passed and is_negated(x, i) else x for i, x in enumerate(inputs)]
-        flat = per_chip(self._specs, given, split.kept)
+        flat = per_chip(self._specs, given, split.resident)
         kept = self._bound(flat, split) if split.kept else None
         results = make_results(self._results, output_dtypes, output_strides, output_devices)
         self._impl.run(flat, kept, destinations(self._made, results))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-HUGE, STEP = 1 << 20, 1 << 30  # beyond the limits of sizes, and of steps
+HUGE, STEP = 1 << 20, 1 << 30  # beyond the limits of sizes and steps
 
 Fields = dict[str, object]  # tensors are operands, `Result`s are results, all other values are attributes
 

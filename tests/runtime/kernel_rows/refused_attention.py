@@ -1,4 +1,4 @@
-"""Programs of attention, of its heads, and of caches that kernels refuse. refusals.py says how they are written."""
+"""Programs of attention, heads and caches, which kernels refuse. refusals.py says how they are written."""
 
 from kernel_rows.fields import ints, x, y
 

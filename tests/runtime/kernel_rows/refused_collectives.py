@@ -1,4 +1,4 @@
-"""Programs of collectives, on a mesh of one chip, that kernels refuse. refusals.py says how they are written."""
+"""Programs of collectives on a mesh of one chip, which kernels refuse. refusals.py says how they are written."""
 
 from kernel_rows.fields import x, y
 

@@ -8,7 +8,6 @@ flattened to (1, 1, N*H*W, C), the form that TTNN computes on.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from torch_mlir.dialects import ext
 
@@ -206,10 +205,10 @@ op("paged_update_cache", "cache input update_index page_table", infer=infer.same
 op("paged_fill_cache", "cache input page_table batch_idx_tensor?", infer=infer.same)
 
 # Collectives along an axis of the mesh: 0 joins the chips of a column, 1 those of a row. Sizes depend on the mesh.
+# Reductions are sums, because the library has no others.
 op("all_gather", "input", {"all_gather_dim": "i64", "cluster_axis": "i64"}, collective=True)
-op("all_reduce", "input", {"reduce_type": ("i64", 0), "cluster_axis": "i64"}, infer=infer.same, collective=True)
-SCATTERED: dict[str, Any] = {"scatter_dim": "i64", "reduce_type": ("i64", 0), "cluster_axis": "i64"}
-op("reduce_scatter", "input", SCATTERED, collective=True)
+op("all_reduce", "input", {"cluster_axis": "i64"}, infer=infer.same, collective=True)
+op("reduce_scatter", "input", {"scatter_dim": "i64", "cluster_axis": "i64"}, collective=True)
 # The part of a dimension that belongs to the place of the chip.
 op("mesh_partition", "input", {"dim": "i64", "cluster_axis": "i64"}, collective=True)
 # The numbers of a sender and of a receiver, one pair after the other. Without a sender, a chip gets zeros.

@@ -301,8 +301,9 @@ op("rotary_embedding", "RotaryEmbeddingOp", "input cos_cache sin_cache", infer=r
 
 # --- collectives; the library refuses tiles that are cut
 op("all_gather", "AllGatherOp", "in", "all_gather_dim cluster_axis", typed=False, collective=True)
-op("all_reduce", "AllReduceOp", "in", "reduce_type cluster_axis", collective=True)
-op("reduce_scatter", "ReduceScatterOp", "in", "scatter_dim reduce_type cluster_axis", typed=False, collective=True)
+SUM = {"reduce_type": 0}
+op("all_reduce", "AllReduceOp", "in", "cluster_axis", fixed=SUM, collective=True)
+op("reduce_scatter", "ReduceScatterOp", "in", "scatter_dim cluster_axis", fixed=SUM, typed=False, collective=True)
 op(
     "mesh_partition",
     "MeshPartitionOp",

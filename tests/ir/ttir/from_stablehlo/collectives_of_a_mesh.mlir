@@ -3,9 +3,9 @@
 // The rows of the mesh are groups along axis 1, and all chips together take both axes.
 // CHECK-LABEL: @main(
 // CHECK: %[[GATHERED:.*]] = "ttir.all_gather"(%arg0) {all_gather_dim = 1 : i64, cluster_axis = 1 : i64} : (tensor<6x4xf32>) -> tensor<6x12xf32>
-// CHECK: %[[COLUMNS:.*]] = "ttir.all_reduce"(%[[GATHERED]]) {cluster_axis = 0 : i64, reduce_type = 0 : i64}
-// CHECK: %[[ALL:.*]] = "ttir.all_reduce"(%[[COLUMNS]]) {cluster_axis = 1 : i64, reduce_type = 0 : i64}
-// CHECK: %[[HALF:.*]] = "ttir.reduce_scatter"(%[[ALL]]) {cluster_axis = 0 : i64, reduce_type = 0 : i64, scatter_dim = 0 : i64} : (tensor<6x12xf32>) -> tensor<3x12xf32>
+// CHECK: %[[COLUMNS:.*]] = "ttir.all_reduce"(%[[GATHERED]]) {cluster_axis = 0 : i64}
+// CHECK: %[[ALL:.*]] = "ttir.all_reduce"(%[[COLUMNS]]) {cluster_axis = 1 : i64}
+// CHECK: %[[HALF:.*]] = "ttir.reduce_scatter"(%[[ALL]]) {cluster_axis = 0 : i64, scatter_dim = 0 : i64} : (tensor<6x12xf32>) -> tensor<3x12xf32>
 // CHECK: %[[SENT:.*]] = "ttir.collective_permute"(%[[HALF]]) {source_target_pairs = array<i64: 0, 1, 1, 0>}
 // CHECK: return %[[SENT]]
 module attributes {ttcore.mesh_shape = array<i64: 2, 3>} {

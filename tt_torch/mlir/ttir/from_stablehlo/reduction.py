@@ -62,7 +62,7 @@ def _is_one_op(x: Value, name: str) -> bool:
 
 
 def reduced_over(b: Builder, x: Value, name: str, dims: list[int]) -> Value:
-    """The elements of the dimensions, of which none is empty, combined by an op of StableHLO."""
+    """Combines the elements of the dimensions by an op of StableHLO. No dimension is empty."""
     if not _is_one_op(x, name):
         return _halved(b, x, name, dims)
     return b(f"ttir.{REDUCTIONS[name]}", x, dim_arg=dims) if dims else x

@@ -24,7 +24,7 @@ std::vector<Group> groups_of(const Mesh& mesh, std::optional<int64_t> axis) {
   return groups;
 }
 
-// The groups along the op's axis, of which each has at least one chip.
+// The groups along the op's axis. Each has at least one chip.
 std::vector<Group> groups_of(OpBuilder& op, bool optional = false) {
   const auto axis = op.attributes().maybe_integer("cluster_axis");
   if (!axis && optional) return groups_of(op.mesh(), std::nullopt);
