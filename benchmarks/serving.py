@@ -15,7 +15,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import torch
@@ -36,17 +36,37 @@ class Job:
     expected: list[int]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The answer that one client got. Times are seconds after the request was due."""
+
+    first: float
+    last: float | None  # None for a client that left early
+    tokens: int
+    wrong: bool
+
+
 @dataclass
 class Outcome:
-    """What clients saw: seconds from the time of sending, tokens, and how many requests got wrong tokens."""
+    """The results of a load test: all answers, the seconds it took, and the share of free pages at its end."""
 
-    first: list[float] = field(default_factory=list)
-    last: list[float] = field(default_factory=list)
-    tokens: int = 0
-    wrong: int = 0
-    left: int = 0
-    seconds: float = 0.0
-    free: float = 0.0
+    answers: list[Answer]
+    seconds: float
+    free: float
+
+    @property
+    def wrong(self) -> int:
+        """The number of answers with wrong tokens."""
+        return sum(answer.wrong for answer in self.answers)
+
+    @property
+    def first(self) -> list[float]:
+        return [answer.first for answer in self.answers]
+
+    @property
+    def last(self) -> list[float]:
+        """The times of the answers that were read to their ends."""
+        return [answer.last for answer in self.answers if answer.last is not None]
 
 
 def network(layers: int = 4, depth: int = 64) -> Any:
@@ -79,21 +99,17 @@ def jobs(
 
 def load(engine: Any, work: list[Job], rate: float, requests: int) -> Outcome:
     """Sends `requests` requests, `rate` of them per second at random times, and waits for all answers."""
-    outcome, start = Outcome(), time.perf_counter()
+    start, sent = time.perf_counter(), []
     with concurrent.futures.ThreadPoolExecutor(max_workers=256) as clients:
-        sent = [
-            clients.submit(_client, engine, job, start + due, _leaves(i), outcome)
-            for i, (job, due) in enumerate(zip(itertools.cycle(work), itertools.islice(_times(rate), requests)))
-            if _wait(start + due)
-        ]
-        for client in sent:
-            client.result()
-    outcome.seconds = time.perf_counter() - start
+        for i, (job, due) in enumerate(zip(itertools.cycle(work), itertools.islice(_times(rate), requests))):
+            time.sleep(max(0.0, start + due - time.perf_counter()))
+            sent.append(clients.submit(_client, engine, job, start + due, _leaves(i)))
+        answers = [client.result() for client in sent]
+    seconds = time.perf_counter() - start
     deadline = time.perf_counter() + 10  # the engine frees the pages of cancelled requests before its next batch
     while (free := engine.free_pages()) < 1 and time.perf_counter() < deadline:
         time.sleep(0.02)
-    outcome.free = free
-    return outcome
+    return Outcome(answers, seconds, free)
 
 
 def _times(rate: float) -> Iterator[float]:
@@ -102,34 +118,26 @@ def _times(rate: float) -> Iterator[float]:
     return itertools.accumulate(draw.expovariate(rate) for _ in itertools.count())
 
 
-def _wait(due: float) -> bool:
-    time.sleep(max(0.0, due - time.perf_counter()))
-    return True
-
-
 def _leaves(i: int) -> str | None:
     return next((how for how, each in LEAVES.items() if i % each == each - 1), None)
 
 
-def _client(engine: Any, job: Job, due: float, leaves: str | None, outcome: Outcome) -> None:
+def _client(engine: Any, job: Job, due: float, leaves: str | None) -> Answer:
     """Reads an answer token by token, or only its first half if the client leaves."""
     request = engine.submit(job.prompt, max_new_tokens=len(job.expected), timeout=None)
     found: list[int] = []
+    first = 0.0
     answer = iter(request)
     for token in answer:
-        if not found:
-            outcome.first.append(time.perf_counter() - due)
+        first = first or time.perf_counter() - due
         found.append(token)
         if leaves and 2 * len(found) >= len(job.expected):
             break
     if leaves == "cancels":
         request.cancel()
     del answer, request  # a client that is gone says nothing
-    if not leaves:
-        outcome.last.append(time.perf_counter() - due)
-    outcome.left += leaves is not None
-    outcome.tokens += len(found)
-    outcome.wrong += found != job.expected[: len(found)] or (not leaves and len(found) != len(job.expected))
+    wanted = job.expected[: len(found)] if leaves else job.expected
+    return Answer(first, None if leaves else time.perf_counter() - due, len(found), found != wanted)
 
 
 def run(threads: int, seconds: float = 10, rate: float = 6.4) -> None:
@@ -143,26 +151,16 @@ def run(threads: int, seconds: float = 10, rate: float = 6.4) -> None:
             engine.warm_up()
             outcome = load(engine, work, rate, int(rate * seconds))
         rows.append([name, *_row(outcome)])
-    heads = [
-        "side",
-        "requests",
-        "left early",
-        "wrong",
-        "free pages",
-        "tokens/s",
-        "first token p50",
-        "p99",
-        "answer p50",
-        "p99",
-    ]
+    heads = ["side", "requests", "left early", "wrong", "free pages", "tokens/s"]
+    heads += ["first token p50", "p99", "answer p50", "p99"]
     table(f"Serving: {rate:g} requests per second, 4 layers, 256 wide, float32 (times in ms)", heads, rows)
 
 
 def _row(outcome: Outcome) -> list[str]:
-    answers = len(outcome.last) + outcome.left
+    count, left = len(outcome.answers), len(outcome.answers) - len(outcome.last)
     times = [f"{1e3 * t:.0f}" for taken in (outcome.first, outcome.last) for t in _percentiles(taken)]
-    rate = f"{outcome.tokens / outcome.seconds:.0f}"
-    return [str(answers), str(outcome.left), str(outcome.wrong), f"{outcome.free:.0%}", rate, *times]
+    rate = f"{sum(answer.tokens for answer in outcome.answers) / outcome.seconds:.0f}"
+    return [str(count), str(left), str(outcome.wrong), f"{outcome.free:.0%}", rate, *times]
 
 
 def _percentiles(taken: list[float]) -> tuple[float, float]:

