@@ -70,6 +70,11 @@ SCALARS = [
         for dtype in (f16, bf16)
         for wide, number in ((f32, 7e4), (f32, 0.1), (f64, 7e4), (dtype, 3.0))
     ),
+    Exact(
+        "pad by nothing or less with a number that the dtype lacks",
+        lambda x, y: (F.pad(x, (-1, 0), value=10**10), F.pad(x, (0, 0), value=1e300), F.pad(y, (-1, 0), value=-1e300)),
+        [of(i32, 1, 2, 3), of(f16, 1.0, 2.0, 3.0)],
+    ),
     Exact("x - -0.0", lambda x: (x - -0.0, x - 0.0, x + 0.0, x + -0.0), [of(f32, -0.0, 0.0, 1.0)]),
     *(
         Exact(f"ldexp of integers by {dtype}", lambda x, n: torch.ldexp(x, n), [of(torch.int32, -3, 0, 4), n])

@@ -120,6 +120,8 @@ def _add_the_least(node: Node, dtype: torch.dtype) -> None:
 def _check(node: Node, names: tuple[str, ...], dtype: torch.dtype) -> None:
     given = arguments(node)
     numbers = [given.get(name) for name in names]
+    if called(node) is aten.constant_pad_nd and max(given["pad"], default=0) <= 0:
+        return  # nothing is filled with the number
     if any(isinstance(number, float) and math.isnan(number) for number in numbers):
         return  # a clamp with a bound of NaN does not look at the other bound
     for number in numbers:
