@@ -74,8 +74,8 @@ def test_several_chips_are_an_error_that_says_what_to_do():
             options = BackendOptions(devices=[chip])
             assert torch.compile(lambda x: x + 1, backend=backend, options=options)(torch.ones(2)).tolist() == [2, 2]
             torch._dynamo.reset()
-    with pytest.raises(ConfigError, match=r"mesh_shape=\(2, 4\) is not accepted; it takes \(1, 1\): a program runs on"):
-        CompilerConfig(mesh_shape=(2, 4))
+    with pytest.raises(BackendCompilerFailed, match="automatic_parallelization=True, which splits the batch"):
+        torch.compile(lambda x: x + 1, backend=backend, options=CompilerConfig(mesh_shape=(2, 4)))(torch.ones(2))
 
 
 def test_a_device_that_is_appended_is_an_error_at_the_compilation():

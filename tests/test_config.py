@@ -22,7 +22,7 @@ ACCEPTED = [
     ("dtype", "bf16", "bf16"),
     ("weight_dtype", "bfp8_b", "bfp8_b"),
     ("save_mlir", ["ttir", "TTNN", "ttir"], ("TTIR", "TTNN")),
-    ("mesh_shape", [1, 1], (1, 1)),
+    ("mesh_shape", [2, 4], (2, 4)),
     ("arch", "blackhole", "blackhole"),
     (
         "tt_mlir_options",
@@ -53,7 +53,7 @@ REFUSED = [
     ("save_mlir", [1]),
     ("mesh_shape", (1,)),
     ("mesh_shape", (0, 1)),
-    ("mesh_shape", (1, 2)),
+    ("mesh_shape", (1, 2, 2)),
     ("mesh_shape", 2),
     ("schema", "a hash"),
     ("schema", None),

@@ -49,8 +49,6 @@ REFUSED: list[tuple[str, Any]] = [
     ("inline_parameters", 1),
     ("valid_dialects", "TTIR"),
     ("stable_hlo_ops", {}),
-    ("automatic_parallelization", True),
-    ("automatic_parallelization", 0),
     ("xla_mesh", (2, 4)),
     ("xla_mesh", torch.ones(2)),
 ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.stablehlo import compile_stablehlo
     from tt_torch.extending.registry import kernel, register_lowering
     from tt_torch.runtime import refresh
+    from tt_torch.sharding import mark_sharding, sharding_constraint
     from tt_torch.version import __version__ as __version__
 
 __all__ = [
@@ -39,9 +40,11 @@ __all__ = [
     "explain",
     "kernel",
     "load",
+    "mark_sharding",
     "refresh",
     "register_lowering",
     "release",
+    "sharding_constraint",
     "to_host",
 ]
 
@@ -61,6 +64,8 @@ _HOMES = {
     "kernel": "extending.registry",
     "register_lowering": "extending.registry",
     "load": "driver.loading",
+    "mark_sharding": "sharding",
+    "sharding_constraint": "sharding",
     "refresh": "runtime",
     "release": "driver.releasing",
     "to_host": "driver.pending",

@@ -136,6 +136,11 @@ class CompilerOptions:
         "TT_TORCH_TRACE_REGION_SIZE",
     )
     mesh_shape: tuple[int, int] = option(kinds.mesh(), (1, 1), "rows and columns of the mesh of a program")
+    automatic_parallelization: bool = option(
+        kinds.boolean(),
+        False,
+        "split the batch of a program without DTensors over the chips of `mesh_shape`: [many_chips.md](many_chips.md)",
+    )
     schema: str = option(kinds.schema(), "f3606800", "schema hash of the binary format to write", "TT_TORCH_SCHEMA")
     compiler: str = option(
         kinds.choice("tt-torch", "tt-mlir"),

@@ -244,6 +244,10 @@ class ShardingError(TTTorchError, ValueError):
         self.shape = tuple(shape)
 
 
+class MeshError(TTTorchError, ValueError):
+    """DTensors, an option or a call do not fit the mesh of chips."""
+
+
 class InputDtypeError(TTTorchError, TypeError):
     """An input has a dtype that the program does not accept."""
 
@@ -261,6 +265,17 @@ class AsyncError(TTTorchError, RuntimeError):
 
     def __init__(self, reason: str, advice: str = "compile it without async_mode") -> None:
         super().__init__(f"{reason}; {advice}")
+
+
+class CollectiveError(TTTorchError):
+    """Chips of one process cannot exchange, or combine, these tensors."""
+
+    def __init__(
+        self,
+        what: str,
+        advice: str = "it takes a DTensor, or a tensor with a value per chip as to_local() gives",
+    ) -> None:
+        super().__init__(f"{what}; {advice}")
 
 
 class KernelError(TTTorchError):

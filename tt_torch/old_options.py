@@ -196,8 +196,7 @@ class OldNames:
     valid_dialects = Always(_list(), ("STABLEHLO", "TTIR", "TTNN"), "these are the levels that `save_mlir` knows")
     stable_hlo_ops = Always(_list(), (), "nothing fills it; `unique_ops` has the ops of an op-by-op run")
 
-    automatic_parallelization = NotYet(False, "a program over several chips")
-    xla_mesh = NotYet(None, "a program over several chips")
+    xla_mesh = NotYet(None, "a mesh of torch_xla, for which DTensors or `mesh_shape` serve,")
 
 
 def rows() -> Mapping[str, OldName]:

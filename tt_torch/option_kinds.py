@@ -117,9 +117,14 @@ def named_texts() -> Kind:
 
 
 def mesh() -> Kind:
+    def check(shape: Setting) -> tuple[int, ...]:
+        sizes = tuple(require(isinstance(shape, list | tuple), shape))
+        return require(len(sizes) == 2 and all(type(n) is int and n > 0 for n in sizes), sizes)
+
     return Kind(
-        "(1, 1): a program runs on one chip. `device_map` splits a model over several chips",
-        lambda shape: require(tuple(require(isinstance(shape, list | tuple), shape)) == (1, 1), (1, 1)),
+        "two positive integers. (1, 1) is the mesh of the program's DTensors, or one chip if it has none. A program "
+        "for another mesh has DTensors on it, or `automatic_parallelization`. `device_map` needs no mesh",
+        check,
     )
 
 

@@ -13,7 +13,13 @@ import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import Store
 
-from tt_torch.torch_private.distributed import give_gloo, gloo_of
+from tt_torch.torch_private.distributed import (
+    give_gloo,
+    gloo_of,
+    group_of_one_process,
+    meshes_of_one_process,
+    one_process,
+)
 from tt_torch.torch_private.marks import never_traced
 from tt_torch.torch_private.trees import tree_leaves, tree_map
 
@@ -90,5 +96,11 @@ for collective in COLLECTIVES:
 
 
 def register() -> None:
-    """Registers the backend, which also becomes that of `init_process_group()` without a name."""
-    dist.Backend.register_backend("tt", StagedGroup, devices=["tt", "cpu"])
+    """Registers the backend, which also becomes that of `init_process_group()` without a name, and meshes of chips that
+    this process has."""
+    dist.Backend.register_backend("tt", _group, devices=["tt", "cpu"])
+    meshes_of_one_process()
+
+
+def _group(store: Store, rank: int, size: int, timeout: timedelta) -> Any:
+    return group_of_one_process(rank, size) if one_process() else StagedGroup(store, rank, size, timeout)

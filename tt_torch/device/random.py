@@ -8,6 +8,7 @@ import torch
 
 import tt_torch.device._device as native
 from tt_torch.device.chips import DeviceLike, device_count, index_of
+from tt_torch.torch_private.modes import without_modes
 
 
 def manual_seed(seed: int) -> None:
@@ -45,7 +46,8 @@ def get_rng_state(device: DeviceLike = "tt") -> torch.Tensor:
 
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = "tt") -> None:
     """Sets the state of a chip's generator to one that `get_rng_state` has returned."""
-    native.set_rng_state(index_of(device), new_state.cpu().contiguous().numpy().tobytes())
+    with without_modes():  # the state has values also while PyTorch traces with fake tensors
+        native.set_rng_state(index_of(device), new_state.cpu().contiguous().numpy().tobytes())
 
 
 def get_rng_state_all() -> list[torch.Tensor]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias, overload
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
@@ -49,6 +50,7 @@ def compile_model(
     sizes: None = ...,
     training: bool = ...,
     weights: WeightSource = ...,
+    mesh: DeviceMesh | Sequence[int] | None = ...,
 ) -> CompiledModel: ...
 
 
@@ -65,6 +67,7 @@ def compile_model(
     sizes: Mapping[str, Sequence[int]] | None = ...,
     training: bool = ...,
     weights: WeightSource = ...,
+    mesh: DeviceMesh | Sequence[int] | None = ...,
 ) -> CompiledFamily: ...
 
 
@@ -80,6 +83,7 @@ def compile_model(
     sizes: Mapping[str, Sequence[int]] | None = None,
     training: bool = False,
     weights: WeightSource = "keep",
+    mesh: DeviceMesh | Sequence[int] | None = None,
 ) -> CompiledModel | CompiledFamily:
     """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
@@ -97,11 +101,13 @@ def compile_model(
     `tt_torch.release` does: the device alone has them then. It is for one program without training. Instead of "move",
     `weights` may be the path of a safetensors file, or a list of paths: the module, which may be on `meta`, gets the
     weights that the files have under the names of its `state_dict`. They are mapped from the files until they move.
+    `mesh` is a mesh of chips, or its shape: one program then runs on all of them. If the model has DTensors, they say
+    what each chip computes; without them, each computes a part of the batch: docs/many_chips.md.
     Raises CompileError when the model cannot be captured as one graph, or has nothing to train; UnsupportedOpError when
     a graph has an op that the device does not run; ConfigError for a family of more than MOST_PROGRAMS programs; and
     TensorFileError if the files of the weights do not fit the module.
     """
-    given = _for_one_binary(config, options, mode)
+    given = _on_mesh(_for_one_binary(config, options, mode), mesh)
     if weights != "keep":
         _prepare_to_move(weights, model, several=training or dynamic_shapes is not None)
     if isinstance(model, ExportedProgram):
@@ -179,6 +185,16 @@ def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str |
         name = "async_mode" if given.async_mode else "device_map"
         raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")
     return dataclasses.replace(given, compiler_config=given.compiler_config.frozen(fallback="error"))
+
+
+def _on_mesh(options: BackendOptions, mesh: DeviceMesh | Sequence[int] | None) -> BackendOptions:
+    """The options for a mesh of chips. Raises ConfigError for one that has more than two dimensions."""
+    if mesh is None:
+        return options
+    shape = tuple(mesh.shape if isinstance(mesh, DeviceMesh) else mesh)
+    given = (1, *shape) if len(shape) == 1 else shape
+    config = options.compiler_config.frozen(mesh_shape=given, automatic_parallelization=given != (1, 1))
+    return dataclasses.replace(options, compiler_config=config)
 
 
 def _blank(x: torch.Tensor) -> torch.Tensor:

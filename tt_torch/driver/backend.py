@@ -14,8 +14,10 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
+from tt_torch.driver import shards
 from tt_torch.driver.cache.graphs import kept
 from tt_torch.driver.compile import compile_graph
+from tt_torch.driver.data_parallel import compile_data_parallel
 from tt_torch.driver.devices import devices_of
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
@@ -24,6 +26,7 @@ from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, 
 from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
+from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
@@ -43,7 +46,7 @@ from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import AsyncError, TTTorchError
+from tt_torch.errors import AsyncError, ConfigError, TTTorchError
 from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import (
     TracingContext,
@@ -103,7 +106,16 @@ def compile_captured(
     observer = asked_for(config, observer)
     gm, before, after = without_streams(gm)
     gm, example_inputs, with_numbers = without_python_numbers(gm, example_inputs)
-    if any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
+    if has_shards(example_inputs):
+        run = compile_sharded(gm, example_inputs, options, partial(_aot, observer=observer))
+    elif config.automatic_parallelization:
+        split = partial(compile_data_parallel, options=options, aot=partial(_aot, observer=observer))
+        has_sizes = any(isinstance(value, torch.SymInt) for value in example_inputs)
+        run = _specialized(gm, [], split) if has_sizes else split(gm, example_inputs)
+    elif config.mesh_shape != (1, 1):
+        without = "(1, 1) for a program without DTensors, or automatic_parallelization=True, which splits the batch"
+        raise ConfigError("mesh_shape", config.mesh_shape, without)
+    elif any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
         run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
     else:
         run = kept(gm, example_inputs, options, observer, lambda *given: _aot(gm, given[0], config, options, given[1]))
@@ -127,8 +139,10 @@ def _aot(
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
         with without_mkldnn(), without_random_states(), python_kernels.put_aside():
-            names = [observer.input_name(source(node)) for node in gm.graph.find_nodes(op="placeholder")]
-            return _capture(names, config, compile_one, ours)(gm, example_inputs)
+            given = gm.graph.find_nodes(op="placeholder")
+            names = [observer.input_name(source(node)) for node in given]
+            on_mesh = shards.graphs_on(config.mesh_shape, given)
+            return _capture(names, config, compile_one, ours, on_mesh)(gm, example_inputs)
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     # for example a shape that depends on values, or a custom op without a fake implementation
@@ -141,7 +155,13 @@ def _aot(
         return _wholly_on_host(gm, error)
 
 
-def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function, errors: list[Exception]) -> Function:
+def _capture(
+    names: Sequence[str],
+    config: CompilerConfig,
+    compile_one: Function,
+    errors: list[Exception],
+    on_mesh: Callable[[GraphModule], None],
+) -> Function:
     """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted; inputs have `names`."""
     register_late_ops()
     buckets: dict[sympy.Symbol, tuple[int, ...]] = {}
@@ -150,6 +170,7 @@ def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         keep_saved_tensors(TracingContext.get().fw_metadata)
         name_inputs(graph, names)
+        on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):
             return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)
@@ -158,6 +179,7 @@ def _capture(names: Sequence[str], config: CompilerConfig, compile_one: Function
 
     def compile_backward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         roles = ["input"] * len(inputs)
+        on_mesh(graph)
         if not _is_symbolic(graph):
             return compile_one(graph, roles)
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
@@ -326,6 +348,8 @@ def _runner(
         if config.compile_depth != CompileDepth.EXECUTE:
             piece.recompile()
             return lambda inputs: piece(*inputs)
+        if config.mesh_shape != (1, 1):
+            return MeshExecutor(compiled, devices[chip], shards.varying_results(piece.graph))
         return Executor(compiled, devices[chip])
 
     def compile_on(config: CompilerConfig, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:
@@ -337,7 +361,7 @@ def _runner(
             return compile_in_stages(partial(compile_on, config), gm, roles, dict(config.device_map))
         return compile_on(config, gm, roles)
 
-    eager = as_function(program)
+    eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
     if not plan.flagged:  # the flag may send a call to the host that has run, with the inputs as they were
         mark(program, updates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from tt_torch.files import write
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.functions import block, main
+from tt_torch.mlir.mesh import mesh_of, set_mesh
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
@@ -75,6 +77,8 @@ def _compiled(
         return compiled
     context = timings.measure("context", context_to_compile)
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds, updates))
+    if math.prod(config.mesh_shape) > 1:
+        set_mesh(module, config.mesh_shape)
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)
     if config.compile_depth != CompileDepth.STABLEHLO:
@@ -100,6 +104,8 @@ def _reported(ops: int, name: str) -> Iterator[pipeline.Timings]:
 def compile_module(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
     """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph."""
     dump = Dump(config, watch)
+    if config.mesh_shape not in ((1, 1), mesh_of(module)):
+        raise ConfigError("mesh_shape", config.mesh_shape, f"{mesh_of(module)}, the mesh of the module")
     with report.compiling(), _reported(len(block(main(module)).operations), dump.stem) as timings:
         return _finish(module, config, timings, dump)
 

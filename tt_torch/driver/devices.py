@@ -6,6 +6,7 @@ frees the device.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
@@ -59,9 +60,9 @@ def default_device(config: CompilerConfig, chip: int = 0) -> Any:
 
     `chip` is the index of the device `tt:<chip>` of the tensors. Only the emulated device has several of them.
     """
-    if config.device == "emulated":
+    if config.device == "emulated" and math.prod(config.mesh_shape) == 1:
         return runtime.default_device(config.arch, chip)
-    key = tuple(_facts(config).values())
+    key = *_facts(config).values(), config.mesh_shape
     with _lock:
         if key not in _shared or not _shared[key].is_open:
             _shared[key] = open_device(config, config.mesh_shape)
@@ -119,6 +120,8 @@ def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, 
     if len(places) > 1:
         raise DeviceError(f"a program runs on one chip, but this one has tensors on {names}; move them to one device")
     numbers = sorted({chip for _, chip in config.device_map} or {0})
+    if math.prod(config.mesh_shape) > 1 and not any(options.devices):
+        return {0: _noted(default_device(config), options)}  # the chips of one process have their tensors on one device
     chips = numbers if config.device_map else [next((place.index for place in places), 0)]
     if any(device is not None for device in options.devices):
         devices = _given(numbers, options.devices)
@@ -127,9 +130,12 @@ def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, 
             raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {ids}")
     else:
         devices = {number: _default(config, chip) for number, chip in zip(numbers, chips, strict=True)}
-    for device in devices.values():
-        vars(options)["used"].add(device)
-    return devices
+    return {number: _noted(device, options) for number, device in devices.items()}
+
+
+def _noted(device: Any, options: BackendOptions) -> Any:
+    vars(options)["used"].add(device)
+    return device
 
 
 def _given(numbers: Sequence[int], devices: Sequence[Any]) -> dict[int, Device]:

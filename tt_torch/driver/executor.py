@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 from tt_torch import runtime
-from tt_torch.driver.devices import Device
+from tt_torch.driver.devices import Device, Program
 from tt_torch.errors import DeviceError, InexactError
 
 KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
@@ -29,6 +29,7 @@ class CompiledProgram:
     output_devices: list[torch.device] | None = None  # None when all are on the CPU
     compare_weights: bool = False  # the option of this name
     updates: dict[int, int] = field(default_factory=dict)  # the input of which a result is the new value
+    is_for_mesh: bool = False  # whether several chips run it
 
 
 class Executor:
@@ -36,13 +37,16 @@ class Executor:
 
     def __init__(self, compiled: CompiledProgram, device: Device) -> None:
         self.compiled, self.device = compiled, device
-        self.executable = device.load(compiled.binary)
+        self.executable = self._load()
         self.executable.compare_weights = compiled.compare_weights
         self.executable.guarded = True  # a compilation that Dynamo does not call says otherwise
         self.executable.updates = compiled.updates
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind in KEPT)
+
+    def _load(self) -> Program:
+        return self.device.load(self.compiled.binary)
 
     @property
     def watched(self) -> runtime.Executable:

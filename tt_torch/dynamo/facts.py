@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.fx import Node
 
+from tt_torch.dynamo import mesh_ops
 from tt_torch.dynamo.types import Function, Target
 from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, schema
 
@@ -38,6 +39,7 @@ class Fact(Flag):
     DRAWS = auto()  # PyTorch: random numbers
     REINTERPRETS = auto()  # a view that reads bits, or parts of numbers, as other values
     READS = auto()  # the result is a number on the host
+    EXCHANGES = auto()  # each chip of a mesh has its own values, or those of other chips
 
     # The places to which elements go.
     ELEMENTWISE = auto()  # PyTorch: an element depends on its place, and on the operands' elements at this place
@@ -115,6 +117,11 @@ _row(_F.ALLOCATES | _F.CREATES, "empty empty_permuted empty_strided new_empty ne
 _row(_F.ALLOCATES | _F.ELEMENTWISE, "empty_like")
 _row(_F.READS, "_local_scalar_dense is_nonzero item")
 _row(_F.CONVOLVES, "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution")
+
+# --- values of other chips
+
+_row(_F.KEEPS | _F.EXCHANGES, "", mesh_ops.all_gather, mesh_ops.all_to_all, mesh_ops.mesh_partition)
+_row(_F.EXCHANGES, "", mesh_ops.all_reduce, mesh_ops.reduce_scatter)
 
 # --- views that show other values, which PyTorch's schemas do not say
 

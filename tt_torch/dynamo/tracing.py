@@ -1,14 +1,15 @@
 """Differences between tracing for the device and tracing for a CPU.
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
-copied if others are on the device. Seeds of random numbers are kept for the backward pass. The first three are settings
-of Dynamo, which hold only while it compiles a frame for a backend that `traced_for_device` marks.
+copied if others are on the device. Seeds of random numbers are kept for the backward pass. On a mesh of chips, each
+shape has its own graph. All but the seeds are settings of Dynamo, which hold only while it compiles a frame for a
+backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from tt_torch.dynamo.mixed_devices import run_node
 from tt_torch.runtime import fused_steps
 from tt_torch.torch_private import dynamo
 from tt_torch.torch_private.aot import default_partition
+from tt_torch.torch_private.distributed import one_process
 
 FUSED = (adagrad, adam, sgd)  # modules of the optimizers that have a fused form
 
@@ -32,7 +34,8 @@ def tracing_for_device() -> Iterator[None]:
     instead = {dynamo.fused_step(module): _step_of(dynamo.for_each_step(module)) for module in FUSED}
     # our programs increment the versions of tensors that they change
     instead[fused_steps.count_up] = lambda tensors: None
-    with dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
+    sizes = dynamo.sizes_static() if one_process() else nullcontext()
+    with sizes, dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
         yield
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.types import Op
@@ -43,15 +44,17 @@ def set_mesh(module: ir.Module, mesh: Sequence[int]) -> None:
 def axes_of(groups: Sequence[Sequence[int]], mesh: Mesh) -> tuple[int, ...] | None:
     """The axes of the mesh along which groups of chips lie: (1,) if they are its rows, (0,) if they are its columns,
     (0, 1) if one group has all chips, and () if each chip is alone. None for other groups, or another order in them."""
-    rows, columns = mesh
-    lines = {
-        (): [[chip] for chip in range(rows * columns)],
-        (1,): [[row * columns + column for column in range(columns)] for row in range(rows)],
-        (0,): [[row * columns + column for row in range(rows)] for column in range(columns)],
-        (0, 1): [list(range(rows * columns))],
-    }
     given = sorted(map(list, groups))
-    return next((axes for axes, line in lines.items() if line == given), None)
+    return next((axes for axes in ((), (1,), (0,), (0, 1)) if groups_along(axes, mesh) == given), None)
+
+
+def groups_along(axes: Sequence[int], mesh: Mesh) -> list[list[int]]:
+    """The groups of chips that lie along these axes."""
+    chips = np.arange(math.prod(mesh)).reshape(mesh)
+    if list(axes) == [0]:
+        chips = chips.T
+    lines = chips.reshape([-1, math.prod(mesh[axis] for axis in axes)])
+    return [[int(chip) for chip in line] for line in lines]
 
 
 def counts_chips(op: Op, across_partitions: bool) -> bool | None:

@@ -1,8 +1,8 @@
-"""Ops that are custom calls in StableHLO: the registered ops of the user, and those of `torch.ops.tt`.
+"""Ops that cross torch-mlir as custom calls: registered ops of the user, those of `torch.ops.tt`, and collectives.
 
 torch-mlir knows no such op, so each crosses it as a call of a function without a body. In StableHLO an op of the user
 is a `custom_call` of `TARGET`, whose `backend_config` names the op and its arguments as on the wire. An op of
-`torch.ops.tt` is the custom call that tt-mlir knows.
+`torch.ops.tt` is the custom call that tt-mlir knows. A collective becomes an op of StableHLO: stablehlo/collectives.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch_mlir import ir
 
+from tt_torch.dynamo import mesh_ops
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.extending import registry
@@ -44,10 +45,13 @@ def calls(graph: Graph) -> list[CustomCall]:
 
 
 def _is_custom(node: Node) -> bool:
-    return node.target in CALLS or registry.is_registered(node.target)
+    return node.target in CALLS or node.target in mesh_ops.OPS or registry.is_registered(node.target)
 
 
 def _call(node: Node) -> CustomCall:
+    if node.target in mesh_ops.OPS:
+        target = schema(node.target).name.replace("::", ".")
+        return CustomCall(target, {"mhlo.frontend_attributes": dict(node.kwargs)}, (0,))
     if node.target not in CALLS:
         return CustomCall(TARGET, {"backend_config": _text(node)})
     call, parameters = CALLS[node.target], [p.name for p in schema(node.target).arguments]

@@ -22,7 +22,7 @@ from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
-from tt_torch.runtime.mesh import MeshSpec
+from tt_torch.runtime.mesh import MeshSpec, PartSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
@@ -112,7 +112,9 @@ class Device:
         self._impl = impl
 
         # The handles keep the storage alive but not the tensor object, whose death ends the residence.
-        def make(spec: TensorSpec | MeshSpec, source: torch.Tensor, who: str) -> Native:
+        def make(spec: TensorSpec | MeshSpec | PartSpec, source: torch.Tensor, who: str) -> Native:
+            if isinstance(spec, PartSpec):
+                return one(spec.spec, source, who, spec.is_first)
             if isinstance(spec, MeshSpec):
                 return spec.handles(source, lambda part, first: one(spec.spec, part, who, first))
             return one(spec, source, who)
@@ -272,7 +274,10 @@ class Executable:
         return native
 
     def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False) -> Resident:
-        spec, placement, known = self._specs[position], self._placements[position], self.device.residents
+        return self._kept(position, tensor, self._specs[position], self._placements[position], is_state)
+
+    def _kept(self, position: int, tensor: torch.Tensor, spec: Any, placement: str, is_state: bool = False) -> Resident:
+        known = self.device.residents
         try:
             if is_state:
                 found = known.state(tensor, spec, placement, f"input {position}")

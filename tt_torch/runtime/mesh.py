@@ -18,6 +18,8 @@ from tt_torch.runtime import _runtime
 # axis has all of this dimension. Two axes may split one dimension: the rows split it first.
 Sharding: TypeAlias = tuple[int | None, int | None]
 REPLICATED: Sharding = (None, None)
+# A tensor of a call: whole, or as a list if each chip has its own value.
+Given: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 T = TypeVar("T")
 
 
@@ -108,6 +110,17 @@ class MeshSpec:
 
     def __repr__(self) -> str:
         return f"{self.spec!r} {self.parts}"
+
+
+@dataclass(frozen=True)
+class PartSpec:
+    """The description of the value of one chip. That of the first chip alone is counted as device memory."""
+
+    spec: _runtime.TensorSpec
+    is_first: bool
+
+    def __repr__(self) -> str:
+        return f"{self.spec!r} of {'the first' if self.is_first else 'another'} chip"
 
 
 def shardings_of(given: Sequence[Sharding] | None, count: int, what: str) -> Sequence[Sharding]:

@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd  # 2.13.0: without it the
 from torch._functorch._aot_autograd.descriptors import (
     InputMutationAOTOutput,  # 2.13.0: without it the new value of an input would always be copied into the input
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
+    SubclassGetAttrAOTInput,  # 2.13.0: for position_of_input
 )
 from torch._functorch._aot_autograd.schemas import (
     OutputType,  # 2.13.0: for is_plain_inference and the facts about gradients below
@@ -27,6 +28,7 @@ from torch._guards import (
     TracingContext,  # 2.13.0: without it parameters cannot be distinguished from inputs
     tracing,  # 2.13.0: without it a graph is not compiled again for another shape at a later call
 )
+from torch.fx import Node
 
 __all__ = [
     "InputMutationAOTOutput", "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
@@ -75,6 +77,20 @@ def without_random_states() -> Iterator[None]:
         yield
     finally:
         PhiloxStateTracker.reset = reset  # type: ignore[method-assign]
+
+
+# 2.13.0: without it a program for several chips would not know which of its inputs are the parts of which DTensor.
+def position_of_input(descriptor: Any) -> int | None:
+    """The position of the captured graph's input from which an input of AOTAutograd's graph comes; None for others."""
+    while isinstance(descriptor, SubclassGetAttrAOTInput):
+        descriptor = descriptor.base
+    return descriptor.idx if isinstance(descriptor, PlainAOTInput) else None
+
+
+# 2.13.0: without it the batch of a graph would be looked for among its weights.
+def is_weight(placeholder: Node) -> bool:
+    """Whether an input of a captured graph is a parameter or a buffer of a module."""
+    return placeholder.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
 
 
 @contextmanager

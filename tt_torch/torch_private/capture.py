@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch._dynamo import config  # 2.13.0: without it numbers and sizes of a second capture would be symbols
 from torch._dynamo.convert_frame import CaptureOutput, fullgraph_capture  # 2.13.0: for captured
+from torch._dynamo.source import TensorPropertySource  # 2.13.0: for reads_values
 from torch._dynamo.utils import dynamo_timed, get_metrics_context  # 2.13.0: a capture needs these contexts around it
 from torch._guards import TracingContext, tracing  # 2.13.0: without it the backend has no fake tensors
+from torch.distributed.device_mesh import DeviceMesh
 from torch.fx import GraphModule
 
 Function = Callable[..., Any]
@@ -41,8 +43,12 @@ class Capture:
     def reads_values(self) -> bool:
         """Whether the graph holds only for some values of its inputs. All shapes are constants."""
         given = self.output.backend_input
-        numbers = [x for x in given.example_inputs if not isinstance(x, torch.Tensor)]
-        return bool(numbers or given.fake_mode.shape_env.guards)
+        numbers = [x for x in given.example_inputs if not isinstance(x, (torch.Tensor, DeviceMesh))]
+        env = given.fake_mode.shape_env
+        symbols = {symbol for guard in env.guards for symbol in guard.expr.free_symbols}
+        # The parts of DTensors have symbolic sizes, which stay as they are in all calls.
+        sizes = {s for s in symbols if all(isinstance(o, TensorPropertySource) for o in env.var_to_sources[s])}
+        return bool(numbers or symbols - sizes)
 
     @property
     def computes_numbers(self) -> bool:

@@ -138,6 +138,12 @@ def recurrent_layers_unrolled() -> AbstractContextManager[None]:
     return config.patch(allow_rnn=True)
 
 
+# 2.13.0: without it the second shape of a tensor with a value per chip would end in an error of PyTorch's tracing.
+def sizes_static() -> AbstractContextManager[None]:
+    """While this context is active, Dynamo captures a graph per shape."""
+    return config.patch(automatic_dynamic_shapes=False, assume_static_by_default=True)
+
+
 # 2.13.0: without it `tt-torch fuzz` would empty the CPU's caches for each program.
 def guards_not_timed() -> AbstractContextManager[object]:
     """While this context is active, Dynamo does not measure how long the guards of a new graph take."""

@@ -24,9 +24,8 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import (
     TorchDispatchMode,  # 2.13.0: without it the fuzzer cannot tell rounding from error
 )
-from torch.utils._python_dispatch import (
-    _disable_current_modes as without_modes,  # 2.13.0: without it polynomials cannot be fitted during a capture
-)
+
+from tt_torch.torch_private.modes import without_modes
 
 __all__ = [
     "DataDependentOutputException",

@@ -61,6 +61,9 @@ def package_of(members: Sequence[Compilation], family: Family | None = None, wei
 
 def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, dict[str, torch.Tensor]]:
     """The manifest and the tensors of a compilation; the names of its programs begin with the prefix."""
+    programs = programs_of(made.program)
+    if programs and programs[MAIN].compiled.is_for_mesh:
+        raise PackagingError("the program is for several chips, and a package holds programs of one chip; save a .ttnn")
     inputs = inputs_of(made.model, made.capture, made.call)
     kept = (_all(made.model) if made.backward else {}) | _used(inputs)
     programs = _programs(made.program)

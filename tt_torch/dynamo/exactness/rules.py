@@ -15,7 +15,7 @@ from typing import TypeAlias
 import torch
 from torch.fx import Node
 
-from tt_torch.dynamo import composites, facts
+from tt_torch.dynamo import composites, facts, mesh_ops
 from tt_torch.dynamo.exactness.interval import ANYTHING, BIT, ZERO, Interval, hull
 from tt_torch.dynamo.facts import ByOp, Fact
 from tt_torch.dynamo.passes.rewriting import value
@@ -249,9 +249,22 @@ def total(node: Node, a: Arguments, of: Of) -> Interval:
     return _many(of(a["self"]), _together(node, a))
 
 
+@RULES(mesh_ops.all_reduce, mesh_ops.reduce_scatter)
+def of_chips(node: Node, a: Arguments, of: Of) -> Interval:
+    x = of(a["self"])
+    if a["reduce"] in ("max", "min"):
+        return x
+    return _many(x, a["count"]) if a["reduce"] == "sum" else _product(x, a["count"])
+
+
 @RULES(Fact.PRODUCTS)
 def product(node: Node, a: Arguments, of: Of) -> Interval:
-    size, count = max(abs(v) for v in of(a["self"])), _together(node, a)
+    return _product(of(a["self"]), _together(node, a))
+
+
+def _product(x: Interval, count: int) -> Interval:
+    """The interval of products of up to `count` values."""
+    size = max(abs(v) for v in x)
     if size <= 1:
         return Interval(-size, size) | BIT
     return Interval(-(size**count), size**count) | BIT if count <= LARGEST_POWER and size < math.inf else ANYTHING

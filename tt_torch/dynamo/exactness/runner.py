@@ -13,6 +13,7 @@ from torch.fx import GraphModule
 from tt_torch import user_code
 from tt_torch.dynamo.exactness.interval import Interval, of_values
 from tt_torch.errors import InexactError, KernelError, add_note
+from tt_torch.torch_private.distributed import of_all_chips
 from tt_torch.torch_private.tensors import version
 
 Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -70,7 +71,7 @@ class ExactRunner:
             if not self._fits(position, inputs[position], limit.interval):
                 return self._on_host(inputs, _excess(inputs[position], limit))
         try:
-            if self.check and not self.check([inputs[i] for i in self.plan.checked])[0]:
+            if self.check and not _holds(self.check([inputs[i] for i in self.plan.checked])[0]):
                 return self._on_host(inputs, OUT_OF_RANGE)
             results = self.runner(inputs)
         except KernelError as error:
@@ -78,12 +79,12 @@ class ExactRunner:
             raise
         if not self.plan.flagged:
             return results
-        if not results[-1]:
+        if not _holds(results[-1]):
             return self._on_host(inputs, OUT_OF_RANGE)
         return results[:-1]
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
-        if position not in self.resident or x.is_inference():
+        if position not in self.resident or x.is_inference() or of_all_chips(x) is not x:
             return _finite(x).within(interval)
         now, (known, *seen) = [x.data_ptr(), version(x)], self._seen.get(position, (None,))
         if known is not None and known() is x and seen == now:
@@ -113,7 +114,12 @@ class ExactRunner:
             return list(self._eager(*inputs))
 
 
+def _holds(flag: torch.Tensor) -> bool:
+    return bool(of_all_chips(flag).all())
+
+
 def _finite(x: torch.Tensor) -> Interval:
+    x = of_all_chips(x)
     return of_values(x[x.isfinite()] if x.is_floating_point() else x)
 
 

@@ -69,7 +69,7 @@ def _foldable(node: Node, values: dict[Node, Result]) -> bool:
         return False
     if node.target is operator.getitem:
         return True
-    if not isinstance(node.target, OpOverload) or Fact.DRAWS in facts.of(node.target):
+    if not isinstance(node.target, OpOverload) or facts.of(node.target) & (Fact.DRAWS | Fact.EXCHANGES):
         return False
     found = node.meta.get("val")
     results = found if isinstance(found, (list, tuple)) else [found]

@@ -12,6 +12,7 @@ from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.stablehlo.blame import first_failing
+from tt_torch.mlir.stablehlo.collectives import write_collectives
 from tt_torch.mlir.stablehlo.of_pytorch import correct
 from tt_torch.mlir.types import Function
 from tt_torch.mlir.user_ops import to_custom_calls
@@ -48,6 +49,7 @@ def to_stablehlo(module: ir.Module) -> None:
         raise NativeCrash(f"torch-mlir crashed while lowering: {crash}: {where}") from None
     with module.context, ir.Location.unknown():
         to_custom_calls(module)
+        write_collectives(module)
         _name_composites(module)
         for function in module.body.operations:
             correct(function)

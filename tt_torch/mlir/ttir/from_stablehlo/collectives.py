@@ -98,10 +98,11 @@ def _of_each_chip(b: Builder, op: Op, x: Value, axes: Sequence[int]) -> Value:
     return _gathered(b, op, b("ttir.reshape", x, shape=[1, *shape(x)]), axes, 0)
 
 
-def _own_part(b: Builder, op: Op, x: Value, axes: Sequence[int], dim: int) -> Value:
+def own_part(b: Builder, x: Value, axes: Sequence[int], dim: int) -> Value:
     """The part of `x` along a dimension that belongs to the chip's place in its group."""
+    mesh = mesh_of(x.owner.owner if isinstance(x.owner, ir.Block) else x.owner)
     for axis in axes:
-        kind = _sized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
+        kind = _sized(x, dim, shape(x)[dim] // mesh[axis])
         x = b("ttir.mesh_partition", x, type=kind, dim=dim, cluster_axis=axis)
     return x
 
@@ -134,7 +135,7 @@ def all_reduce(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
     dim = attrs.integer(op, "scatter_dimension")
     if not _is_summed(x, _combining(op)):
-        return _own_part(b, op, all_reduce(op, b, x, axes), axes, dim)
+        return own_part(b, all_reduce(op, b, x, axes), axes, dim)
     for axis in axes:
         kind = _sized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
         x = b("ttir.reduce_scatter", x, type=kind, scatter_dim=dim, cluster_axis=axis)
@@ -144,7 +145,7 @@ def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def all_to_all(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
     """Each chip gathers the values of all, and keeps its part of each: there is no such op in TTNN."""
     split, join = attrs.integer(op, "split_dimension"), attrs.integer(op, "concat_dimension")
-    every = _own_part(b, op, _of_each_chip(b, op, x, axes), axes, split + 1)
+    every = own_part(b, _of_each_chip(b, op, x, axes), axes, split + 1)
     count, *sizes = shape(every)
     order = [*range(1, join + 1), 0, *range(join + 1, len(sizes) + 1)]
     every = b("ttir.permute", every, permutation=order)
@@ -188,5 +189,5 @@ def device_id(op: Op, b: Builder) -> Value:
         return full(b, [], element, 0)
     numbers = b("ttir.arange", type=make([chips], ir.IntegerType.get_signless(32)), start=0, end=chips, step=1,
                 arange_dimension=0)  # fmt: skip
-    own = _own_part(b, op, numbers, [axis for axis in (0, 1) if mesh_of(op)[axis] > 1], 0)
+    own = own_part(b, numbers, [axis for axis in (0, 1) if mesh_of(op)[axis] > 1], 0)
     return b("ttir.reshape", b("ttir.typecast", own, dtype=element), shape=[])

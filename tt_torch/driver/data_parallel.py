@@ -1,0 +1,89 @@
+"""`automatic_parallelization`: one program of a graph without DTensors. Each chip computes a part of the batch.
+
+DTensor decides what the chips exchange. For two chips, which get the halves of `x`, the graph `relu(x @ w)` becomes
+
+    %a = on_mesh(%x_half, Shard(0)), %b = on_mesh(%w, Replicate())
+    %y = relu(%a @ %b)
+    %result = whole(%y)            gathers the halves
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import torch
+from torch.fx import GraphModule
+
+from tt_torch.config import BackendOptions
+from tt_torch.dynamo.interface import source
+from tt_torch.dynamo.mesh_ops import AXES
+from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.errors import ConfigError, ShardingError
+from tt_torch.torch_private.aot import backward_ahead_of_time, is_weight
+
+
+def compile_data_parallel(
+    gm: GraphModule, examples: Sequence[object], options: BackendOptions, aot: Callable[..., Function]
+) -> Function:
+    """Compiles a captured graph for the mesh of the options. Inputs with the batch are split, weights are on each chip.
+
+    `aot` compiles a graph for examples of its inputs, a configuration and options. Raises ShardingError if the batch
+    cannot be split, and ConfigError for a mesh of one chip.
+    """
+    from tt_torch.torch_private import one_process as door  # it imports much of torch.distributed
+
+    config = options.compiler_config.frozen(fallback="error")
+    chips, gm = math.prod(config.mesh_shape), copied(gm)
+    if chips == 1:
+        raise ConfigError("mesh_shape", config.mesh_shape, "a mesh of several chips with automatic_parallelization")
+    split = _with_the_batch(gm, examples, chips)
+    for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
+        node.meta[AXES] = frozenset((0, 1) if i in split else ())
+    parts = [door.first_part(x, chips) if i in split else door.of_first_chip(x) for i, x in enumerate(examples)]
+    with door.row_of(chips, examples[split[0]].device.type) as row:  # type: ignore[attr-defined]
+        _put_on_mesh(gm, split, door, row)
+        with door.as_one_chip(), backward_ahead_of_time():
+            run = aot(gm, parts, config, options)
+
+    def call(*inputs: Argument) -> Result:
+        given = enumerate(inputs)
+        return run(*(door.of_parts(x.chunk(chips)) if i in split else x for i, x in given))
+
+    return call
+
+
+def _with_the_batch(gm: GraphModule, examples: Sequence[object], chips: int) -> list[int]:
+    """The positions of inputs whose first dimension is the batch: that of the first tensor that is not a weight."""
+    nodes = gm.graph.find_nodes(op="placeholder")
+    tensors = [i for i, x in enumerate(examples) if isinstance(x, torch.Tensor) and x.dim() and not is_weight(nodes[i])]
+    if not tensors:
+        raise ShardingError((), "automatic_parallelization splits a batch, and no input of the graph has one")
+    shape = examples[tensors[0]].shape  # type: ignore[attr-defined]
+    if shape[0] % chips:
+        what = f"the batch, dimension 0 of {source(nodes[tensors[0]])}, is not a multiple of {chips} chips"
+        raise ShardingError(tuple(map(int, shape)), what)
+    found = [(i, examples[i]) for i in tensors]
+    return [i for i, x in found if x.shape[0] == shape[0] and not x.requires_grad]  # type: ignore[attr-defined]
+
+
+def _put_on_mesh(gm: GraphModule, split: Sequence[int], door: ModuleType, mesh: object) -> None:
+    """Makes DTensors of the graph's inputs, and whole tensors of its results."""
+
+    def on_chips(x: Argument) -> Argument:
+        return door.on_mesh(x, mesh, split=True)
+
+    def on_each_chip(x: Argument) -> Argument:
+        return door.on_mesh(x, mesh, split=False)
+
+    for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
+        if isinstance(node.meta.get("example_value"), torch.Tensor):
+            with gm.graph.inserting_after(node):
+                new = gm.graph.call_function(on_chips if i in split else on_each_chip, (node,))
+            node.replace_all_uses_with(new, lambda user, new=new: user is not new)
+    (output,) = gm.graph.find_nodes(op="output")
+    with gm.graph.inserting_before(output):
+        output.args = (tuple(gm.graph.call_function(door.whole, (x,)) for x in output.args[0]),)
+    gm.recompile()

@@ -1,0 +1,180 @@
+"""Graphs with DTensors: one program that all chips of a mesh run, each with its part of the tensors.
+
+Dynamo captures what the user's code does with DTensors. AOTAutograd then traces what one chip does, collectives
+included, and passes the parts of one chip to its graph; at a call, these are tensors with a value per chip.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from tt_torch.config import BackendOptions
+from tt_torch.driver.devices import Device
+from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.mesh_ops import AXES
+from tt_torch.dynamo.passes.rewriting import copied, user_line
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.errors import MeshError, UnsupportedOpError
+from tt_torch.torch_private.aot import position_of_input
+from tt_torch.torch_private.distributed import one_process
+
+Mesh = tuple[int, int]
+RANDOM = "random numbers in a program for several chips: all chips would draw the same ones for different parts"
+
+
+def has_shards(inputs: Sequence[object]) -> bool:
+    """Whether an input of a captured graph is a DTensor, or a tensor with a value per chip."""
+    door = one_process()
+    return bool(door) and any(isinstance(x, (door.DTensor, door.LocalTensor)) for x in inputs)
+
+
+def compile_sharded(
+    gm: GraphModule, examples: Sequence[object], options: BackendOptions, aot: Callable[..., Function]
+) -> Function:
+    """Compiles a captured graph for the mesh of its DTensors. Nothing of it runs on the host.
+
+    `aot` compiles a graph for examples of its inputs, a configuration and options. Raises MeshError for DTensors of
+    several meshes, and for a call with a tensor that lies on the chips in another way.
+    """
+    door, gm = one_process(), copied(gm)
+    _refuse_mixed(gm.graph)
+    _in_memory_of_their_own(gm)
+    for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):
+        node.meta[AXES] = door.axes_of(x)
+    on_mesh = _for_mesh(options, _mesh_of(examples))
+    with door.as_one_chip():
+        run = aot(gm, [door.of_first_chip(x) for x in examples], on_mesh.compiler_config, on_mesh)
+    expected = [_placement(x) for x in examples]
+
+    def call(*inputs: Argument) -> Result:
+        for i, (x, said) in enumerate(zip(inputs, expected, strict=True)):
+            if (got := _placement(x)) != said:
+                raise MeshError(f"input {i} of the graph is {got}, and the program was compiled for {said}")
+        return run(*inputs)
+
+    return call
+
+
+def _refuse_mixed(graph: Graph) -> None:
+    """Raises UnsupportedOpError for an op of a DTensor and a tensor with a value per chip.
+
+    A plain tensor is one that all chips have. DTensor would take the other tensor for such a one, too.
+    """
+    door = one_process()
+    for node in graph.nodes:
+        kinds = {type(n.meta.get("example_value")) for n in node.all_input_nodes}
+        if node.op != "output" and door.LocalTensor in kinds and any(issubclass(k, door.DTensor) for k in kinds):
+            raise UnsupportedOpError(str(node.target), "collectives", user_line(node), door.MIXED)
+
+
+def _in_memory_of_their_own(gm: GraphModule) -> None:
+    """Results that are not inputs become copies. AOTAutograd would make some as views, which DTensor refuses."""
+    (output,) = gm.graph.find_nodes(op="output")
+    with gm.graph.inserting_before(output):
+        output.args = (tuple(_copied(x) if _is_made(x) else x for x in output.args[0]),)
+    gm.recompile()
+
+
+def _is_made(x: object) -> bool:
+    return isinstance(x, Node) and x.op != "placeholder" and isinstance(x.meta.get("example_value"), torch.Tensor)
+
+
+def _copied(x: Node) -> Node:
+    new = x.graph.call_function(torch.clone, (x,))
+    new.meta = dict(x.meta)
+    return new
+
+
+def _for_mesh(options: BackendOptions, mesh: Mesh) -> BackendOptions:
+    config = options.compiler_config
+    if config.mesh_shape not in ((1, 1), mesh):
+        raise MeshError(f"the option mesh_shape is {config.mesh_shape}, and the DTensors are on the mesh {mesh}")
+    new = dataclasses.replace(options, compiler_config=config.frozen(fallback="error", mesh_shape=mesh))
+    vars(new)["used"] = vars(options)["used"]
+    return new
+
+
+def _mesh_of(examples: Sequence[object]) -> Mesh:
+    """The mesh of all chips: that of the DTensors, or a row of chips for tensors with a value per chip."""
+    door = one_process()
+    found = {door.whole_mesh(x) for x in examples if isinstance(x, door.DTensor)} or {(1, door.chips())}
+    if len(found) > 1:
+        raise MeshError(f"the DTensors are on the meshes {sorted(found)}; a program runs on one mesh")
+    (shape,) = found
+    if len(shape) > 2:
+        raise MeshError(f"the mesh {shape} has {len(shape)} dimensions; a program runs on a mesh of one or two")
+    return shape if len(shape) == 2 else (1, *shape)
+
+
+def _placement(x: object) -> str:
+    """How a tensor lies on the chips, in words."""
+    door = one_process()
+    if door and isinstance(x, door.DTensor):
+        return f"a DTensor with {x.placements}"
+    return "a tensor with a value per chip" if door and isinstance(x, door.LocalTensor) else "a plain tensor"
+
+
+def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule], None]:
+    """A function that makes the graphs of AOTAutograd programs of each chip of the mesh: forward, then backward.
+
+    `placeholders` are the inputs of the captured graph.
+    """
+    if mesh == (1, 1):
+        return lambda graph: None
+    from tt_torch.dynamo import collectives  # it imports much of torch.distributed
+
+    known: dict[str, frozenset[int]] = {}  # the axes along which values differ, by the names of nodes
+
+    def enter(gm: GraphModule) -> None:
+        for node in gm.graph.find_nodes(op="call_function", target=SEED):
+            raise UnsupportedOpError(str(node.target), "collectives", user_line(node), RANDOM)
+        collectives.use_mesh_ops(gm, mesh)
+        for node in gm.graph.find_nodes(op="placeholder"):
+            position = position_of_input(node.meta.get("desc"))
+            if position is not None:
+                node.meta[AXES] = placeholders[position].meta[AXES]
+            elif node.name in known:
+                node.meta[AXES] = known[node.name]
+        known.update({node.name: axes for node, axes in collectives.varying(gm.graph).items()})
+
+    return enter
+
+
+def varying_results(graph: Graph) -> list[int]:
+    """Positions of the results that are not the same on all chips."""
+    from tt_torch.dynamo import collectives
+
+    axes = collectives.varying(graph)
+    (output,) = graph.find_nodes(op="output")
+    return [i for i, x in enumerate(output.args[0]) if axes.get(x)]
+
+
+class MeshExecutor(Executor):
+    """A program for a mesh. Its tensors are plain ones, which all chips have, or have a value per chip.
+
+    The results at the positions `each` have a value per chip.
+    """
+
+    def __init__(self, compiled: CompiledProgram, device: Device, each: Collection[int]) -> None:
+        self._each = each
+        compiled.is_for_mesh = True
+        super().__init__(compiled, device)
+
+    def _load(self) -> Any:
+        from tt_torch.runtime import Binary
+        from tt_torch.runtime.mesh_executable import MeshExecutable
+
+        return MeshExecutable(Binary(self.compiled.binary), 0, self.device, each=self._each)  # type: ignore[arg-type]
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        from tt_torch.torch_private import one_process as door
+
+        given: list[Any] = [door.parts_of(x) or x for x in inputs]
+        results = super().__call__(given)
+        return [door.of_parts(x) if isinstance(x, list) else x for x in results]

@@ -1,0 +1,359 @@
+"""All chips of a mesh in one process: the values that DTensor has on each of them, and what DeviceMesh sets up.
+
+Importing this module imports torch.distributed.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch._functorch.aot_autograd  # 2.13.0: without it the next but one import would be circular
+import torch.distributed as dist
+import torch.distributed._ops.device_mesh  # 2.13.0: without it the op of a chip's coordinate is not known
+from torch._functorch._aot_autograd.runtime_wrappers import (
+    AOTDispatchAutograd,  # 2.13.0: for _also_of_each_chip
+    coerce_to_expected_memory_format,  # 2.13.0: the same
+)
+from torch._guards import TracingContext  # 2.13.0: for of_first_chip
+from torch.distributed import (
+    _local_tensor,  # 2.13.0: for Chips and _of_all_chips_or_one
+    config,
+    distributed_c10d,
+)
+from torch.distributed._local_tensor import (
+    _PATCHED_DEVICE_MESH_METHODS,  # 2.13.0: the same
+    LocalTensor,  # 2.13.0: without it a DTensor would have the values of one chip only
+    LocalTensorMode,  # 2.13.0: without it collectives of one process would do nothing
+    _LocalDeviceMesh,  # 2.13.0: for _of_all_chips_or_one
+)
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for of_first_chip
+from torch.distributed.tensor.placement_types import (
+    Replicate,
+    Shard,
+    _StridedShard,  # 2.13.0: for _split_here
+)
+from torch.testing._internal.distributed.fake_pg import (
+    FakeStore,  # 2.13.0: without it a process group would wait for other processes
+)
+
+from tt_torch.errors import CollectiveError, MeshError, ShardingError
+from tt_torch.torch_private import shardings
+from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.tensors import FakeTensor, without_modes
+from tt_torch.torch_private.trees import tree_leaves, tree_map
+
+__all__ = ["DTensor", "DeviceMesh", "LocalTensor"]
+
+# 2.13.0: without it a program would take the place of the first chip in its row for that of all chips.
+COORDINATE = torch.ops.device_mesh._runtime_compute_coordinate_on_dim.default
+# Namespaces of ops that exchange values between chips.
+EXCHANGES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
+# Collectives that change nothing if all chips have the same values.
+NOTHING_TO_DO = ("c10d::broadcast_", "c10d::barrier", "c10d::monitored_barrier_", "_c10d_functional::wait_tensor")
+MIXED = "DTensor.from_local() says how the values of the chips make one tensor"
+_running: list[Chips] = []
+_before: list[tuple[Any, str, Any]] = []  # what the patches have replaced
+_undo: list[Callable[[], None]] = []
+
+
+class Chips(LocalTensorMode):
+    """PyTorch's mode for values that differ from chip to chip. A plain tensor is one that all chips have.
+
+    It differs from its base class: new tensors are plain ones, random numbers are the same on all chips, and a
+    collective of a plain tensor exchanges values.
+    """
+
+    def __enter__(self) -> Chips:
+        super().__enter__()
+        self._per_rank_rng_states.clear()  # else each op would set the generators back
+        return self
+
+    def _patch_random_functions(self) -> None: ...
+
+    def _unpatch_random_functions(self) -> None: ...
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        leaves = tree_leaves((args, kwargs or {}))
+        varies = any(isinstance(x, LocalTensor) for x in leaves)
+        if varies and any(isinstance(x, DTensor) for x in leaves):
+            raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
+        if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):
+            return self._write_once(func, types, args, kwargs or {})
+        if self._disable or func.namespace == "device_mesh" or varies:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        if _local_tensor._check_for_subclass(leaves):
+            return NotImplemented
+        if func.namespace in EXCHANGES and schema(func).name not in NOTHING_TO_DO:
+            if func.namespace == "c10d":
+                name = schema(func).name.rpartition("::")[2].rstrip("_")
+                raise CollectiveError(
+                    f"{name} of a plain tensor, which all {len(self.ranks)} chips of this process have"
+                )
+            args = tree_map(lambda x: self.everywhere(x) if isinstance(x, torch.Tensor) else x, args)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
+
+    def _write_once(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs an op that writes to a plain tensor. Of lists of tensors, each position by itself: others may vary."""
+        if isinstance(args[0], (list, tuple)) and len(args[0]) > 1:
+            for i in range(len(args[0])):
+                one = [[x[i]] if isinstance(x, (list, tuple)) else x for x in args]
+                self.__torch_dispatch__(func, types, tuple(one), kwargs)
+            return None
+        return func(*tree_map(self._common, args), **tree_map(self._common, kwargs))
+
+    def _common(self, x: Any) -> Any:
+        """The value that all chips have, for an op that writes to a plain tensor. It would run once per chip."""
+        first, *others = parts_of(x) or [x]
+        if not all(torch.equal(first, other) for other in others):
+            raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
+        return first
+
+    def everywhere(self, x: torch.Tensor) -> torch.Tensor:
+        return of_parts([x] * len(self.ranks))
+
+
+def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether an op writes to a plain tensor."""
+    given = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
+    written = [given.get(a.name) for a in schema(func).arguments if a.alias_info and a.alias_info.is_write]
+    return any(isinstance(x, torch.Tensor) and not isinstance(x, LocalTensor) for x in tree_leaves(written))
+
+
+def of_parts(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """A tensor with a value per chip."""
+    return LocalTensor(dict(enumerate(parts)))
+
+
+def parts_of(x: torch.Tensor) -> list[torch.Tensor] | None:
+    """The value of each chip; None for a plain tensor."""
+    return [x._local_tensors[r] for r in sorted(x._local_tensors)] if isinstance(x, LocalTensor) else None
+
+
+def running() -> Chips | None:
+    """The mode, while this process has all chips of a mesh."""
+    return _running[-1] if _running else None
+
+
+def chips() -> int:
+    return len(_running[-1].ranks)
+
+
+# 2.13.0: without it a captured graph would have the numbers of the first chip as constants.
+@contextmanager
+def as_one_chip() -> Iterator[None]:
+    """A context in which DTensor traces what any chip does, as seen from the first one."""
+    with without_modes(), _running[-1].disable(), config.patch(compile_on_one_rank=True):
+        yield
+
+
+def whole_mesh(x: DTensor) -> tuple[int, ...]:
+    """The shape of the mesh of which the mesh of a DTensor is a part."""
+    return tuple(x.device_mesh._get_root_mesh().shape)
+
+
+def axes_of(x: object) -> frozenset[int]:
+    """The axes of the mesh, rows (0) and columns (1), along which an example of an input differs from chip to chip."""
+    if isinstance(x, LocalTensor):
+        return frozenset((0, 1))
+    if not isinstance(x, DTensor):
+        return frozenset()
+    mesh, whole = x.device_mesh, x.device_mesh._get_root_mesh()
+    if mesh is whole and mesh.ndim <= 2:
+        varying = {dim + 2 - mesh.ndim for dim, placement in enumerate(x.placements) if not placement.is_replicate()}
+    elif all(placement.is_replicate() for placement in x.placements):
+        varying = set()
+    else:
+        names = dict.fromkeys(whole.mesh_dim_names or ())
+        at = {name: dim + 2 - whole.ndim for dim, name in enumerate(names)}
+        said = zip(mesh.mesh_dim_names or (), x.placements, strict=True)
+        varying = {axis for name, p in said if not p.is_replicate() for axis in ([at[name]] if name in at else [0, 1])}
+    return frozenset(varying)
+
+
+def of_first_chip(x: Any) -> Any:
+    """An example of an input as the first chip has it. Symbolic sizes become numbers, on which Dynamo sets guards,
+    because each program is for one shape."""
+    if isinstance(x, torch.SymInt):
+        return int(x)
+    if isinstance(x, DTensor):
+        meta = TensorMeta(torch.Size(map(int, x.shape)), tuple(map(int, x.stride())), x.dtype)
+        spec = DTensorSpec(x._spec.mesh, x._spec.placements, tensor_meta=meta)
+        return DTensor(_fixed(of_first_chip(x._local_tensor)), spec, requires_grad=x.requires_grad)
+    if isinstance(x, LocalTensor):
+        return _fixed(x._local_tensors[0]).requires_grad_(x.requires_grad)
+    return _fixed(x) if isinstance(x, FakeTensor) else x
+
+
+def first_part(x: Any, count: int) -> torch.Tensor:
+    """An example of the first of `count` parts of an input along dimension 0."""
+    whole = _fixed(x)
+    with whole.fake_mode:
+        return torch.empty_strided(
+            [whole.shape[0] // count, *whole.shape[1:]], whole.stride(), dtype=x.dtype, device=x.device
+        )
+
+
+def on_mesh(x: torch.Tensor, mesh: DeviceMesh, split: bool) -> DTensor:
+    """A tensor of one chip as a part of a DTensor on a row of chips, split along dimension 0 or the same on all."""
+    return DTensor.from_local(x, mesh, [Shard(0) if split else Replicate()], run_check=False)
+
+
+def whole(x: Any) -> Any:
+    """The whole tensor of a DTensor, which all chips get. Other values stay as they are."""
+    return x.full_tensor() if isinstance(x, DTensor) else x
+
+
+def _fixed(x: Any) -> Any:
+    """A fake tensor whose sizes are numbers."""
+    if not isinstance(x, FakeTensor):
+        return TracingContext.get().fake_mode.from_tensor(x.detach(), static_shapes=True)
+    if any(isinstance(n, torch.SymInt) for n in (*x.shape, *x.stride())):
+        sizes, strides = list(map(int, x.shape)), list(map(int, x.stride()))
+        with x.fake_mode:
+            fixed = torch.empty_strided(sizes, strides, dtype=x.dtype, device=x.device)
+        return fixed.requires_grad_(x.requires_grad)
+    return x
+
+
+# 2.13.0: without it `distribute_tensor` would send the parts to other processes, of which there are none.
+def _split_here(of: Any) -> Callable[..., torch.Tensor]:
+    def _shard_tensor(
+        self: Any, tensor: torch.Tensor, mesh: DeviceMesh, mesh_dim: int, src_data_rank: int | None = 0
+    ) -> torch.Tensor:
+        if tensor.shape[self.dim] % mesh.size(mesh_dim):
+            chips = f"{mesh.size(mesh_dim)} chips, and the device needs parts of one size"
+            raise ShardingError(tuple(tensor.shape), f"dimension {self.dim} is split over {chips}")
+        return of(self, tensor, mesh, mesh_dim, None)
+
+    return _shard_tensor
+
+
+class _OfAll(torch.autograd.Function):
+    """The one value of a tensor that has the same value on each chip. Its gradient is that of each chip."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        first, *others = parts_of(x) or [x]
+        if not all(torch.equal(first, other) for other in others if other is not first):
+            raise CollectiveError("full_tensor() gathered other values on each chip")
+        return first.view_as(first)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0]
+
+
+# 2.13.0: without it `full_tensor` would return a tensor with a value per chip, all of them equal.
+def _one_value(of: Any) -> Callable[..., torch.Tensor]:
+    @functools.wraps(of)
+    def full_tensor(self: DTensor, **named: Any) -> torch.Tensor:
+        x = of(self, **named)
+        return _OfAll.apply(x) if isinstance(x, LocalTensor) else x  # type: ignore[no-untyped-call]
+
+    return full_tensor
+
+
+# 2.13.0: without it the mode would outlive `destroy_process_group`.
+def _end_before(of: Any) -> Callable[[], None]:
+    def _unregister_all_process_groups() -> None:
+        _end()
+        of()
+
+    return _unregister_all_process_groups
+
+
+# 2.13.0: without it what PyTorch keeps of a mesh would still ask for the coordinates of all chips when it traces one.
+def _of_all_chips_or_one(of: Any) -> Callable[..., Any]:
+    of_one = getattr(DeviceMesh, of.__name__)
+
+    @functools.wraps(of)
+    def coordinate(self: Any, *args: Any) -> Any:
+        mode = _local_tensor.enabled_local_tensor_mode()
+        if mode is None:
+            return of_one(self, *args)
+        mode._coordinate_cache.clear()  # its keys are addresses, which another mesh may get
+        with without_modes():
+            return of(self, *args)
+
+    return coordinate
+
+
+# 2.13.0: without it a gradient with a value per chip would be refused for a plain tensor of the traced graph.
+def _also_of_each_chip(of: Any) -> Any:
+    def process_runtime_tangent(x: Any, meta: Any, *rest: Any, **named: Any) -> tuple[Any, list[Any]]:
+        parts = parts_of(x)
+        if parts is None:
+            return of(x, meta, *rest, **named)
+        fitting = of_parts([coerce_to_expected_memory_format(part, meta.memory_format) for part in parts])
+        return fitting, [fitting]
+
+    return staticmethod(process_runtime_tangent)
+
+
+_PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+    (Shard, "_shard_tensor", _split_here),
+    (_StridedShard, "_shard_tensor", _split_here),
+    (DTensor, "full_tensor", _one_value),
+    (distributed_c10d, "_unregister_all_process_groups", _end_before),
+    (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
+    *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
+)
+
+
+def begin(chips: int) -> None:
+    """Gives this process a mesh of so many chips, until `torch.distributed.destroy_process_group()`."""
+    _undo.append(shardings.put_in())
+    _before.extend((place, name, vars(place)[name]) for place, name, _ in _PATCHES)
+    for place, name, wrapped in _PATCHES:
+        setattr(place, name, wrapped(getattr(place, name)))
+    mode = Chips(chips)
+    mode.__enter__()
+    _running.append(mode)
+    hook = sys.excepthook
+    try:
+        dist.init_process_group("tt", rank=0, world_size=chips, store=FakeStore())
+    except BaseException:
+        _end()
+        raise
+    finally:
+        sys.excepthook = hook  # PyTorch's hook would write "[rank0]:" before each line of a traceback
+
+
+@contextmanager
+def row_of(count: int, kind: str) -> Iterator[DeviceMesh]:
+    """A row of all chips of this process, which it has only in this context if it had none before.
+
+    `kind` is "tt", or "cpu" for tensors that are there before they are copied to the chips. Raises MeshError if the
+    process has another number of chips, or if `torch.distributed` has other processes.
+    """
+    if not _running and not dist.is_initialized():
+        begin(count)
+        try:
+            yield init_device_mesh(kind, (count,))
+        finally:
+            dist.destroy_process_group()
+    elif not _running or chips() != count:
+        has = f"this process has {chips()} chips" if _running else "torch.distributed runs with other processes"
+        raise MeshError(f"a program for {count} chips cannot be compiled, because {has}")
+    else:
+        yield init_device_mesh(kind, (count,))
+
+
+def _end() -> None:
+    while _running:
+        _running.pop().__exit__(None, None, None)
+    for place, name, old in reversed(_before):
+        setattr(place, name, old)
+    _before.clear()
+    while _undo:
+        _undo.pop()()
