@@ -168,12 +168,20 @@ def check_text(text: str) -> None:
     assert "all tokens are the CPU's" in text
 
 
+def check_chips(text: str) -> None:
+    rows = [line.split("│")[1:-1] for line in text.splitlines() if line.startswith("│")]
+    assert [(int(chips), int(exchanges)) for chips, _, _, exchanges, *_ in rows] == [(1, 0), (2, 2), (4, 2), (8, 2)]
+    sizes = [float(row[1].split()[0]) for row in rows]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] > sizes[3]
+    assert "8 chips give the CPU's logits" in text
+
+
 def check_diffusion(text: str) -> None:
     assert text.startswith("U-Net with random weights")
     assert number(r"PCC of a step +(\S+) ", text) >= 0.9999 and number(r"PCC of the end +(\S+) ", text) >= 0.999
 
 
-PICTURES = {f"{name}.png" for name in ("names", "faces", "speech", "tokens", "diffusion", "curve")}
+PICTURES = {f"{name}.png" for name in ("names", "faces", "speech", "tokens", "chips", "diffusion", "curve")}
 TINY_LLAMA = ["--tokens", "6", "--layers", "1", "--width", "32", "-o", "tokens.png"]
 SPEECH = str(Path(find_spec("amfm_decompy").origin).with_name("sample.wav"))
 CASES = [
@@ -184,6 +192,7 @@ CASES = [
     Case("face_detection.py", ["-o", "faces.png"], check_face, saves=False),
     Case("voice_activity.py", ["--sound", SPEECH, "-o", "speech.png"], check_speech),
     Case("generate.py", TINY_LLAMA, check_text, saves=False),
+    Case("tensor_parallel.py", ["--layers", "1", "--width", "64", "-o", "chips.png"], check_chips, saves=False),
     Case("diffusion.py", ["--steps", "3", "--size", "16", "-o", "diffusion.png"], check_diffusion),
     Case("train_digits.py", ["--epochs", "1", "-o", "curve.png"], check_training, saves=False),
 ]
@@ -282,6 +291,8 @@ REFUSED = [
     ("voice_activity.py", ["--sound", __file__], "file does not start with RIFF id"),
     ("generate.py", ["--prompt", " "], "the prompt has no words"),
     ("generate.py", ["--width", "20"], "20 is no multiple of 8"),
+    ("tensor_parallel.py", ["--width", "20"], "greater than or equal to 64"),
+    ("tensor_parallel.py", ["--width", "100"], "100 is no multiple of 64"),
     ("diffusion.py", ["--size", "20"], "20 is no multiple of 8"),
     ("sentence_similarity.py", ["--sentence", "alone"], "at least two sentences"),
     ("digits.py", ["--epochs", "0"], "--epochs"),
