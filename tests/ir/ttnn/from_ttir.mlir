@@ -61,3 +61,22 @@ func.func @main(%x: tensor<4x9xf32>, %i: tensor<1x1x30x4xf32>, %w: tensor<4x6x3x
   %2 = "ttir.conv3d"(%v, %m) {batch_size = 2 : i64, input_depth = 5 : i64, input_height = 6 : i64, input_width = 7 : i64, in_channels = 4 : i64, out_channels = 8 : i64, groups = 1 : i64, kernel_size = array<i64: 2, 3, 3>, stride = array<i64: 1, 1, 1>, padding = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<2x5x6x7x4xf32>, tensor<72x8xf32>) -> tensor<2x4x4x5x8xf32>
   return %0#0, %0#1, %1, %2 : tensor<4x3xf32>, tensor<4x3xi32>, tensor<1x1x56x6xf32>, tensor<2x4x4x5x8xf32>
 }
+
+// -----
+
+// Transfers write into one tensor, which the first of them makes. The way from chip 1 to chip 2, in another row and
+// another column, has a corner. Chip 3 has no sender, so it copies zeros that nothing writes to.
+// CHECK-LABEL: @main(
+module attributes {ttcore.mesh_shape = array<i64: 2, 2>} {
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // CHECK: [[Z:%[0-9]+]] = "ttnn.full"()
+  // CHECK: [[A:%[0-9]+]] = "ttnn.point_to_point"(%arg0) {{{.*}}receiver_coord = array<i64: 0, 1>, sender_coord = array<i64: 0, 0>}
+  // CHECK: [[C:%[0-9]+]] = "ttnn.point_to_point"(%arg0) {{{.*}}receiver_coord = array<i64: 0, 0>, sender_coord = array<i64: 0, 1>}
+  // CHECK: [[B:%[0-9]+]] = "ttnn.point_to_point"([[C]], [[A]]) {{{.*}}receiver_coord = array<i64: 1, 0>, sender_coord = array<i64: 0, 0>}
+  // CHECK: [[D:%[0-9]+]] = "ttnn.point_to_point"(%arg0, [[B]]) {{{.*}}receiver_coord = array<i64: 0, 0>, sender_coord = array<i64: 1, 0>}
+  // CHECK: [[E:%[0-9]+]] = "ttnn.point_to_point"([[Z]], [[D]]) {{{.*}}receiver_coord = array<i64: 1, 1>, sender_coord = array<i64: 1, 1>}
+  // CHECK: return [[E]]
+  %0 = "ttir.collective_permute"(%x) {source_target_pairs = array<i64: 0, 1, 1, 2, 2, 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+}

@@ -314,15 +314,17 @@ op(
     typed=False,
     collective=True,
 )
-# The receiver's value is that of the sender. The other chips keep theirs of the second operand.
+# The receiver's value is that of the sender. The other chips keep theirs of the second operand, whose memory the result
+# has; without it, they have any values. Two ops must not become one, because each result is written to.
 op(
     "point_to_point",
     "PointToPointOp",
-    "in optional_output_tensor",
+    "in optional_output_tensor?",
     "sender_coord receiver_coord",
     needs={"optional_output_tensor": as_result},
     infer=infer.same,
     collective=True,
+    pure=False,
 )
 
 # --- layout, placement, program structure

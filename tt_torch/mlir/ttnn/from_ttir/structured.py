@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
@@ -58,16 +60,28 @@ def update_cache(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("ttir.collective_permute")
 def collective_permute(op: Op, b: Builder) -> Value:
-    """One transfer after the other, beginning with zeros."""
+    """One transfer after the other. Each writes into the result of the one before it, so the first makes a new tensor.
+    The zeros of a chip without a sender are copied within the chip, because other programs read the zeros, too."""
     (x,), pairs = op.operands, ods.attr(op, "source_target_pairs")
-    (kind,), (_, columns) = result_types("ttnn.point_to_point", op.results), mesh_of(op)
+    (kind,) = result_types("ttnn.point_to_point", op.results)
     zero = 0.0 if str(dtype(x)) in ("f32", "bf16") else 0
-    received = b("ttnn.full", type=kind, fill_value=number(zero))
-    for sender, receiver in zip(pairs[::2], pairs[1::2], strict=True):
-        places = {"sender_coord": divmod(sender, columns), "receiver_coord": divmod(receiver, columns)}
-        places = {name: list(place) for name, place in places.items()}
-        received = b("ttnn.point_to_point", x, received, type=kind, **places)
+    without = sorted(set(range(math.prod(mesh_of(op)))) - set(pairs[1::2]))
+    zeros = b("ttnn.full", type=kind, fill_value=number(zero)) if without else None
+    transfers = [(x, *pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)]
+    received = None
+    for value, sender, receiver in transfers + [(zeros, chip, chip) for chip in without]:
+        received = _sent(op, b, value, received, sender, receiver)
     return received
+
+
+def _sent(op: Op, b: Builder, x: Value, received: Value | None, sender: int, receiver: int) -> Value:
+    """The library sends along a row or a column, so the way between others has a corner."""
+    _, columns = mesh_of(op)
+    (row, column), (last_row, last_column) = divmod(sender, columns), divmod(receiver, columns)
+    if row != last_row and column != last_column:
+        x, column = _sent(op, b, x, None, sender, row * columns + last_column), last_column
+    places = {"sender_coord": [row, column], "receiver_coord": [last_row, last_column]}
+    return b("ttnn.point_to_point", x, received, type=result_types("ttnn.point_to_point", op.results)[0], **places)
 
 
 @RULES.rewrites("ttir.fill_cache")
