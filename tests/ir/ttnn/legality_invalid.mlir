@@ -368,3 +368,22 @@ func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles> {
   %0 = "ttir.abs"(%x) : (tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles>
   return %0 : tensor<2x3xf32, #tiles>
 }
+
+// -----
+
+// The library promises sums of floats between chips, and no others.
+// CHECK: ttnn.all_reduce, and ttnn {{.*}} does not take an operand of Int32 in Tile
+#tiles = #ttnn.layout<"Int32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<2x3xi32, #tiles>) -> tensor<2x3xi32, #tiles> {
+  %0 = "ttnn.all_reduce"(%x) {cluster_axis = 1 : i64} : (tensor<2x3xi32, #tiles>) -> tensor<2x3xi32, #tiles>
+  return %0 : tensor<2x3xi32, #tiles>
+}
+
+// -----
+
+// CHECK: ttnn.reduce_scatter, and ttnn {{.*}} does not take a vector
+#tiles = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<6xf32, #tiles>) -> tensor<3xf32, #tiles> {
+  %0 = "ttnn.reduce_scatter"(%x) {scatter_dim = 0 : i64, cluster_axis = 1 : i64} : (tensor<6xf32, #tiles>) -> tensor<3xf32, #tiles>
+  return %0 : tensor<3xf32, #tiles>
+}

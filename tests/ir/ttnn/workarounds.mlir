@@ -305,3 +305,19 @@ func.func @main(%x: tensor<2x3xi32>) -> tensor<2x3xi32> {
   %0 = "ttir.sign"(%x) : (tensor<2x3xi32>) -> tensor<2x3xi32>
   return %0 : tensor<2x3xi32>
 }
+
+// -----
+
+// A vector is summed and scattered as a matrix with one row.
+// CHECK-LABEL: @main(
+module attributes {ttcore.mesh_shape = array<i64: 1, 2>} {
+func.func @main(%x: tensor<6xf32>, %y: tensor<6x2xf32>) -> (tensor<3xf32>, tensor<3x2xf32>) {
+  // CHECK: [[R:%[0-9]+]] = "ttnn.reshape"(%arg0) {shape = array<i64: 1, 6>}
+  // CHECK: [[S:%[0-9]+]] = "ttnn.reduce_scatter"([[R]]) {cluster_axis = 1 : i64, scatter_dim = 1 : i64} : {{.*}} -> tensor<1x3xf32
+  // CHECK: "ttnn.reshape"([[S]]) {shape = array<i64: 3>}
+  // CHECK: "ttnn.reduce_scatter"(%arg1) {cluster_axis = 1 : i64, scatter_dim = 0 : i64} : {{.*}} -> tensor<3x2xf32
+  %0 = "ttir.reduce_scatter"(%x) {scatter_dim = 0 : i64, cluster_axis = 1 : i64} : (tensor<6xf32>) -> tensor<3xf32>
+  %1 = "ttir.reduce_scatter"(%y) {scatter_dim = 0 : i64, cluster_axis = 1 : i64} : (tensor<6x2xf32>) -> tensor<3x2xf32>
+  return %0, %1 : tensor<3xf32>, tensor<3x2xf32>
+}
+}

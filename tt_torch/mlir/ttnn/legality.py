@@ -124,6 +124,10 @@ def _searched(op: ir.Operation) -> str:
     return "" if last or layout.dtype in PLAIN else f"rows of {layout.dtype} along another dimension than the last"
 
 
+def _a_vector(op: ir.Operation) -> str:
+    return "a vector" if len(shape(op.operands[0])) < 2 else ""
+
+
 def _no_tiles_of_bytes(op: ir.Operation) -> str:
     x = layout_of(op.operands[0])
     return "tiles of UInt8" if x.tiled and x.dtype == "UInt8" else ""
@@ -308,7 +312,9 @@ RULES: dict[str, Rule] = {
     **_rule(["rand"], EVERY - {"UInt8"}, makes=as_called, more=_created),
     **_rule(["arange"], EXACT - {"UInt8"}, makes=as_called, more=_created),
     **_rule(["bitcast_convert"], makes=as_declared),
-    **_rule(["all_gather", "all_reduce", "reduce_scatter", "point_to_point"], PLAIN | WIDE, TILES),
+    **_rule(["all_gather", "point_to_point"], PLAIN | WIDE, TILES),
+    **_rule(["all_reduce"], PLAIN, TILES),
+    **_rule(["reduce_scatter"], PLAIN, TILES, more=_a_vector),
     **_rule(["mesh_partition"], PLAIN | WIDE, ROWS),
     **_rule(["to_memory_config"]),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),

@@ -112,6 +112,20 @@ def gather(b: Builder, x: Value, index: Value, dim: int) -> Value:
     return reshape(b, make(b, "gather", x, index, dim=1), shape(index)[1:])
 
 
+@workaround("ttnn.reduce_scatter")
+def sums_of_vectors(op: Op, b: Builder) -> Value | None:
+    """The chips scatter the sum of a matrix with one row instead of that of a vector:
+
+    "reduce_scatter currently supports rank 2 tensors at minimum"
+    """
+    (x,), (result,) = op.operands, op.results
+    if len(shape(x)) != 1:
+        return None
+    kind, axis = with_layout([1, *shape(result)], layout_of(result)), ods.attr(op, "cluster_axis")
+    row = reshape(b, x, [1, *shape(x)])
+    return reshape(b, b("ttnn.reduce_scatter", row, type=kind, scatter_dim=1, cluster_axis=axis), shape(result))
+
+
 @workaround("ttnn.embedding")
 def embedding_of_types_other_than_bfloat16(op: Op, b: Builder) -> Value | None:
     """Rows of a table that is not bfloat16 are gathered element by element, which is exact:
