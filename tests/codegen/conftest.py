@@ -27,12 +27,12 @@ def ttnn_folder():
 @pytest.fixture(scope="session")
 def checkers(ttnn_folder):
     """A function that returns the checker of a mock device. The device stays open for all tests of this process."""
-    opened: dict[str, Checker] = {}
+    opened: dict[tuple[str, tuple[int, int]], Checker] = {}
 
-    def get(device: str = "n150") -> Checker:
-        if device not in opened:
-            opened[device] = Checker(device)
-        return opened[device]
+    def get(device: str = "n150", mesh: tuple[int, int] = (1, 1)) -> Checker:
+        if (device, mesh) not in opened:
+            opened[device, mesh] = Checker(device, mesh_shape=mesh)
+        return opened[device, mesh]
 
     yield get
     for checker in opened.values():

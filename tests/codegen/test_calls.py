@@ -62,6 +62,10 @@ NOT_PASSED = {
     "EmptyOp": {"shape"},  # it has the shape of the result, padding of tiles included
     "AssignOp": {"output_memory_config"},  # it has that of the result
     "BatchNormInferenceOp": {"memory_config"},
+    "AllReduceOp": {"reduce_type"},  # the functions only add, and other reductions are refused
+    "ReduceScatterOp": {"reduce_type"},
+    "DistributeTensorOp": {"cq_id"},
+    "AggregateTensorOp": {"device"},  # its composer has the device
 }
 
 

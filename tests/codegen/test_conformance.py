@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*mock device"),
 ]
 
-ARCHS = environment.DEVICES
+ARCHS = {name: environment.DEVICES[name] for name in ("n150", "p150")}  # a chip of an n300 is like that of an n150
 
 
 def cases() -> Iterator[Any]:
@@ -117,7 +117,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("device", environment.DEVICES)
+@pytest.mark.parametrize("device", ARCHS)
 @pytest.mark.parametrize(
     "options", [{}, BF16, BF16 | {"weight_dtype": "bfp8_b"}, BF16 | {"enable_optimizer": True}], ids=str
 )
@@ -129,7 +129,7 @@ def test_layers(name, options, device, failures):
     assert failures(device, [binary]) == []
 
 
-@pytest.mark.parametrize("device", environment.DEVICES)
+@pytest.mark.parametrize("device", ARCHS)
 @pytest.mark.parametrize("dtype", [None, "bf16"])
 def test_models(dtype, device, failures):
     """The demos' models, a residual network and an encoder, with one or two of each kind of layer."""

@@ -25,7 +25,7 @@ from tt_torch.mlir.ttnn.passes.workarounds import ALL
 from tt_torch.tools import workaround_docs
 from tt_torch.wire import custom_ops
 from tt_torch.wire.decode import decode
-from tt_torch.wire.facts import key_of
+from tt_torch.wire.facts import key_of, ops
 
 PLUGIN = Path(__file__).parents[1] / "data" / "plugin"
 
@@ -39,9 +39,8 @@ def binary():
 
 
 def test_every_op_has_a_call():
-    """A new TTNN op needs a row in tt_torch/codegen/calls.py, unless it is for several chips."""
+    """A new TTNN op needs a row in tt_torch/codegen/calls.py."""
     declared = {name: op.facts for name, op in ods.OPS.items() if name.startswith("ttnn.") and "table" in op.facts}
-    declared = {name: f for name, f in declared.items() if not f.get("collective")}
     declared = {name: f for name, f in declared.items() if f["table"] != custom_ops.TABLE}  # the user's functions
     keys = {key_of(f["table"], f["fixed"]): name for name, f in declared.items() if name != "ttnn.constant"}
     assert [keys[k] for k in calls.missing(keys)] == []
@@ -64,6 +63,21 @@ def test_fields_of_another_schema_are_not_left_out(name, field):
     message = decode((PLUGIN / f"{name}.ttnn").read_bytes())
     with pytest.raises(UnsupportedBinaryError, match=f"has no argument .* for {field}$"):
         from_message(message)
+
+
+def test_collectives_only_add():
+    message = decode((PLUGIN / "tensor_parallel_1x2.ttnn").read_bytes())
+    (record,) = (op.record for op in ops(message["programs"][0]) if op.name == "AllReduceOp")
+    record["reduce_type"] = 2
+    with pytest.raises(UnsupportedBinaryError, match=r"only add, and one has reduce_type 2$"):
+        from_message(message)
+
+
+def test_programs_for_several_meshes_are_refused():
+    message = decode((PLUGIN / "tensor_parallel_1x2.ttnn").read_bytes())
+    other = decode((PLUGIN / "tensor_parallel_2x4.ttnn").read_bytes())["programs"][0]
+    with pytest.raises(UnsupportedBinaryError, match=r"for one mesh, and the binary has programs for 1x2 and 2x4$"):
+        from_message(message | {"programs": [*message["programs"], other | {"private": True}]})
 
 
 def test_random_integers_are_zeros_and_ones():

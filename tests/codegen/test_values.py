@@ -30,6 +30,7 @@ def test_the_package_has_the_names_of_the_wire_in_its_own_style():
     styled = {
         name: f"ttnn.{name.removeprefix('BFP_').lower()}{'_b' * name.startswith('BFP')}" for name in members["DataType"]
     }
+    styled |= {name: f"ttnn.Topology.{name}" for name in schema.load().enum("tt.target.Topology").values}
     styled |= {name: f"ttnn.{snake(name).upper()}_LAYOUT" for name in members["TensorLayout"]}
     styled |= {name: f"ttnn.BufferType.{snake(name).upper()}" for name in members["BufferType"]}
     styled |= {name: f"ttnn.TensorMemoryLayout.{snake(name).upper()}" for name in sharding["TensorMemoryLayout"]}

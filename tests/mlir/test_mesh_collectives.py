@@ -11,6 +11,7 @@ from math import prod
 import pytest
 import torch
 from interpreter import attribute, drawn, tensor
+from mesh_programs import LINES, OPS, function, groups, listed, program, ring
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
@@ -25,58 +26,10 @@ from tt_torch.runtime import Binary, Device
 from tt_torch.runtime.mesh_executable import MeshExecutable
 
 MESHES = [(1, 2), (2, 1), (2, 2), (2, 3)]
-LINES = ["rows", "columns", "all"]
-OPS = ["all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_broadcast", "collective_permute"]
-CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 COMBINE = {
     "add": torch.add, "maximum": torch.maximum, "minimum": torch.minimum, "multiply": torch.mul,
     "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
 }  # fmt: skip
-
-
-def groups(mesh, line):
-    rows, columns = mesh
-    if line == "rows":
-        return [[r * columns + c for c in range(columns)] for r in range(rows)]
-    if line == "columns":
-        return [[r * columns + c for r in range(rows)] for c in range(columns)]
-    return [list(range(rows * columns))]
-
-
-def ring(mesh, line):
-    """The next chip receives; without the last pair, the first chip receives nothing."""
-    pairs = [[chip, (chip + 1) % prod(mesh)] for chip in range(prod(mesh))]
-    return pairs[:-1] if line == "rows" else pairs
-
-
-def listed(table):
-    return f"dense<{table}> : tensor<{len(table)}x{len(table[0])}xi64>"
-
-
-def function(body, result, operand):
-    return f"func.func @main(%x: {operand}) -> {result} {{ {body} return %r : {result} }}"
-
-
-def program(op, mesh, line, element="f32", combining="add", sizes=(12, 12)):
-    """The program of one chip. All dimensions can be divided by the size of a group."""
-    table, (rows, columns) = groups(mesh, line), sizes
-    n, where = len(table[0]), f"replica_groups = {listed(table)}, {CHANNEL}"
-    everywhere, operand = f"{where}, use_global_device_ids", f"tensor<{rows}x{columns}x{element}>"
-    body = f"""({{ ^bb0(%a: tensor<{element}>, %b: tensor<{element}>):
-        %s = stablehlo.{combining} %a, %b : tensor<{element}>
-        stablehlo.return %s : tensor<{element}> }})"""
-    split = f"split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = {n} : i64"
-    attributes, region, result = {
-        "all_gather": (f"all_gather_dim = 1 : i64, {everywhere}", "", f"tensor<{rows}x{columns * n}x{element}>"),
-        "all_reduce": (everywhere, body, operand),
-        "reduce_scatter": (
-            f"scatter_dimension = 0 : i64, {everywhere}", body, f"tensor<{rows // n}x{columns}x{element}>"
-        ),
-        "all_to_all": (f"{split}, {where}", "", f"tensor<{rows // n}x{columns * n}x{element}>"),
-        "collective_broadcast": (where, "", operand),
-        "collective_permute": (f"source_target_pairs = {listed(ring(mesh, line))}, {CHANNEL}", "", operand),
-    }[op]  # fmt: skip
-    return function(f'%r = "stablehlo.{op}"(%x) {region} {{ {attributes} }} : ({operand}) -> {result}', result, operand)
 
 
 def compiled(text, mesh):
@@ -211,7 +164,7 @@ def test_generated_programs_are_for_one_chip():
         module = ir.Module.parse(program("all_reduce", (1, 2), "rows"))
         set_mesh(module, (1, 2))
         binary = compile_module(module, CompilerConfig())
-    with pytest.raises(UnsupportedBinaryError, match="for one chip, and program main is for a mesh of 1x2"):
+    with pytest.raises(UnsupportedBinaryError, match="for one chip, and this binary is for a mesh of 1x2"):
         to_python(binary)
 
 

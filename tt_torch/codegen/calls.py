@@ -61,6 +61,10 @@ PRODUCT = (
     "transpose_a=transpose_a, transpose_b=transpose_b, memory_config=out.memory_config, dtype=out.dtype, "
     f"activation=text(activation), {COMPUTE}"
 )
+LINE = (
+    "cluster_axis=cluster_axis, subdevice_id=sub_device(sub_device_id), num_links=num_links, topology=topology, "
+    "memory_config=memory_config"
+)
 CREATED = "dtype, layout, device, memcfg"
 
 ROWS = {
@@ -196,6 +200,17 @@ ROWS = {
     ),
     "ConcatenateHeadsOp": "ttnn.transformer.concatenate_heads(in, memory_config=memcfg)",
     "NLPConcatHeadsOp": "ttnn.experimental.nlp_concat_heads(in, memory_config=memcfg)",
+    # exchange between the chips of a mesh
+    "AllGatherOp": f"ttnn.all_gather(in, all_gather_dim, {LINE})",
+    "AllReduceOp": f"ttnn.all_reduce(in, {LINE})",
+    "ReduceScatterOp": f"ttnn.reduce_scatter(in, scatter_dim, {LINE}, {COMPUTE})",
+    "MeshPartitionOp": "ttnn.mesh_partition(in, dim, cluster_axis=cluster_axis, memory_config=memory_config)",
+    "PointToPointOp": (
+        "ttnn.point_to_point(in, sender_coord=coordinate(sender_coord), receiver_coord=coordinate(receiver_coord), "
+        "output_tensor=optional_output_tensor)"
+    ),
+    "DistributeTensorOp": "ttnn.distribute_tensor(in, mapper(mapper_config), device)",
+    "AggregateTensorOp": "ttnn.aggregate_tensor(in, composer(composer_config))",
 }
 
 # Members of element-wise families whose ttnn function is not the member's name in snake case.
@@ -228,8 +243,6 @@ def _declared_rows() -> Iterator[tuple[str, str]]:
     for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
         if op.facts["table"] == custom_ops.TABLE:
             continue  # functions of the user, which user_ops.py calls
-        if op.facts.get("collective"):
-            continue  # generated programs are for one chip
         table, member = op.facts["table"], op.facts["fixed"].get("type")
         fields = dialect.wire_fields(table)
         arguments = [operand.name for operand in op.operands] + list(op.attrs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,11 +15,15 @@ from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
 from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFacts
-from tt_torch.runtime import Device, result_forms
+from tt_torch.errors import DeviceError, WorkerError
+from tt_torch.runtime import Binary, Device, result_forms
+from tt_torch.runtime.mesh_executable import MeshExecutable
 from tt_torch.wire.decode import decode
 
 # The results of these ops are blocked and padded as the convolution needs them. A binary does not describe how.
 BLOCKED = tuple(f"PrepareConv{kind}{part}Op" for kind in ("2d", "Transpose2d") for part in ("Weights", "Bias"))
+
+MOST_CHIPS = 256  # a binary may name any mesh
 
 
 @dataclass(frozen=True)
@@ -49,20 +55,33 @@ class Report:
 
 
 class Checker:
-    """A mock device on which binaries are checked, as a context manager.
+    """A mock device on which binaries for its mesh of (rows, columns) of chips are checked, as a context manager.
 
-    Raises EnvironmentMissingError if the environment of `tt-torch check --setup` does not exist.
+    Raises EnvironmentMissingError if the environment of `tt-torch check --setup` does not exist, and DeviceError if the
+    library does not open such a mesh.
     """
 
-    def __init__(self, device: str = "n150", folder: Path | None = None) -> None:
+    def __init__(self, device: str = "n150", folder: Path | None = None, mesh_shape: Sequence[int] = (1, 1)) -> None:
         folder = environment.require(folder)
-        self._client = Client(environment.python_in(folder), environment.variables(folder, device))
+        if math.prod(mesh_shape) > MOST_CHIPS:
+            raise DeviceError(f"a mock device has at most {MOST_CHIPS} chips, and {_chips(mesh_shape)} is asked for")
+        self.mesh_shape = tuple(mesh_shape)
+        self._client = Client(environment.python_in(folder), environment.variables(folder, device, mesh_shape))
         self.ask = self._client.ask
-        self.ask("open")
+        try:
+            self.ask("open", {"mesh_shape": self.mesh_shape, "fabric": math.prod(mesh_shape) > 1})
+        except WorkerError as error:
+            self.close()
+            raise DeviceError(f"the library does not open a mock {device} of {_chips(mesh_shape)}: {error}") from error
 
     def check(self, binary: bytes) -> Report:
-        """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py."""
+        """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py, and
+        DeviceError for a binary for another mesh."""
         program = from_message(decode(binary))
+        if program.mesh_shape != self.mesh_shape:
+            raise DeviceError(
+                f"the binary is for {_chips(program.mesh_shape)}, and the mock device has {_chips(self.mesh_shape)}"
+            )
         answers: list[Checked] = self.ask("check", _request(program))
         verdicts = [v for f, a in zip(program.functions, answers, strict=True) for v in _verdicts(f, a["verdicts"])]
         peaks = {f.name: a["peak"] for f, a in zip(program.functions, answers, strict=True)}
@@ -78,14 +97,44 @@ class Checker:
         self.close()
 
 
+class Checkers:
+    """Checks binaries, each on a mock device with the binary's mesh, or all with the mesh `mesh_shape`. Each device is
+    opened when a binary needs it. It is a context manager, as a Checker is, and raises the same errors."""
+
+    def __init__(
+        self, device: str = "n150", folder: Path | None = None, mesh_shape: Sequence[int] | None = None
+    ) -> None:
+        self._device, self._folder, self._mesh_shape = device, folder, mesh_shape
+        self._opened: dict[tuple[int, ...], Checker] = {}
+        self._stack = contextlib.ExitStack()
+
+    def check(self, binary: bytes) -> Report:
+        mesh = tuple(self._mesh_shape or from_message(decode(binary)).mesh_shape)
+        if mesh not in self._opened:
+            self._opened[mesh] = self._stack.enter_context(Checker(self._device, self._folder, mesh))
+        return self._opened[mesh].check(binary)
+
+    def __enter__(self) -> Checkers:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+
 def own_peaks(binary: bytes, arch: str) -> dict[str, int]:
-    """The peaks of our own allocator, in bytes of DRAM and of L1, during one call with zeros. They include weights."""
-    with Device(arch) as device:
-        executable = device.load(binary)
+    """The peaks of our own allocator, in bytes of DRAM and of L1 of a chip, during one call with zeros. They include
+    weights."""
+    loaded = Binary(binary)
+    with Device(arch, loaded.programs[0].mesh_shape) as device:
+        executable = MeshExecutable(loaded, 0, device)
         forms = result_forms(executable.inputs)
         executable([torch.zeros(shape, dtype=dtype) for shape, dtype in forms])
         stats = executable.memory_stats()
     return {"DRAM": stats["dram_peak"], "L1": stats["l1_peak"]}
+
+
+def _chips(mesh_shape: Sequence[int]) -> str:
+    return f"a mesh of {'x'.join(map(str, mesh_shape))} chips" if math.prod(mesh_shape) > 1 else "one chip"
 
 
 def _request(program: Program) -> Arguments:

@@ -7,14 +7,16 @@ environment of its own in the user's cache folder. On mock devices the package c
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
+from tt_torch.codegen import mock_cluster
 from tt_torch.codegen.kernel_elf import minimal_kernel
 from tt_torch.errors import EnvironmentMissingError
 from tt_torch.files import write
@@ -22,7 +24,7 @@ from tt_torch.files import write
 VERSION = "0.81.1"
 PACKAGES = (f"ttnn=={VERSION}", "safetensors==0.8.0")
 PYTHONS = ("3.12", "3.10")  # the versions that have wheels, the preferred one first
-DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}  # mock devices and the architectures of their chips
+DEVICES = {name: card.arch for name, card in mock_cluster.CARDS.items()}  # mock devices and their architectures
 READY = "ready"  # this file is written last: a folder without it comes from an interrupted setup
 
 
@@ -112,12 +114,22 @@ def _run(command: list[str | Path]) -> None:
         raise EnvironmentMissingError(f"{' '.join(map(str, command))} failed: {reason[-1]}")
 
 
-def variables(folder: Path, device: str) -> dict[str, str]:
-    """Environment variables for a process that opens a mock device. It keeps its built kernels in the folder."""
-    with as_file(files("tt_torch.codegen").joinpath(f"mock/{device}.yaml")) as cluster:
-        return dict(os.environ) | {
-            "TT_METAL_MOCK_CLUSTER_DESC_PATH": str(cluster),
-            "TT_METAL_CACHE": str(folder / "kernels"),
-            "TT_LOGGER_LEVEL": "fatal",
-            "TT_METAL_LOGGER_LEVEL": "FATAL",
-        }
+def variables(folder: Path, device: str, mesh_shape: Sequence[int] = (1, 1)) -> dict[str, str]:
+    """Environment variables for a process that opens a mock device with (rows, columns) of chips.
+
+    The process keeps its built kernels in the folder, where the descriptions of mock devices are, too.
+    """
+    beside = folder / "mock" / f"{device}_{'x'.join(map(str, mesh_shape))}"
+    cluster = beside.with_suffix(".yaml")
+    write(cluster, mock_cluster.description(device, mesh_shape).encode())
+    found = {
+        "TT_METAL_MOCK_CLUSTER_DESC_PATH": str(cluster),
+        "TT_METAL_CACHE": str(folder / "kernels"),
+        "TT_LOGGER_LEVEL": "fatal",
+        "TT_METAL_LOGGER_LEVEL": "FATAL",
+    }
+    if math.prod(mesh_shape) > 1:
+        graph = beside.with_suffix(".textproto")
+        write(graph, mock_cluster.fabric(device, mesh_shape).encode())
+        found["TT_MESH_GRAPH_DESC_PATH"] = str(graph)
+    return dict(os.environ) | found

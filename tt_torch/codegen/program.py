@@ -24,6 +24,7 @@ from tt_torch.wire.messages import Program as Described
 # These ops do not become calls of ttnn: the device is an argument, a constant is a weight, and a cached function is
 # called by `cached`.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
+SUM = 0  # as `reduce_type` of a collective
 # Names that generated functions use, and those that the module around them defines.
 LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "main"})
 GLOBAL = frozenset(re.findall(r"\w+", files("tt_torch.codegen").joinpath("template.py.txt").read_text()))
@@ -88,6 +89,7 @@ class Function:
 class Program:
     functions: list[Function]  # private ones first, so that they are defined before they are used
     constants: dict[str, tuple[Tensor, bytes]]  # the constants that the binary contains
+    mesh_shape: tuple[int, int] = (1, 1)  # rows and columns of chips; shapes of tensors are those of one chip
 
     @property
     def main(self) -> Function:
@@ -120,18 +122,17 @@ def from_message(message: File) -> Program:
     programs = message["programs"]
     if not any(not program.get("private") for program in programs):
         raise BinaryFormatError("the binary has no public program, so nothing can be called")
-    for program in programs:
-        rows, columns = facts.mesh_shape(program)
-        if rows * columns > 1:
-            raise UnsupportedBinaryError(
-                f"generated programs are for one chip, and program {program['name']} is for a mesh of {rows}x{columns}"
-            )
+    if len(meshes := {facts.mesh_shape(program) for program in programs}) > 1:
+        named = " and ".join("x".join(map(str, mesh)) for mesh in sorted(meshes))
+        raise UnsupportedBinaryError(f"generated programs are for one mesh, and the binary has programs for {named}")
     ours = [op for p in programs for op in facts.ops(p) if op.name not in STRUCTURE and not custom_ops.op_of(op.record)]
     unknown = calls.missing(op.key for op in ours)
     if unknown:
         raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
     if unread := sorted({field for op in ours for field in calls.unread(op.name, op.record)}):
         raise UnsupportedBinaryError(f"codegen/calls.py has no argument of the ttnn package for {', '.join(unread)}")
+    if reductions := {op.record.get("reduce_type", SUM) for op in ours} - {SUM}:
+        raise UnsupportedBinaryError(f"the library's collectives only add, and one has reduce_type {min(reductions)}")
     return _Reader(programs).read()
 
 
@@ -154,7 +155,8 @@ class _Reader:
 
     def read(self) -> Program:
         functions = [self._function(p) for p in self.programs]
-        return Program(sorted(functions, key=lambda f: not f.private), self.constants)
+        mesh_shape = facts.mesh_shape(self.programs[0])
+        return Program(sorted(functions, key=lambda f: not f.private), self.constants, mesh_shape)
 
     def _function(self, program: Described) -> Function:
         self.tensors = {}

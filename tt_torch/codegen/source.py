@@ -14,7 +14,7 @@ import numpy as np
 from tt_torch.codegen import quoting
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
-from tt_torch.errors import BinaryFormatError
+from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.files import write
 from tt_torch.wire import bfloat16, locations
 from tt_torch.wire.decode import decode
@@ -32,6 +32,9 @@ def to_python(binary: bytes, name: str = "model") -> str:
 
 
 def to_source(program: Program, name: str) -> str:
+    if math.prod(program.mesh_shape) > 1:
+        mesh = "x".join(map(str, program.mesh_shape))
+        raise UnsupportedBinaryError(f"generated programs are for one chip, and this binary is for a mesh of {mesh}")
     template = files("tt_torch.codegen").joinpath("template.py.txt").read_text()
     weights = [*((t.name, t) for t in program.weights), *((k, t) for k, (t, _) in program.constants.items())]
     specifications = [(quoting.literal(key), render(t.dtype), render(t.layout)) for key, t in weights]

@@ -24,6 +24,8 @@ NAMES = {
     "BlockSharded": "ttnn.TensorMemoryLayout.BLOCK_SHARDED",
     "DRAM": "ttnn.BufferType.DRAM", "L1": "ttnn.BufferType.L1", "L1Small": "ttnn.BufferType.L1_SMALL",
     "RowMajorShards": "ttnn.ShardOrientation.ROW_MAJOR", "ColMajorShards": "ttnn.ShardOrientation.COL_MAJOR",
+    "Ring": "ttnn.Topology.Ring", "Linear": "ttnn.Topology.Linear", "Mesh": "ttnn.Topology.Mesh",
+    "Torus": "ttnn.Topology.Torus",
 }  # fmt: skip
 
 
@@ -208,6 +210,37 @@ def slice_config(value: Record) -> Call:
     return call("ttnn.Op2DSliceConfig", slice_type=ways, num_slices=value["num_slices"])
 
 
+def sub_device(value: int) -> Call:
+    return call("ttnn.SubDeviceId", str(value))
+
+
+def coordinate(value: Sequence[int]) -> Call:
+    """The place of a chip on its mesh: row and column."""
+    return call("ttnn.MeshCoordinate", *map(str, value))
+
+
+def mapper(value: Record) -> Call:
+    """How a tensor of the host becomes one of the mesh: each axis splits a dimension, or copies the tensor."""
+    placements = [
+        call("ttnn.PlacementShard", str(p["dim"])) if p["type"] == "Shard" else call("ttnn.PlacementReplicate")
+        for p in value["placements"]
+    ]
+    config = call("ttnn.MeshMapperConfig", Call("", tuple(("", p) for p in placements), "[]"), *_override(value))
+    return call("ttnn.create_mesh_mapper", "device", config)
+
+
+def composer(value: Record) -> Call:
+    """How the parts of a tensor on the mesh become one tensor of the host: each axis joins a dimension."""
+    config = call("ttnn.MeshComposerConfig", str(render(value["dims"])), *_override(value))
+    return call("ttnn.create_mesh_composer", "device", config)
+
+
+def _override(value: Record) -> list[Call]:
+    """The sizes of the axes that are used, if they are not those of the mesh."""
+    sizes = value.get("mesh_shape_override")
+    return [call("ttnn.MeshShape", *map(str, sizes))] if sizes else []
+
+
 def element(tensor: str) -> Text:
     """The first element of the tensor of integers with this name. The host reads it."""
     return Text(f"int(ttnn.from_device({tensor}).to_list()[0])")
@@ -216,5 +249,9 @@ def element(tensor: str) -> Text:
 # Functions of the name that a tensor has in the program.
 OF_TENSORS: dict[str, Callable[[str], object]] = {"element": element}
 VALUES: dict[str, Callable[[Value], object]] = {
-    f.__name__: f for f in (text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config)
+    f.__name__: f
+    for f in (
+        *(text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config),
+        *(sub_device, coordinate, mapper, composer),
+    )
 }

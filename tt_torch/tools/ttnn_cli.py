@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -46,14 +47,15 @@ def check(
         list[Path] | None, typer.Argument(exists=True, dir_okay=False, help=".ttnn binaries or .ttpkg packages")
     ] = None,
     setup: Annotated[bool, typer.Option("--setup", help="install the ttnn package into --folder first")] = False,
-    device: Annotated[str, typer.Option(help="mock device: n150 or p150")] = "n150",
+    device: Annotated[str, typer.Option(help="mock device: n150, n300 or p150")] = "n150",
+    mesh: Annotated[str | None, typer.Option(help="mesh of chips, such as 2x4; default: that of the binary")] = None,
     folder: Folder = None,
     every_op: Annotated[bool, typer.Option("--all", help="also list the ops without differences")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Checks each op of binaries with Tenstorrent's library on a mock device; exit status 1 if something differs."""
     from tt_torch.codegen import environment
-    from tt_torch.codegen.check import Checker, own_peaks
+    from tt_torch.codegen.check import Checkers, own_peaks
     from tt_torch.driver.package.contents import binaries
     from tt_torch.errors import ConfigError
 
@@ -65,20 +67,26 @@ def check(
             raise ConfigError("device", device, " or ".join(environment.DEVICES))
         if setup:
             print(f"set up in {environment.set_up(folder)}", file=sys.stderr)
-        if files:
-            with Checker(device, folder) as checker:
-                for file, program, binary in ((f, *each) for f in files for each in binaries(f).items()):
-                    name = f"{file.name} {program}".rstrip()
-                    report = reports[str(file.with_name(name))] = checker.check(binary)
-                    if not as_json:
-                        show(name, device, report, every_op)
-                        own = own_peaks(binary, environment.DEVICES[device])
-                        print(
-                            f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1"
-                        )
+        with Checkers(device, folder, _mesh_shape(mesh) if mesh is not None else None) as checkers:
+            for file, program, binary in ((f, *each) for f in files or () for each in binaries(f).items()):
+                name = f"{file.name} {program}".rstrip()
+                report = reports[str(file.with_name(name))] = checkers.check(binary)
+                if not as_json:
+                    show(name, device, report, every_op)
+                    own = own_peaks(binary, environment.DEVICES[device])
+                    print(f"our allocator, with the weights: peak {own['DRAM']:,} bytes of DRAM, {own['L1']:,} of L1")
     if as_json:
         print_json({name: asdict(report) for name, report in reports.items()})
     raise typer.Exit(int(any(report.failures for report in reports.values())))
+
+
+def _mesh_shape(text: str) -> tuple[int, int]:
+    from tt_torch.errors import ConfigError
+
+    found = re.fullmatch(r"([1-9]\d?)x([1-9]\d?)", text)
+    if not found:
+        raise ConfigError("mesh", text, "rows and columns of chips, such as 2x4")
+    return int(found[1]), int(found[2])
 
 
 def show(name: str, device: str, report: Report, every_op: bool) -> None:

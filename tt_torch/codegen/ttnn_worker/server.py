@@ -38,9 +38,13 @@ class Worker:
         program_cache: bool = True,
         enable_trace: bool = False,
         num_command_queues: int = 1,
+        fabric: bool = False,
         **options: int | list[int],
     ) -> str:
-        """Opens a mesh and returns its architecture. Further options are passed to ttnn.open_mesh_device."""
+        """Opens a mesh and returns its architecture. With `fabric`, its chips can exchange values with those in their
+        row or column. Further options are passed to ttnn.open_mesh_device."""
+        if fabric:
+            ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)
         device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), num_command_queues=num_command_queues, **options)
         if not program_cache:
             device.disable_and_clear_program_cache()
