@@ -19,8 +19,7 @@ from torch_mlir import ir
 from ttnn_devices import STAND_IN, asked, network, on
 
 import tt_torch
-from tt_torch.codegen import device as ttnn_device
-from tt_torch.codegen import environment
+from tt_torch.codegen import environment, links
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
@@ -265,7 +264,7 @@ def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
     with TtnnDevice() as device:
         (result,) = device.load(binary)(arguments, WEIGHTS)
         assert device.statistics() == {"programs": 1, "traces": 0, "kept": 4, "cached": 1}
-        assert isinstance(device._session.link, ttnn_device.InProcess)
+        assert isinstance(device._session.link, links.InProcess)
         del sys.modules["ttnn"].linear
         with pytest.raises(
             WorkerError, match=r"run failed: AttributeError: .*\n  in forward: relu_linear = ttnn.linear"
@@ -275,18 +274,18 @@ def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
 
 
 def test_errors_name_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.delenv(ttnn_device.MOCK, raising=False)
+    monkeypatch.delenv(links.MOCK, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(EnvironmentMissingError, match=r"TT_TORCH_TTNN_PYTHON .* tt-torch check --setup"):
-        ttnn_device.connect()
+        links.connect()
     (environment.default_folder()).mkdir(parents=True)
     (environment.default_folder() / environment.READY).touch()
     (tmp_path / "ttnn").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(EnvironmentMissingError, match="opens only mock devices"):
-        ttnn_device.connect()
+        links.connect()
     with pytest.raises(EnvironmentMissingError, match=r"^/no/python cannot be started: No such file"):
-        ttnn_device.connect("/no/python")
+        links.connect("/no/python")
 
 
 def test_the_variable_chooses_for_loading_and_the_device_manager(compiled, tmp_path, monkeypatch):
