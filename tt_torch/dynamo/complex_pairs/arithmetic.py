@@ -94,8 +94,11 @@ def scalar_tensor(
 
 
 @RULES(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
-def conj(x: Pair | Tensor) -> Pair | Tensor:
-    return Pair(x.re, -x.im) if isinstance(x, Pair) else x
+def conj(x: Pair | Tensor | complex) -> Pair | Tensor | complex:
+    """The gradient of `z * 2j` has the conjugate of the number."""
+    if isinstance(x, Pair):
+        return Pair(x.re, -x.im)
+    return x if isinstance(x, Tensor) else x.conjugate()
 
 
 @RULES(aten.abs.default)
