@@ -127,6 +127,14 @@ def test_results_share_memory_and_gradients_as_in_eager(tmp_path: Path) -> None:
             function(x, start)
 
 
+def test_conjugates_and_parts_of_complex_numbers(tmp_path: Path) -> None:
+    z = torch.complex(X, X + 1).requires_grad_()
+    for model in (lambda z: ((y := z * 2).real, y.imag), lambda z: ((y := z * 2j).conj().imag, y.mT.real, y.real[1:])):
+        for function in (*both(model, tmp_path, z),):
+            torch.testing.assert_close(function(z), model(z))
+            torch.testing.assert_close(gradients(function(z), z), gradients(model(z), z))
+
+
 def test_writes_without_gradients(tmp_path: Path) -> None:
     class Clamps(nn.Module):
         def __init__(self) -> None:

@@ -135,6 +135,22 @@ def test_views_without_their_memory(package: Callable[..., Any]) -> None:
     same(found[3], expected[3])
 
 
+def test_views_in_another_dtype(package: Callable[..., Any]) -> None:
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        z = torch.complex(x, x + 1)
+        return z.imag, z.real[1:], z.conj(), z.conj().imag, (y := x * 2), y.view(torch.int32)[0]
+
+    found, expected = package(function, X)(X), function(X)
+    for results in (found, expected):
+        results[0].mul_(2)
+        results[5].zero_()
+    torch.testing.assert_close(found[:2] + found[4:], expected[:2] + expected[4:])
+    z = torch.complex(X, X + 1)
+    torch.testing.assert_close(
+        found[2:4], (z.conj(), z.conj().imag)
+    )  # a package gives conjugates a memory of their own
+
+
 def test_complex_numbers_random_numbers_and_checks(package: Callable[..., Any]) -> None:
     z = torch.randn(3, dtype=torch.complex64)
     torch.testing.assert_close(package(lambda z: (z * 2j, z.conj() + 1), z)(z.conj()), (z.conj() * 2j, z + 1))

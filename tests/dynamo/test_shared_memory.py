@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -23,6 +26,15 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "not converted": lambda x: (x.sum(0), (y := x.sum(1)), y.float()),
     "not shared": lambda x: (x + 1, (x + 1).clone()),
     "complex": lambda x: ((y := torch.complex(x, x + 1)), y[0]),
+    "parts of complex numbers": lambda x: ((z := torch.complex(x, x + 1)).imag, z.real),
+    "complex numbers and a part": lambda x: ((z := torch.complex(x, x + 1)), z.imag[1:]),
+    "a part of a diagonal": lambda x: ((z := torch.complex(x, x + 1)).diagonal(), z.real),
+    "a conjugate": lambda x: ((z := torch.complex(x, x + 1)), z.conj()),
+    "a conjugate of a diagonal": lambda x: ((z := torch.complex(x, x + 1).diagonal()).conj(), z),
+    "parts of a conjugate": lambda x: torch.complex(x, x + 1).conj().split(2),
+    "the imaginary part of a conjugate": lambda x: ((z := torch.complex(x, x + 1)).mH, z.conj().imag),
+    "pairs as complex numbers": lambda x: (torch.view_as_complex(y := x.exp().view(3, 2, 2)), y),
+    "bits": lambda x: ((y := x + 1), y[1:].view(torch.int32)),
     "the largest of one": lambda x: ((y := x[:1, :1] + 1), y.cummax(0)[0], y.logcumsumexp(0), y.cumsum(1)),
     "the largest of one input": lambda x: (x[:1, :1].cummax(0)[0], x[:1, :1].logcumsumexp(1), x * 2),
     "changed input": lambda x: (x.add_(1).view(-1), (y := x * 1), y[0]),
@@ -47,6 +59,63 @@ def test_writes_are_seen_as_in_eager(name: str) -> None:
     for expected, got in zip(*results, strict=True):
         assert got.stride() == expected.stride()
         torch.testing.assert_close(got, expected)
+
+
+STEPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    **{name: lambda v, name=name: getattr(v, name) for name in ("real", "imag", "mT", "mH")},
+    **{name: lambda v, name=name: getattr(v, name)() for name in ("conj", "diagonal")},
+    "as real": torch.view_as_real,
+    "as complex": torch.view_as_complex,
+    "one": lambda v: v[0],
+    "all but one": lambda v: v[1:],
+    "every second": lambda v: v[..., ::2],
+    "bits": lambda v: v.view(torch.int32),
+    "flat": lambda v: v.view(-1),
+    "half": lambda v: v.chunk(2)[1],
+    "windows": lambda v: v.unfold(0, 2, 1),
+}
+MEMORIES: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+    lambda x: x * 2,
+    lambda x: torch.complex(x, x + 1),
+    lambda x: torch.complex(x, x + 1).diagonal(),
+    lambda x: (x * 2).unfold(0, 2, 1),
+)
+
+
+def random_views(seed: int) -> Callable[[torch.Tensor], list[torch.Tensor]]:
+    """Up to three chains of up to three views of one memory."""
+    draw = random.Random(seed)
+    memory, chains = draw.choice(MEMORIES), list[list[str]]()
+
+    def views(x: torch.Tensor) -> list[torch.Tensor]:
+        return [reduce(lambda v, name: STEPS[name](v), chain, value) for value in [memory(x)] for chain in chains]
+
+    for _ in range(draw.randint(1, 3)):
+        chains.append([])
+        for name in draw.choices(list(STEPS), k=9):
+            chains[-1].append(name)
+            try:
+                fits = views(torch.ones(4, 4))[-1].numel() > 0
+            except (RuntimeError, IndexError):
+                fits = False
+            if not fits or len(chains[-1]) > 3:
+                chains[-1].pop()
+    return views
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_views_of_one_memory_share_it(first: int) -> None:
+    for seed in range(first, first + 10):
+        views, results = random_views(seed), []
+        for run in (views, torch.compile(views, backend=tt_torch.backend)):
+            outputs = run(torch.arange(16.0).reshape(4, 4))
+            before = [x.clone() for x in outputs]
+            for x in outputs:
+                with suppress(RuntimeError):  # eager PyTorch refuses to write to windows that overlap
+                    x.mul_(2)
+            memory = [x.untyped_storage().data_ptr() for x in outputs]
+            results.append((before, outputs, [memory.index(each) for each in memory], [x.is_conj() for x in outputs]))
+        torch.testing.assert_close(results[1], results[0])
 
 
 def test_a_change_of_an_output_does_not_change_what_backward_saved() -> None:

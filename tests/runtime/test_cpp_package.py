@@ -172,6 +172,7 @@ class Complex(nn.Module):
     ("model", "example", "weights", "message"),
     [
         (Complex(), torch.ones(2, dtype=torch.complex64), True, "needs Python: z has the type complex64"),
+        (lambda x: ((y := x * 2), y.view(torch.int32)[0]), X, True, "reads the memory of another one in another type"),
         (torch.linalg.inv, torch.eye(3), True, "PyTorch checks its values on the host, by _linalg_check_errors"),
         (Tied().eval(), IDS, False, r"has no weights, such as embedding\.weight"),
     ],

@@ -30,6 +30,48 @@ class View:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """An output that reads a result's memory in another dtype, conjugated or negated. `view` counts in this dtype.
+
+    The conjugate and the negative are lazy, as in eager PyTorch, so that a write reaches the memory.
+    """
+
+    view: View
+    dtype: torch.dtype
+    conj: bool
+    neg: bool
+
+    @property
+    def result(self) -> int:
+        return self.view.result
+
+    def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
+        base = results[self.result]
+        together = max(1, self.dtype.itemsize // base.element_size())  # elements of the base that one of `dtype` takes
+        memory = _in_dtype(base.as_strided((base.numel() // together * together,), (1,)), self.dtype)
+        read = memory.as_strided(self.view.shape, self.view.strides, self.view.offset)
+        read = read.conj() if self.conj else read
+        return torch._neg_view(read) if self.neg else read
+
+
+def _in_dtype(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The same bytes in another dtype. Between a complex number and its parts, gradients pass."""
+    if memory.dtype == dtype:
+        return memory
+    if memory.is_complex() and memory.dtype.to_real() == dtype:
+        return torch.view_as_real(memory).view(-1)
+    if dtype.is_complex and dtype.to_real() == memory.dtype:
+        return torch.view_as_complex(memory.view(-1, 2))
+    return memory.view(dtype)
+
+
+def read_as(view: View, base: torch.Tensor, value: torch.Tensor) -> View | Reading:
+    """The view as it is read for `value`, which shares the memory of `base`."""
+    plain = value.dtype == base.dtype and not value.is_conj() and not value.is_neg()
+    return view if plain else Reading(view, value.dtype, value.is_conj(), value.is_neg())
+
+
+@dataclass(frozen=True)
 class ViewOfInput:
     """An output as a view of one of the graph's inputs."""
 
@@ -74,7 +116,7 @@ class Interface:
     complex_inputs: list[int]  # positions among the program's tensors, which have a last dimension of 2 for the parts
     complex_outputs: list[int]
     strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
-    places: list[int | View]  # where each output that is a tensor is among the results
+    places: list[int | View | Reading]  # where each output that is a tensor is among the results
 
     def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
         tensors = [inputs[i] for i in self.inputs]
@@ -133,7 +175,7 @@ def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> to
 
 
 def in_one_memory(values: Sequence[torch.Tensor], places: Sequence[tuple[Sequence[int], int]]) -> list[torch.Tensor]:
-    """The same tensors in one new memory, each with its strides and its offset. They have one dtype.
+    """The same tensors in one new memory, each with its strides and its offset, in elements of its dtype.
 
     Several elements may share a place, if they are equal.
     """
@@ -142,7 +184,9 @@ def in_one_memory(values: Sequence[torch.Tensor], places: Sequence[tuple[Sequenc
         x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)]  # elements of an expanded view once
         span = offset + 1 + sum((n - 1) * s for n, s in zip(x.shape, strides, strict=True)) if x.numel() else 0
         parts.append((x.reshape(-1), torch.arange(span).as_strided(x.shape, strides, offset).reshape(-1), span))
-    memory = values[0].new_empty(max(span for *_, span in parts))
+    widest = max(values, key=torch.Tensor.element_size)
+    sizes = [-(-span * elements.element_size() // widest.element_size()) for elements, _, span in parts]
+    memory = widest.new_empty(max(sizes))
     for elements, numbers, _ in parts:
-        memory[numbers] = elements
-    return [memory.as_strided(x.shape, *place) for x, place in zip(values, places, strict=True)]
+        memory.view(elements.dtype)[numbers] = elements
+    return [memory.view(x.dtype).as_strided(x.shape, *place) for x, place in zip(values, places, strict=True)]

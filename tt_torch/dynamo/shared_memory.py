@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.calls import View, ViewOfInput, in_one_memory, in_strides
+from tt_torch.dynamo.calls import Reading, View, ViewOfInput, in_one_memory, in_strides, read_as
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
 
 aten = torch.ops.aten
-
-Place: TypeAlias = tuple[tuple[int, ...], int]  # strides and offset of a tensor in its memory
-Memory: TypeAlias = tuple[int, torch.dtype]  # an id of the memory, and the dtype of those tensors that are compared
 
 
 def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
@@ -35,12 +31,14 @@ def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
         value = node.meta.get("val") if isinstance(node, Node) and node.op != "placeholder" else None
         if isinstance(value, torch.Tensor) and (found := memory.get((storage_of(value), value.dtype))):
             i, x = found
+            if _is_lazy(value) or _is_lazy(x):
+                continue
             shape, strides, offset = _place_in_memory(value)
             views[position] = ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
     return views
 
 
-def return_once(gm: GraphModule, seen: int) -> list[int | View]:
+def return_once(gm: GraphModule, seen: int) -> list[int | View | Reading]:
     """Makes the graph return the memory of outputs that share memory only once. Returns the place of each output.
 
     Only the first `seen` outputs are given to the user. The others are kept for the backward pass, which checks their
@@ -51,7 +49,7 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View]:
     if not bases:
         return list(range(len(output.args[0])))
     kept: list[Node] = []
-    places: list[int | View] = []
+    places: list[int | View | Reading] = []
     at: dict[Node, int] = {}
     for i, node in enumerate(output.args[0]):
         base = bases.get(i)
@@ -74,6 +72,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
     views = _strided_views(gm)
     if not views:
         return run
+    examples = _results(gm)
 
     def call(*inputs: Argument) -> tuple[Result, ...]:
         results = list(run(*inputs))
@@ -86,20 +85,27 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
             else:
                 results[i] = view.of(results)
         for group in together.values():
-            _put_together(results, group, {i: (views[i].strides, views[i].offset) for i in group})
+            _put_together(results, group, examples)
         return tuple(results)
 
     return call
 
 
-def _put_together(results: list[Result], group: Sequence[int], places: Mapping[int, Place]) -> None:
-    """Moves those of the results to one new memory, each to its strides and offset."""
-    moved = in_one_memory([results[i] for i in group], [places[i] for i in group])
+def _put_together(results: list[Result], group: Sequence[int], examples: Mapping[int, torch.Tensor]) -> None:
+    """Moves those of the results to one new memory, each to the place of its example."""
+    values = [_flipped(results[i], examples[i]) for i in group]
+    moved = in_one_memory(values, [(examples[i].stride(), int(examples[i].storage_offset())) for i in group])
     for i, result in zip(group, moved, strict=True):
-        results[i] = result
+        results[i] = _flipped(result, examples[i])
 
 
-def _strided_views(gm: GraphModule) -> dict[int, View]:
+def _flipped(value: torch.Tensor, example: torch.Tensor) -> torch.Tensor:
+    """What the memory has, if `example` is the conjugate or the negative of its memory; and the other way around."""
+    value = value.conj() if example.is_conj() else value
+    return torch._neg_view(value) if example.is_neg() else value
+
+
+def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
     """For results in the memory of a view that is a copy on the device: the result that is all of this memory.
 
     If there is none, it is the first one of those in the memory.
@@ -110,20 +116,19 @@ def _strided_views(gm: GraphModule) -> dict[int, View]:
         return {}
     values = _results(gm)
     copied = {storage_of(n.meta["example_value"]) for n in strided} - set(map(storage_of, _inputs(gm)))
-    here = {i: v for i, v in values.items() if storage_of(v) in copied and v.numel()}
     whole = {storage_of(v): i for i, v in values.items() if _fills_memory(v)}
-    first = {(storage_of(v), v.dtype): i for i, v in reversed(here.items())}
-    users = Counter((storage_of(v), v.dtype) for v in here.values())
-    views = {}
+    here = {i: v for i, v in values.items() if storage_of(v) in copied and v.numel()}
+    first = {storage_of(v): i for i, v in reversed(here.items())}
+    users = Counter(map(storage_of, here.values()))
+    views = dict[int, View | Reading]()
     for i, v in here.items():
         base = whole.get(storage_of(v))
+        shares = base != i
         if base is None:
-            shares = users[storage_of(v), v.dtype] > 1 or not is_non_overlapping_and_dense_or_false(v)
-            base = first[storage_of(v), v.dtype]
-        else:
-            shares = base != i and v.dtype == values[base].dtype
+            shares = users[storage_of(v)] > 1 or not is_non_overlapping_and_dense_or_false(v)
+            base = first[storage_of(v)]
         if shares:
-            views[i] = View(base, *_place_in_memory(v))
+            views[i] = _part(base, values[base], v)
     return views
 
 
@@ -135,31 +140,30 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     Results that share a memory with gaps move to a new memory together, because none of them is all of it.
     """
     given = set(map(storage_of, _inputs(gm)))
-    results = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
-    memory = {i: (storage_of(v), v.dtype) for i, v in results.items()}
-    users = Counter(storage_of(v) for v in results.values())
-    bases = {memory[i]: i for i, v in reversed(results.items()) if _fills_memory(v) or users[storage_of(v)] == 1}
-    views = {i: View(bases[m], *_place_in_memory(results[i])) for i, m in memory.items() if m in bases}
-    if not results:
+    examples = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
+    memory = {i: storage_of(v) for i, v in examples.items()}
+    users = Counter(memory.values())
+    bases = {memory[i]: i for i, v in reversed(examples.items()) if _fills_memory(v) or users[memory[i]] == 1}
+    views = {i: _part(bases[m], examples[bases[m]], examples[i]) for i, m in memory.items() if m in bases}
+    if not examples:
         return run
 
     owners = [i for i, view in views.items() if view.result == i]
-    places = {i: (v.stride(), int(v.storage_offset())) for i, v in results.items()}
-    together: defaultdict[Memory, list[int]] = defaultdict(list)
-    for i in results.keys() - views.keys():
+    together: defaultdict[int, list[int]] = defaultdict(list)
+    for i in examples.keys() - views.keys():
         together[memory[i]].append(i)
 
     def call(*inputs: Argument) -> tuple[Result, ...]:
         made = run(*inputs)
         results = list(made)
         for i in owners:
-            results[i] = in_strides(made[i], views[i].strides)
+            results[i] = in_strides(made[i], examples[i].stride())
         for i, view in views.items():
             if i != view.result and results[view.result] is not made[view.result]:
                 results[i] = view.of(results)
         for group in together.values():
-            if any(made[i].stride() != places[i][0] and not made[i].requires_grad for i in group):
-                _put_together(results, group, places)
+            if any(made[i].stride() != examples[i].stride() and not made[i].requires_grad for i in group):
+                _put_together(results, group, examples)
         return tuple(results)
 
     return call
@@ -182,10 +186,20 @@ def _results(gm: GraphModule) -> dict[int, torch.Tensor]:
     return {i: v for i, v in values.items() if isinstance(v, torch.Tensor) and not has_free_symbols(v)}
 
 
-def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View:
+def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View | Reading:
     if base is None or node is base:
         return at[node]
-    return View(at[base], *_place_in_memory(node.meta["val"]))
+    return _part(at[base], base.meta["val"], node.meta["val"])
+
+
+def _part(result: int, base: torch.Tensor, value: torch.Tensor) -> View | Reading:
+    """How `value` is read from the memory of the result that `base` is."""
+    return read_as(View(result, *_place_in_memory(value)), base, value)
+
+
+def _is_lazy(value: torch.Tensor) -> bool:
+    """Whether it is the conjugate or the negative of what its memory has."""
+    return value.is_conj() or value.is_neg()
 
 
 def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
@@ -199,8 +213,7 @@ def _bases(gm: GraphModule, outputs: Sequence[Node]) -> dict[int, Node]:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or (group := groups.pop(_memory(node), None)) is None:
             continue
-        same_type = all(outputs[i].meta["val"].dtype == value.dtype for i in group)
-        if node.op == "call_function" and same_type and _fills_memory(value):
+        if node.op == "call_function" and _fills_memory(value):
             bases |= dict.fromkeys(group, node)
     return bases
 
@@ -210,5 +223,5 @@ def _memory(node: Node) -> int:
 
 
 def _fills_memory(value: torch.Tensor) -> bool:
-    filled = value.numel() * value.element_size() == value.untyped_storage().nbytes()
+    filled = value.numel() * value.element_size() == value.untyped_storage().nbytes() and not _is_lazy(value)
     return filled and value.storage_offset() == 0 and is_non_overlapping_and_dense_or_false(value)

@@ -14,7 +14,7 @@ from tt_torch.driver.arguments import Form, Signature, TensorForm
 from tt_torch.driver.family import Dimension, Family
 from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.calls import Check, Interface, View, ViewOfInput
+from tt_torch.dynamo.calls import Check, Interface, Reading, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.flow import Flow, HostCall
@@ -333,8 +333,15 @@ def _interface(data: Json) -> Interface:
         complex_inputs=_ints(data["complex_inputs"]),
         complex_outputs=_ints(data["complex_outputs"]),
         strides={int(i): _sizes(strides) for i, strides in data["strides"].items()},
-        places=[place if isinstance(place, int) else View(*_view(place, "result")) for place in data["places"]],
+        places=[place if isinstance(place, int) else _part(place) for place in data["places"]],
     )
+
+
+def _part(place: Json) -> View | Reading:
+    if "view" not in place:
+        return View(*_view(place, "result"))
+    view = View(*_view(place["view"], "result"))
+    return Reading(view, DTYPES[place["dtype"]], bool(place["conj"]), bool(place["neg"]))
 
 
 def _program(data: Json) -> ProgramForm:

@@ -13,6 +13,7 @@ from tt_torch.driver.arguments import trained, unshared
 from tt_torch.driver.package.manifest import Manifest, Place
 from tt_torch.driver.package.results import placed
 from tt_torch.driver.program import Program
+from tt_torch.dynamo.calls import View, read_as
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,14 @@ class Member:
         assert training
         made = placed(values[: len(places)], places, inputs)
         for i, base in training.bases.items():
-            if base < len(made) and made[base] is not values[base]:
-                made[i] = made[base].as_strided(places[i].shape, places[i].strides, places[i].offset)
-            else:
-                made[i] = values[base].as_strided(values[i].shape, values[i].stride(), values[i].storage_offset())
+            moved = base < len(made) and made[base] is not values[base]
+            place = (
+                (places[i].strides, places[i].offset)
+                if moved
+                else (values[i].stride(), int(values[i].storage_offset()))
+            )
+            view = View(base, tuple(values[i].shape), *place)
+            made[i] = read_as(view, values[base], values[i]).of(made if moved else values)
         return [x if i in training.differentiable else x.detach() for i, x in enumerate(made)]
 
     @cached_property

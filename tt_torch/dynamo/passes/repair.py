@@ -160,6 +160,12 @@ def fill_empty(graph: Graph) -> None:
                 graph.erase_node(node)
 
 
+@RULES(aten._neg_view.default)
+def lazy_negative(node: Node, a: Arguments) -> Node:
+    """The imaginary part of a conjugate."""
+    return call(node, aten.neg.default, a["self"])
+
+
 @RULES(aten.transpose.int, aten.permute.default)
 def scalar_transpose(node: Node, a: Arguments) -> Node | None:
     return None if value(a["self"]).dim() else a["self"]

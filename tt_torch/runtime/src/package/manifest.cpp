@@ -138,6 +138,7 @@ void read_interface(const Json& interface, Manifest& manifest) {
       manifest.places.emplace_back(position(place, results));
       continue;
     }
+    if (place.contains("view")) needs_python("a result reads the memory of another one in another type");
     manifest.places.emplace_back(view_of(place, "result", results));
     const size_t source = std::get<View>(manifest.places.back()).source;
     if (object(interface, "strides").contains(std::to_string(source)))
