@@ -22,6 +22,10 @@ WIDE = [(2, 3, 6, 32), (2, 3, 7, 32), (2, 3, 7, 32)]
 sdpa = F.scaled_dot_product_attention
 
 
+def _of_the_batch(x: torch.Tensor) -> torch.Tensor:
+    return F.batch_norm(x, None, None, training=True)
+
+
 def _batch_norm(training: bool) -> Callable[..., torch.Tensor]:
     return lambda x, mean, var, w, b: F.batch_norm(x, mean, var, w, b, training, 0.2)
 
@@ -31,6 +35,7 @@ def _rotary(half: int) -> Callable[..., torch.Tensor]:
 
 
 STATISTICS = [(4,), positive(4), (4,), (4,)]
+ZERO_MEAN = [tensor([[[-0.0, 1.0, -1.0]]], f32)]
 NORMALIZATION = [
     Row("softmax", lambda x: x.softmax(-1), [X]),
     Row("softmax dim 1", lambda x: F.softmax(x, 1), [X]),
@@ -64,7 +69,9 @@ NORMALIZATION = [
     Row("batch_norm eval plain", lambda x, m, v: F.batch_norm(x, m, v), [IMAGE, (4,), positive(4)]),
     Row("batch_norm train", _batch_norm(True), [IMAGE, *STATISTICS], (f32,)),
     Row("batch_norm train rank 2", _batch_norm(True), [(6, 4), *STATISTICS], (f32,)),
-    Row("batch_norm train no stats", lambda x: F.batch_norm(x, None, None, training=True), [IMAGE], (f32,)),
+    Row("batch_norm signs of zeros", lambda x: torch.copysign(x + 9, _of_the_batch(x)), ZERO_MEAN, (f32,)),
+    Row("instance_norm signs of zeros", lambda x: torch.copysign(x + 9, F.instance_norm(x)), ZERO_MEAN, (f32,)),
+    Row("batch_norm train no stats", _of_the_batch, [IMAGE], (f32,)),
 ]
 ATTENTION = [
     Row("sdpa", sdpa, QKV),
