@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from op_rows import IMAGE, Row, draw, f32, moved
+from op_rows import IMAGE, Row, draw, f32, i32, moved
 
 
 def _conv(name: str, *args: Any, **options: Any) -> Callable[..., torch.Tensor]:
@@ -90,6 +90,18 @@ def _gradient_row(name: str, x: tuple[int, ...], w: tuple[int, ...], *options: A
 
 
 GRADIENTS = [
+    Row(
+        "conv2d of integers",
+        lambda x, w, b: F.conv2d(x, w, b, stride=(2, 1), padding=1, groups=2),
+        [IMAGE, (6, 2, 3, 3), (6,)],
+        (i32,),
+    ),
+    Row(
+        "conv3d of bytes that wrap",
+        lambda x, w: F.conv3d((x * 50).to(torch.int8), (w * 30).to(torch.int8), padding=1),
+        [(2, 2, 3, 4, 3), (3, 2, 2, 2, 2)],
+        (i32,),
+    ),
     _gradient_row("conv2d", IMAGE, (6, 4, 3, 3), [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
     _gradient_row("conv2d stride", IMAGE, (6, 4, 3, 3), [2, 3], [1, 0], [1, 1], False, [0, 0], 1),
     _gradient_row("conv2d groups", IMAGE, (6, 2, 3, 3), [1, 1], [2, 2], [2, 2], False, [0, 0], 2),

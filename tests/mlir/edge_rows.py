@@ -183,6 +183,21 @@ def arrangements(kind: str) -> Iterator[Row]:
         yield Row(f"scatter {op}", (kind, "i32", kind), (x, places, source), f"{body} : {types}", own)
 
 
+def convolutions(kind: str) -> Iterator[Row]:
+    """Sums of products that leave the type, in groups, with dilations and uneven padding, and of a wider type."""
+    x = tensor(kind, edges(kind))
+    images, filters = torch.stack([x, x.roll(1), x.roll(2), x.roll(3)]).view(2, 2, len(x)), x[:12].view(4, 1, 3)
+    own = f"({named(kind, *images.shape)}, {named(kind, *filters.shape)})"
+    window = "window = {stride = [2], pad = [[1, -2]], lhs_dilate = [2], rhs_dilate = [3]}"
+    form = f"dim_numbers = [b, f, 0]x[o, i, 0]->[b, 0, f], {window}"
+    size = (2 * len(x) - 2 - 7) // 2 + 1
+    for target in (kind, "i32") if BITS[kind] in (8, 16) else (kind,):
+        result = named(target, 2, size, 4)
+        counts = "batch_group_count = 1 : i64, feature_group_count = 2 : i64"
+        body = f"%0 = stablehlo.convolution(%a, %b) {form} {{{counts}}} : {own} -> {result}"
+        yield Row(f"convolution to {target}", (kind, kind), (images, filters), body, result)
+
+
 def literal(value: object) -> str:
     return f"{value:.17e}" if isinstance(value, float) else str(value).lower()
 
@@ -197,4 +212,5 @@ def constants(kind: str) -> Iterator[Row]:
 
 def rows(kind: str) -> list[Row]:
     families = (elementwise, conversions, reductions, arrangements, constants)
-    return [row for family in families for row in family(kind)]
+    of_integers = (convolutions,) if kind in INTEGERS else ()
+    return [row for family in (*families, *of_integers) for row in family(kind)]

@@ -77,3 +77,21 @@ func.func @main(%x: tensor<2x4x5x6x7xf32>, %w: tensor<8x2x2x3x3xf32>) -> tensor<
     : (tensor<2x4x5x6x7xf32>, tensor<8x2x2x3x3xf32>) -> tensor<2x8x5x4x5xf32>
   return %0 : tensor<2x8x5x4x5xf32>
 }
+
+// -----
+
+// Integers are multiplied as matrices, one for each place in the kernel, in the type of the result.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4x9xui8>, %w: tensor<6x2x2xui8>) -> tensor<2x6x4xi32> {
+  // CHECK: "ttir.typecast"(%arg0) {{.*}} -> tensor<2x4x9xi32>
+  // CHECK: "ttir.slice_static"({{.*}} {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 7, 4>, step = array<i64: 1, 2, 1>}
+  // CHECK: "ttir.matmul"({{.*}} : (tensor<2x8x2xi32>, tensor<2x2x3xi32>) -> tensor<2x8x3xi32>
+  // CHECK: "ttir.slice_static"({{.*}} {begins = array<i64: 0, 2, 0>, ends = array<i64: 2, 9, 4>, step = array<i64: 1, 2, 1>}
+  // CHECK: "ttir.matmul"
+  // CHECK: "ttir.add"
+  // CHECK-NOT: ttir.conv
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0],
+    window = {stride = [2], rhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64}
+    : (tensor<2x4x9xui8>, tensor<6x2x2xui8>) -> tensor<2x6x4xi32>
+  return %0 : tensor<2x6x4xi32>
+}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+
+from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, flip, spread
+from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, flip, padded, spread
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.matmul import widened
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Attrs, Op, Value
 
@@ -25,17 +29,20 @@ def convolution(op: Op, b: Builder) -> Value | None:
         return None
     ones = [1] * len(spatial)
     channels_last = [dims.input_batch_dimension, *spatial, dims.input_feature_dimension]
-    x = b("ttir.permute", op.operands[0], permutation=channels_last)
+    integers = isinstance(dtype(op.results[0]), ir.IntegerType)
+    images, weight = widened(op, b) if integers else op.operands
+    x = b("ttir.permute", images, permutation=channels_last)
     filters = [dims.kernel_output_feature_dimension, dims.kernel_input_feature_dimension, *kernel]
-    weight = b("ttir.permute", op.operands[1], permutation=filters)
+    weight = b("ttir.permute", weight, permutation=filters)
     weight = flip(b, weight, [2 + i for i, turned in enumerate(attrs.ints(op, "window_reversal") or []) if turned])
     x, groups = _groups(op, b, x)
-    x = spread(b, x, [1, *(attrs.ints(op, "lhs_dilation") or ones), 1], 0.0)
+    x = spread(b, x, [1, *(attrs.ints(op, "lhs_dilation") or ones), 1], 0)
     pads = attrs.ints(op, "padding") or [0, 0] * len(spatial)
     x = crop(b, x, [0, 0, *pads, 0, 0])
     stride, dilation = attrs.ints(op, "window_strides") or ones, attrs.ints(op, "rhs_dilation") or ones
     window = {"padding": [max(0, p) for p in pads], "stride": stride, "dilation": dilation, "groups": groups}
-    product = (_conv1d, _conv2d, _conv3d)[len(spatial) - 1](b, x, weight, window)
+    convolve = _of_integers if integers else (_conv1d, _conv2d, _conv3d)[len(spatial) - 1]
+    product = convolve(b, x, weight, window)
     order = [dims.output_batch_dimension, *out, dims.output_feature_dimension]
     product = b("ttir.reshape", product, shape=[shape(op.results[0])[d] for d in order])
     return b("ttir.permute", product, permutation=[order.index(d) for d in range(len(order))])
@@ -50,6 +57,34 @@ def _groups(op: Op, b: Builder, x: Value) -> tuple[Value, int]:
     x = b("ttir.reshape", x, shape=[batches, batch // batches, *size, features])
     x = b("ttir.permute", x, permutation=[1, *range(2, len(size) + 2), 0, len(size) + 2])
     return b("ttir.reshape", x, shape=[batch // batches, *size, batches * features]), batches
+
+
+def _of_integers(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
+    """A sum over the places in the kernel, each of which is a product of matrices: TTNN's convolutions take floats.
+
+    `x` is (batch, sizes..., channels), and `weight` (features, channels of a group, kernel...).
+    """
+    x = padded(b, x, [0, 0, *window["padding"], 0, 0], 0)
+    batch, *sizes, channels = shape(x)
+    features, inner, *kernel = shape(weight)
+    stride, dilation, groups = window["stride"], window["dilation"], window["groups"]
+    ends = [size - d * (k - 1) for size, d, k in zip(sizes, dilation, kernel, strict=True)]
+    weight = b("ttir.permute", weight, permutation=[*range(2, len(kernel) + 2), 1, 0])
+    total: Value | None = None
+    for place in itertools.product(*map(range, kernel)):
+        first = [p * d for p, d in zip(place, dilation, strict=True)]
+        last = [start + end for start, end in zip(first, ends, strict=True)]
+        seen = b("ttir.slice_static", x, begins=[0, *first, 0], ends=[batch, *last, channels], step=[1, *stride, 1])
+        outer = shape(seen)[:-1]
+        rows = b("ttir.reshape", seen, shape=[math.prod(outer), groups, inner])
+        step = [1] * len(shape(weight))
+        ended = [*(p + 1 for p in place), inner, features]
+        columns = b("ttir.slice_static", weight, begins=[*place, 0, 0], ends=ended, step=step)
+        columns = b("ttir.reshape", columns, shape=[inner, groups, features // groups])
+        operands = b("ttir.permute", rows, permutation=[1, 0, 2]), b("ttir.permute", columns, permutation=[1, 0, 2])
+        product = b("ttir.matmul", *operands)
+        total = product if total is None else b("ttir.add", total, product)
+    return b("ttir.reshape", b("ttir.permute", total, permutation=[1, 0, 2]), shape=[*outer, features])
 
 
 def _conv1d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:

@@ -13,7 +13,7 @@ from tt_torch.mlir.types import Op, Value
 
 @RULES.rewrites("stablehlo.dot_general")
 def dot_general(op: Op, b: Builder) -> Value:
-    lhs, rhs = _widened(op, b)
+    lhs, rhs = widened(op, b)
     dims = attrs.dot(op)
     batch, contracted = list(dims.lhs_batching_dimensions), list(dims.lhs_contracting_dimensions)
     batch_b, contracted_b = list(dims.rhs_batching_dimensions), list(dims.rhs_contracting_dimensions)
@@ -28,14 +28,14 @@ def dot_general(op: Op, b: Builder) -> Value:
 @RULES.rewrites("stablehlo.dot")
 def dot(op: Op, b: Builder) -> Value:
     """A product of matrices or vectors: contracts the last dimension of the first with the first of the second."""
-    lhs, rhs = _widened(op, b)
+    lhs, rhs = widened(op, b)
     rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
     columns = [*shape(rhs), 1] if len(shape(rhs)) == 1 else shape(rhs)
     product = b("ttir.matmul", b("ttir.reshape", lhs, shape=rows), b("ttir.reshape", rhs, shape=columns))
     return b("ttir.reshape", product, shape=shape(op.results[0]))
 
 
-def _widened(op: Op, b: Builder) -> list[Value]:
+def widened(op: Op, b: Builder) -> list[Value]:
     """The operands in the element type of the result, which may be wider in StableHLO."""
     target = dtype(op.results[0])
     return [x if dtype(x) == target else b("ttir.typecast", x, dtype=target) for x in op.operands]
