@@ -125,6 +125,38 @@ def test_products_of_quantized_numbers() -> None:
     compared(nodes, inputs)
 
 
+@pytest.mark.parametrize(
+    ("channels", "groups", "kernel", "given"),
+    [
+        (2, 1, (3, 3), {"pads": [1, 0, 2, 1]}),
+        (70, 1, (3, 3), {"strides": [2, 1]}),  # 630 products in a sum
+        (6, 3, (2,), {"auto_pad": "SAME_UPPER"}),
+        (300, 1, (1,), {}),
+    ],
+)
+def test_convolutions_of_quantized_numbers(
+    channels: int, groups: int, kernel: tuple[int, ...], given: dict[str, Any]
+) -> None:
+    """The sums of the extreme numbers are beyond 2^24 if there are more than 258 products."""
+    rng, size = np.random.default_rng(channels), (6, 5)[: len(kernel)]
+    inputs = {
+        "x": rng.choice(np.array([0, 255, 254, 7], "uint8"), (2, channels, *size)),
+        "w": rng.choice(np.array([-128, 127, 126], "int8"), (3 * groups, channels // groups, *kernel)),
+        "sx": np.array(0.0123, "float32"), "zx": np.array(3, "uint8"),
+        "sw": _scales(rng, 3 * groups), "zw": np.full(3 * groups, 1, "int8"),
+        "sy": np.array(channels, "float32"), "zy": np.array(118, "uint8"),
+        "bias": rng.integers(-(2**20), 2**20, 3 * groups, "int32"),
+    }  # fmt: skip
+    inputs["one zero"] = np.array(1, "int8")
+    quantized = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    nodes = [
+        node("ConvInteger", ["x", "w", "zx", "one zero"], ["sums"], group=groups, **given),
+        node("QLinearConv", [*quantized, "bias"], ["convolution"], group=groups, **given),
+        node("QLinearConv", quantized, ["without bias"], group=groups, **given),
+    ]
+    compared(nodes, inputs)
+
+
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("op", ["RNN", "LSTM", "GRU"])
 def test_recurrent_nodes(op: str, direction: str) -> None:

@@ -85,17 +85,52 @@ def _matmul(nodes: Nodes) -> bool:
     return nodes.done(_rounded(nodes, product, _float(nodes, _along(nodes, y_zero, [])), kind))
 
 
+def _integer_convolution(nodes: Nodes) -> bool:
+    x, w, x_zero, w_zero = (nodes.operand(i) for i in range(4))
+    sums = _convolved(nodes, (x, x_zero), (w, w_zero))
+    return bool(sums) and nodes.done(sums)
+
+
 def _convolution(nodes: Nodes) -> bool:
-    """Padding has the value of the zero point, which is zero here."""
+    """The bias is of products, so its scale is that of `x` times that of `w`."""
     from onnx import TensorProto
 
-    x, w = nodes.operand(0), nodes.operand(1)
-    if prod(nodes.facts.shapes[w][1:]) > MOST_PRODUCTS:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = (nodes.operand(i) for i in range(9))
+    kind = nodes.facts.types[y_zero]
+    if not all(_is_8_bit(nodes.facts.types[name]) for name in (x, w, y_zero)):
         return False
-    image = _shifted(nodes, x, _along(nodes, nodes.operand(2), []))
-    rank = len(nodes.facts.shapes[w])
-    kernel = _shifted(nodes, w, _along(nodes, nodes.operand(3), [-1, *[1] * (rank - 1)]))
-    return nodes.done(nodes.cast(nodes.op("Conv", image, kernel, **nodes.given), TensorProto.INT32))
+    if not (sums := _convolved(nodes, (x, x_zero), (w, w_zero))):
+        return False
+    columns = [-1, *[1] * (len(nodes.facts.shapes[w]) - 2)]
+    if bias:
+        sums = nodes.op("Add", sums, nodes.op("Reshape", bias, nodes.constant(columns)))
+    scale = nodes.op("Mul", _float(nodes, _along(nodes, x_scale, [])), _float(nodes, _along(nodes, w_scale, columns)))
+    scale = nodes.op("Div", scale, _float(nodes, _along(nodes, y_scale, [])))
+    product = nodes.op("Mul", nodes.cast(sums, TensorProto.FLOAT), scale)
+    return nodes.done(_rounded(nodes, product, _float(nodes, _along(nodes, y_zero, [])), kind))
+
+
+def _convolved(nodes: Nodes, x: tuple[str, str], w: tuple[str, str]) -> str:
+    """The sums of products of numbers minus their zero points, in int32; "" if groups of channels are too large.
+
+    Padding has the value of the zero point, which is zero here. Few channels at a time are convolved as floats.
+    """
+    from onnx import TensorProto
+
+    channels, *kernel = nodes.facts.shapes[w[0]][1:]
+    most = MOST_PRODUCTS // prod(kernel)
+    if not most or (channels > most and nodes.given.get("group", 1) > 1):
+        return ""
+    image = _shifted(nodes, x[0], _along(nodes, x[1], []))
+    filters = _shifted(nodes, w[0], _along(nodes, w[1], [-1, *[1] * (len(kernel) + 1)]))
+    sums = []
+    for first in range(0, channels, most):
+        parts = [image, filters]
+        if channels > most:
+            bounds = [nodes.constant([number]) for number in (first, min(first + most, channels), 1)]
+            parts = [nodes.op("Slice", value, *bounds) for value in parts]
+        sums.append(nodes.cast(nodes.op("Conv", *parts, **nodes.given), TensorProto.INT32))
+    return nodes.total(sums)
 
 
 def _along(nodes: Nodes, name: str, shape: list[int]) -> str:
@@ -131,8 +166,9 @@ def _is_narrow(kind: int) -> bool:
 
 
 QUANTIZED: dict[str, Callable[[Nodes], bool]] = {
-    "ConvInteger": _convolution,
+    "ConvInteger": _integer_convolution,
     "DequantizeLinear": _dequantize,
+    "QLinearConv": _convolution,
     "QLinearMatMul": _matmul,
     "QuantizeLinear": _quantize,
 }
