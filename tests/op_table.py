@@ -301,6 +301,10 @@ REDUCTIONS = [
     Row("cross_entropy ignoring", F.cross_entropy, [(4, 7), tensor([1, -100, 3, -100], i64)]),
     Row("nll_loss", F.nll_loss, [(4, 7), index(0, 7, 4)]),
     Row("huber_loss", F.huber_loss, [X, X]),
+    *(
+        Row(f"huber_loss beside a wider target, {how}", lambda x, y, how=how: F.huber_loss(x, y.double(), how), [X, X])
+        for how in ("none", "mean", "sum")
+    ),
     Row("soft_margin_loss", F.soft_margin_loss, [X, X]),
     *(
         Row(f"linear_cross_entropy {r}", _in_chunks(r), [(5, 3), (7, 3), tensor([1, 0, -100, 6, 3], i64), (7,)], (f32,))

@@ -26,6 +26,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "not converted": lambda x: (x.sum(0), (y := x.sum(1)), y.float()),
     "not shared": lambda x: (x + 1, (x + 1).clone()),
     "complex": lambda x: ((y := torch.complex(x, x + 1)), y[0]),
+    "a diagonal by einsum": lambda x: ((y := x[:, :3].clone()), torch.einsum("ii->i", y)),
     "parts of complex numbers": lambda x: ((z := torch.complex(x, x + 1)).imag, z.real),
     "complex numbers and a part": lambda x: ((z := torch.complex(x, x + 1)), z.imag[1:]),
     "a part of a diagonal": lambda x: ((z := torch.complex(x, x + 1)).diagonal(), z.real),

@@ -159,7 +159,9 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
         for i in owners:
             results[i] = in_strides(made[i], examples[i].stride())
         for i, view in views.items():
-            if i != view.result and results[view.result] is not made[view.result]:
+            base = results[view.result]
+            apart = storage_of(made[i]) != storage_of(base) and not made[i].requires_grad
+            if i != view.result and (base is not made[view.result] or apart):
                 results[i] = view.of(results)
         for group in together.values():
             if any(made[i].stride() != examples[i].stride() and not made[i].requires_grad for i in group):

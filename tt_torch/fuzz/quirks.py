@@ -86,8 +86,8 @@ QUIRKS = (
     ),
     # With an operand of another dtype, the distances from nothing have the dtype of the first operand.
     Quirk(re.compile("cdist"), _is_empty),
-    # The vector loop rounds the exponent to float32, which makes it even.
-    Quirk(re.compile(r"(\*\*|pow).*16777217"), _always),
+    # The vector loop rounds the exponent to float32, which makes it even. A gradient has the exponent minus one.
+    Quirk(re.compile(r"(\*\*|pow).*(16777217|214748364[78])"), _always),
     # The kernel fills its blocks with zeros, and 0 * inf is NaN.
     Quirk(re.compile("conv"), _is_not_finite),
     # With more than 25 rows, distances come from a matrix product, which loses the small ones.

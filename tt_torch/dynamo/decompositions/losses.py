@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules import linear_cross_entropy as _defines_its_ops  # noqa: F401
 
-from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
@@ -35,6 +35,18 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImpleme
     largest = below == 0
     others = torch.where(largest, 0, torch.exp(below)).sum(dim, True)
     return below - torch.log1p(others + (largest.to(x.dtype).sum(dim, True) - 1))
+
+
+_of_elements = DECOMPOSITIONS[aten.huber_loss.default]
+
+
+@decomposes(aten.huber_loss.default)
+def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor:
+    """The losses have the dtype of `x`, also beside a wider target, and are reduced in it."""
+    if x.dtype == target.dtype:
+        return _of_elements(x, target, reduction, delta)
+    losses = _of_elements(x, target, 0, delta).to(x.dtype)
+    return (losses, losses.mean(), losses.sum())[reduction]
 
 
 def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,7 @@ def layer_norm(
     mixed = weight is not None and weight.dtype != x.dtype
     return result.to(x.dtype), *(v if mixed else v.to(x.dtype) for v in rest)
 
+
 def _plus_zero(function: Function) -> Function:
     """Batch norm with a bias of zeros, if it has none: eager PyTorch computes `x * scale + shift`, which is never -0.0
     without a bias, and PyTorch's formula gives -0.0 for x = -0.0 and a mean of zero."""
