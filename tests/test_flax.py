@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,9 @@ import tt_torch.jax  # noqa: E402
 pytestmark = pytest.mark.sample
 
 
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_program(program: Program) -> None:
-    function, *arguments = program
+@pytest.mark.parametrize("make", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program(make: Callable[[], Program]) -> None:
+    function, *arguments = make()
     expected, got = jax.jit(function)(*arguments), tt_torch.jax.compile(function, *arguments)(*arguments)
     assert jax.tree.structure(got) == jax.tree.structure(expected)
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
