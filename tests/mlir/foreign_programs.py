@@ -11,7 +11,7 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.context import context_to_compile
 from tt_torch.runtime import Binary, Executable
 
 CALL = "stablehlo.custom_call @{}({}) {{{} = {{{}}}}} : "
@@ -44,7 +44,7 @@ def run(program: Program) -> list[torch.Tensor]:
     kinds = ["x".join([*map(str, t.shape), KINDS[t.dtype]]) for t in program.inputs]
     arguments = ", ".join(f"%{n}: tensor<{kind}>" for n, kind in zip("abcdefgh", kinds, strict=False))
     head = f"func.func public @main({arguments}) -> ({program.results.split(' : ')[1]}) {{"
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(f"{head}\n{program.body}\nreturn {program.results}\n}}\n{program.functions}")
         binary = compile_module(module, CompilerConfig(verify_ir=True))
     return Executable(Binary(binary))([real(t) for t in program.inputs])

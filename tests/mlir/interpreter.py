@@ -12,7 +12,7 @@ from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
-from tt_torch.mlir.context import make_context, run_native
+from tt_torch.mlir.context import context_to_compile, run_native
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
@@ -28,7 +28,7 @@ def drawn(kind: ir.Type) -> torch.Tensor:
 
 
 def interpreted(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(text)
         run_native(module, "func.func(chlo-legalize-to-stablehlo)", "inline")
         kinds = [argument.type for argument in main(module).arguments]
@@ -50,14 +50,14 @@ def tensor(result: ir.Attribute) -> torch.Tensor:
 
 
 def compiled(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    with make_context():
+    with context_to_compile():
         binary = compile_module(ir.Module.parse(text), CompilerConfig(verify_ir=True))
     return Executable(Binary(binary))(inputs)
 
 
 def inputs_of(text: str) -> list[torch.Tensor]:
     torch.manual_seed(0)
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(text)
         return [drawn(argument.type) for argument in main(module).arguments]
 

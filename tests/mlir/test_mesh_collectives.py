@@ -19,7 +19,7 @@ from tt_torch.codegen.source import to_python
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.errors import UnsupportedBinaryError
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.context import context_to_compile, make_context
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.runtime import Binary, Device
@@ -34,7 +34,7 @@ COMBINE = {
 
 def compiled(text, mesh):
     """The program of a module for a mesh, and the values of its chips."""
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(text)
         set_mesh(module, mesh)
         (argument,) = main(module).arguments
@@ -160,7 +160,7 @@ def test_numbers_of_chips(mesh):
 
 
 def test_generated_programs_are_for_one_chip():
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(program("all_reduce", (1, 2), "rows"))
         set_mesh(module, (1, 2))
         binary = compile_module(module, CompilerConfig())
@@ -178,7 +178,7 @@ def test_constants_that_chips_exchange_are_no_constants():
         stablehlo.return %t : tensor<f32> }}) {{replica_groups = {listed([[0, 1]])}}} : ({operand}) -> {operand}
       %r = stablehlo.add %x, %s : {operand}
       return %r : {operand} }}"""
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(text)
         set_mesh(module, (1, 2))
         binary = Binary(compile_module(module, CompilerConfig()))

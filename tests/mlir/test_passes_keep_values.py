@@ -11,7 +11,7 @@ from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import pipeline
-from tt_torch.mlir.context import make_context
+from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.runtime import Binary, Executable
@@ -49,7 +49,7 @@ def drawn(kind: ir.Type) -> torch.Tensor:
 
 def run(text: str, steps: list[pipeline.Step], config: CompilerConfig) -> list[torch.Tensor]:
     torch.manual_seed(0)
-    with make_context():
+    with context_to_compile():
         module = ir.Module.parse(text)
         inputs = [drawn(argument.type) for argument in main(module).arguments]
         pipeline.run_steps(module, steps, config, pipeline.Timings())

@@ -40,11 +40,11 @@ def _split(source: str | bytes) -> list[str | bytes]:
 
 
 def _run(source: str | bytes, steps: Sequence[Step], config: CompilerConfig, locations: bool) -> str:
-    from tt_torch.mlir.context import make_context
+    from tt_torch.mlir.context import context_to_compile
     from tt_torch.mlir.reading import read_module
     from tt_torch.mlir.verify import verify
 
-    module = read_module(source, make_context())
+    module = read_module(source, context_to_compile())
     verify(module)
     for name, step in steps:
         try:
