@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
+
+
+def pytest_collection_finish() -> None:
+    """What there is after the collection, two million objects, lives as long as the process. Without these lines, the
+    garbage collector walks over it again and again, in a sixth of the processor time of all tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # a compilation makes so many objects in a moment
 
 
 @pytest.fixture
