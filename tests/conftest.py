@@ -18,6 +18,8 @@ sys.dont_write_bytecode = False
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
+# Results of JAX on the CPU are only compared. To optimize each small program takes longer than to run it.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
 
