@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +23,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`pytest -m sample` imports only the files that name this marker, and so do those of `build` and `conformance`. To
+    import all tests takes each process a quarter of a minute."""
+    wanted, _, rest = config.option.markexpr.partition(" ")
+    if wanted not in ("build", "conformance", "sample") or " or " in rest or collection_path.suffix != ".py":
+        return None
+    return f"mark.{wanted}" not in collection_path.read_text() or None
 
 
 def pytest_collection_finish() -> None:
