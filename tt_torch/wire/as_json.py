@@ -28,7 +28,11 @@ def _table(schema: Schema, table: str, message: Mapping[str, Value], form: Form)
         if "utype" in (field.type, field.element):
             continue
         if field.name in message:
-            out |= _field(schema, field, message[field.name], form)
+            value = message[field.name]
+            if isinstance(value, str | int | float):
+                out[field.name] = value
+            else:
+                out |= _field(schema, field, value, form)
         elif field.type == "union":
             out[field.name + "_type"] = "NONE"
         elif field.type in FORMATS:

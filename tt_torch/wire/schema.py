@@ -164,6 +164,7 @@ def known() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.json"))
 
 
+@cache
 def load(schema_hash: str = DEFAULT) -> Schema:
     """The schema with a hash, of which an unambiguous beginning is enough. Raises SchemaError if there is none."""
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
