@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch import inf, nan
+from typer.testing import CliRunner
 
 from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check, programs
@@ -23,6 +24,7 @@ from tt_torch.fuzz.quirks import undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
 from tt_torch.fuzz.ways import EAGER, WAYS, Way, run
+from tt_torch.tools.cli import app
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -362,5 +364,6 @@ def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path) -> None:
     good = subprocess.run([*run, "--count", "3", "--way", "tt", "-o", tmp_path], capture_output=True, text=True)
     assert good.returncode == 0, good.stderr
     assert "3 programs" in good.stdout
-    for options in ([], ["--count", "1", "--way", "nowhere"]):
-        assert subprocess.run([*run, *options], capture_output=True).returncode == 2
+    for options, said in (([], "--minutes"), (["--count", "1", "--way", "nowhere"], "nowhere")):
+        refused = CliRunner().invoke(app, ["fuzz", *options])
+        assert refused.exit_code == 2 and said in refused.output
