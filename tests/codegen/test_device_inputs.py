@@ -61,9 +61,10 @@ def test_a_device_is_opened_with_its_options() -> None:
         "program_cache": True,
         "enable_trace": False,
         "trace_region_size": 0,
+        "fabric": False,
     }
     assert TtnnDevice()._options == options
-    given = TtnnDevice("blackhole", [2, 4], [3, 5], 2, 0, True, "python", 7.5, True, 1 << 20)
+    given = TtnnDevice("blackhole", [2, 4], [3, 5], 2, 0, True, "python", 7.5, True, 1 << 20, True)
     assert given._options == {
         "mesh_shape": (2, 4),
         "physical_device_ids": [3, 5],
@@ -72,6 +73,7 @@ def test_a_device_is_opened_with_its_options() -> None:
         "program_cache": True,
         "enable_trace": True,
         "trace_region_size": 1 << 20,
+        "fabric": True,
     }
     assert (given.arch, given._python, given._timeout) == ("blackhole", "python", 7.5)
     with pytest.raises(DeviceError, match="enable_program_cache"):

@@ -51,12 +51,17 @@ ttnn.wait_for_event = lambda cq_id, mesh_event: crashing.append("wait")
 
 device = ttnn.open_mesh_device(ttnn.MeshShape(1, 1), num_command_queues=2, trace_region_size=1 << 20)
 execution = Execution(device, enable_trace=True, queues=2)
-facts = {"shape": [3, 40], "dtype": "ttnn.float32", "memory_config": "ttnn.DRAM_MEMORY_CONFIG"}
+facts = {
+    "shape": [3, 40],
+    "dtype": "ttnn.float32",
+    "memory_config": "ttnn.DRAM_MEMORY_CONFIG",
+    "sharding": (None, None),
+}
 inputs = [
     facts | {"name": "a", "layout": "ttnn.ROW_MAJOR_LAYOUT"},
     facts | {"name": "b", "layout": "ttnn.TILE_LAYOUT"},
 ]
-execution.load(0, SOURCE, {}, inputs, traceable=True)
+execution.load(0, SOURCE, {}, inputs, [(None, None)], traceable=True)
 execution.keep(1, inputs[1], np.ones((3, 40), np.float32))
 for _ in range(3):
     (result,) = execution.run(0, [np.ones((3, 40), np.float32), 1])

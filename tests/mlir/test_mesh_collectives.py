@@ -15,11 +15,9 @@ from mesh_programs import LINES, OPS, function, groups, listed, program, ring
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
-from tt_torch.codegen.source import to_python
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
-from tt_torch.errors import UnsupportedBinaryError
-from tt_torch.mlir.context import context_to_compile, make_context
+from tt_torch.mlir.context import make_context
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.runtime import Binary, Device
@@ -34,7 +32,7 @@ COMBINE = {
 
 def compiled(text, mesh):
     """The program of a module for a mesh, and the values of its chips."""
-    with context_to_compile():
+    with make_context():
         module = ir.Module.parse(text)
         set_mesh(module, mesh)
         (argument,) = main(module).arguments
@@ -159,15 +157,6 @@ def test_numbers_of_chips(mesh):
     assert_equal(run(binary, mesh, values, torch.int64), expected)
 
 
-def test_generated_programs_are_for_one_chip():
-    with context_to_compile():
-        module = ir.Module.parse(program("all_reduce", (1, 2), "rows"))
-        set_mesh(module, (1, 2))
-        binary = compile_module(module, CompilerConfig())
-    with pytest.raises(UnsupportedBinaryError, match="for one chip, and this binary is for a mesh of 1x2"):
-        to_python(binary)
-
-
 def test_constants_that_chips_exchange_are_no_constants():
     """A value that depends on weights alone is computed once for each chip. A sum over chips is not."""
     operand = "tensor<4x6xf32>"
@@ -178,7 +167,7 @@ def test_constants_that_chips_exchange_are_no_constants():
         stablehlo.return %t : tensor<f32> }}) {{replica_groups = {listed([[0, 1]])}}} : ({operand}) -> {operand}
       %r = stablehlo.add %x, %s : {operand}
       return %r : {operand} }}"""
-    with context_to_compile():
+    with make_context():
         module = ir.Module.parse(text)
         set_mesh(module, (1, 2))
         binary = Binary(compile_module(module, CompilerConfig()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
+import math
 import os
 import threading
 import warnings
@@ -23,7 +24,7 @@ from tt_torch import runtime
 from tt_torch.codegen.arrays import to_array
 from tt_torch.codegen.client import TIMEOUT
 from tt_torch.codegen.links import MOCK, Link, Part, connect
-from tt_torch.codegen.program import Tensor, from_message
+from tt_torch.codegen.program import Tensor, from_message, whole
 from tt_torch.codegen.source import constant, place, to_source
 from tt_torch.errors import (
     DeviceError,
@@ -31,6 +32,7 @@ from tt_torch.errors import (
     InputDtypeError,
     InputShapeError,
 )
+from tt_torch.runtime.mesh import Sharding
 from tt_torch.runtime.residents import Residents
 from tt_torch.wire.decode import decode
 
@@ -86,7 +88,7 @@ class Session:
         source = to_source(program, "program")
         traceable = not program.needs_host
         parts = {"source": source, "constants": constants, "inputs": inputs, "traceable": traceable}
-        self.ask("load", {"key": key.number} | parts)
+        self.ask("load", {"key": key.number, "output_shardings": list(program.output_shardings)} | parts)
         self._programs[executable] = key
         return key
 
@@ -105,7 +107,8 @@ class TtnnDevice:
     """A mesh of chips, which is opened at first use. A replaced worker gets programs and tensors again.
 
     `arch` is the architecture that programs are compiled for; a device of another one raises DeviceError. All chips of
-    a mesh compute the same. `python` and `timeout` (seconds without an answer) are passed to `connect`.
+    a mesh compute the same, except in a program for this mesh, which needs `fabric`: chips that can exchange values
+    with those in their row or column. `python` and `timeout` (seconds without an answer) are passed to `connect`.
     `l1_small_size` is a number of bytes in each core's L1. Programs run on the first of `num_hw_cqs` command queues.
     With `enable_trace`, the second call of a program records it on the device and later calls replay the recording,
     which takes up to `trace_region_size` bytes of device memory.
@@ -125,11 +128,12 @@ class TtnnDevice:
         timeout: float = TIMEOUT,
         enable_trace: bool = False,
         trace_region_size: int = 0,
+        fabric: bool = False,
     ) -> None:
         if enable_trace and not enable_program_cache:
             raise DeviceError("enable_trace needs enable_program_cache: kernels cannot be loaded into a trace")
         self.arch, self.mesh_shape, self.device_ids = arch, tuple(mesh_shape), tuple(device_ids)
-        self.enable_trace = enable_trace
+        self.enable_trace, self.fabric = enable_trace, fabric
         self._python, self._timeout = python, timeout
         self._options = {
             "mesh_shape": self.mesh_shape,
@@ -139,6 +143,7 @@ class TtnnDevice:
             "program_cache": enable_program_cache,
             "enable_trace": enable_trace,
             "trace_region_size": trace_region_size,
+            "fabric": fabric,
         }
         self._lock = threading.RLock()
         self._session: Session | None = None
@@ -149,9 +154,15 @@ class TtnnDevice:
     def is_open(self) -> bool:
         return not self._closed
 
-    def load(self, binary: bytes) -> TtnnExecutable:
-        """Loads the first program of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py."""
-        return TtnnExecutable(binary, self)
+    def load(
+        self,
+        binary: bytes,
+        input_shardings: Sequence[Sharding] | None = None,
+        output_shardings: Sequence[Sharding] | None = None,
+    ) -> TtnnExecutable:
+        """Loads the first program of a binary. The shardings say how the chips have inputs and results of a program for
+        a mesh, as those of a MeshExecutable do. Raises UnsupportedBinaryError for ops without a row in calls.py."""
+        return TtnnExecutable(binary, self, input_shardings, output_shardings)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
@@ -231,7 +242,7 @@ class _Submesh(TtnnDevice):
     _numbers = itertools.count(1)
 
     def __init__(self, whole: TtnnDevice, shape: Sequence[int], offset: Sequence[int]) -> None:
-        super().__init__(whole.arch, shape, enable_trace=whole.enable_trace)
+        super().__init__(whole.arch, shape, enable_trace=whole.enable_trace, fabric=whole.fabric)
         self._whole, self._offset, self._number = whole, list(offset), next(self._numbers)
         self._lock = whole._lock  # both get their answers through the same memory
         with self.session():
@@ -246,17 +257,30 @@ class _Submesh(TtnnDevice):
 
 
 class TtnnExecutable:
-    """The first program of a binary on a ttnn device. It is called like the emulated device's Executable."""
+    """The first program of a binary on a ttnn device. It is called like the emulated device's Executable, or like its
+    MeshExecutable, with whole tensors, if it is for a mesh.
+
+    Raises DeviceError if it is for another mesh than the device, or the device has no fabric.
+    """
 
     compare_weights = False
     guarded = False
 
-    def __init__(self, binary: bytes, device: TtnnDevice) -> None:
-        self.device, self.program = device, from_message(decode(binary))
+    def __init__(
+        self,
+        binary: bytes,
+        device: TtnnDevice,
+        input_shardings: Sequence[Sharding] | None = None,
+        output_shardings: Sequence[Sharding] | None = None,
+    ) -> None:
+        self.device, self.program = device, from_message(decode(binary), input_shardings, output_shardings)
+        mesh = self.program.mesh_shape
+        _check_mesh(mesh, device)
         described = runtime.Binary(binary).programs[0]
         self.inputs: list[runtime.TensorSpec] = described.inputs
         self.outputs: list[runtime.TensorSpec] = described.outputs
-        self._results = runtime.result_forms(self.outputs)
+        forms = zip(runtime.result_forms(self.outputs), self.program.output_shardings, strict=True)
+        self._results = [(whole(shape, sharding, mesh), dtype) for (shape, dtype), sharding in forms]
         if device.enable_trace and (needs := self.program.needs_host):
             warnings.warn(
                 f"enable_trace has no effect on this program, because it needs the host in each call: {needs[0].op} "
@@ -293,12 +317,22 @@ class TtnnExecutable:
         who = f"input {position}"
         if not isinstance(value, torch.Tensor):
             raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
-        if list(value.shape) != described.shape:
-            raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {described.shape}")
+        if list(value.shape) != (expected := described.whole(self.program.mesh_shape)):
+            raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {expected}")
         if stays and not value.is_inference():  # they have no version, so a change would not be seen
-            placement = repr((described.dtype, described.layout, described.memory_config))
+            placement = repr((described.dtype, described.layout, described.memory_config, described.sharding))
             return session.residents.get(value, described, placement, who, self.compare_weights).handle
         return to_array(described, value, who)
+
+
+def _check_mesh(mesh: tuple[int, int], device: TtnnDevice) -> None:
+    if math.prod(mesh) == 1:
+        return
+    names = ["x".join(map(str, shape)) for shape in (mesh, device.mesh_shape)]
+    if mesh != device.mesh_shape:
+        raise DeviceError(f"the program is for a mesh of {names[0]} chips, and the device is a mesh of {names[1]}")
+    if not device.fabric:
+        raise DeviceError(f"the program is for a mesh of {names[0]} chips, and the device was made without fabric=True")
 
 
 _devices: weakref.WeakSet[TtnnDevice] = weakref.WeakSet()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
@@ -17,6 +17,7 @@ from tt_torch.codegen import calls, quoting, user_ops
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
 from tt_torch.codegen.values import OF_TENSORS, VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
+from tt_torch.runtime.mesh import REPLICATED, Parts, Sharding, shardings_of
 from tt_torch.wire import custom_ops, facts, locations
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
@@ -27,7 +28,10 @@ STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
 SUM = 0  # as `reduce_type` of a collective
 # Names that generated functions use, and those that the module around them defines.
 LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "main"})
-GLOBAL = frozenset(re.findall(r"\w+", files("tt_torch.codegen").joinpath("template.py.txt").read_text()))
+TEXTS = ("template.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
+GLOBAL = frozenset(
+    word for name in TEXTS for word in re.findall(r"\w+", files("tt_torch.codegen").joinpath(name).read_text())
+)
 
 
 @dataclass
@@ -39,6 +43,7 @@ class Tensor:
     dtype: str  # a name of the wire, as `layout` is
     layout: str
     memory_config: MemoryConfig | None  # None on the host
+    sharding: Sharding = REPLICATED  # how the chips of a mesh have an input, of which `shape` is that of one chip
 
     def facts(self) -> TensorFacts:
         """The tensor for the worker, with data type, layout and memory config as Python text."""
@@ -49,7 +54,22 @@ class Tensor:
             "dtype": dtype,
             "layout": layout,
             "memory_config": memory_config,
+            "sharding": self.sharding,
         }
+
+    def whole(self, mesh_shape: tuple[int, int]) -> list[int]:
+        """The shape of the whole tensor. Raises ShardingError if the tensor has no such dimensions."""
+        return whole(self.shape, self.sharding, mesh_shape)
+
+
+def whole(shape: Sequence[int], sharding: Sharding, mesh_shape: tuple[int, int]) -> list[int]:
+    """The shape of a tensor whose part on each chip has this shape. Raises ShardingError for dimensions that the tensor
+    does not have."""
+    sizes = list(shape)
+    for count, dim in zip(mesh_shape, sharding, strict=True):
+        if dim is not None and dim in range(len(sizes)):
+            sizes[dim] *= count
+    return list(Parts(tuple(sizes), sharding, mesh_shape).whole)
 
 
 @dataclass
@@ -90,6 +110,7 @@ class Program:
     functions: list[Function]  # private ones first, so that they are defined before they are used
     constants: dict[str, tuple[Tensor, bytes]]  # the constants that the binary contains
     mesh_shape: tuple[int, int] = (1, 1)  # rows and columns of chips; shapes of tensors are those of one chip
+    output_shardings: Sequence[Sharding] = ()
 
     @property
     def main(self) -> Function:
@@ -116,9 +137,17 @@ def numpy_dtype(dtype: str) -> np.dtype:
     return np.dtype({"UInt32": "uint32", "Int32": "int32", "UInt16": "uint16", "UInt8": "uint8"}.get(dtype, "float32"))
 
 
-def from_message(message: File) -> Program:
-    """Reads a decoded binary. Raises UnsupportedBinaryError, which names all ops without a row in calls.py, and
-    BinaryFormatError for a binary that no compiler writes."""
+def from_message(
+    message: File,
+    input_shardings: Sequence[Sharding] | None = None,
+    output_shardings: Sequence[Sharding] | None = None,
+) -> Program:
+    """Reads a decoded binary. The shardings say how the chips of a mesh have inputs and results; without them, each
+    chip has every tensor whole.
+
+    Raises UnsupportedBinaryError, which names all ops without a row in calls.py, BinaryFormatError for a binary that no
+    compiler writes, ShardingError, and InputCountError for another number of shardings.
+    """
     programs = message["programs"]
     if not any(not program.get("private") for program in programs):
         raise BinaryFormatError("the binary has no public program, so nothing can be called")
@@ -133,7 +162,13 @@ def from_message(message: File) -> Program:
         raise UnsupportedBinaryError(f"codegen/calls.py has no argument of the ttnn package for {', '.join(unread)}")
     if reductions := {op.record.get("reduce_type", SUM) for op in ours} - {SUM}:
         raise UnsupportedBinaryError(f"the library's collectives only add, and one has reduce_type {min(reductions)}")
-    return _Reader(programs).read()
+    program = _Reader(programs).read()
+    inputs, outputs = program.main.inputs, program.main.outputs
+    program.output_shardings = shardings_of(output_shardings, len(outputs), "results")
+    for tensor, sharding in zip(inputs, shardings_of(input_shardings, len(inputs), "inputs"), strict=True):
+        tensor.sharding = sharding
+        tensor.whole(program.mesh_shape)
+    return program
 
 
 def node_name(location: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,38 +14,59 @@ import numpy as np
 from tt_torch.codegen import quoting
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
-from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
+from tt_torch.errors import BinaryFormatError
 from tt_torch.files import write
+from tt_torch.runtime.mesh import Sharding
 from tt_torch.wire import bfloat16, locations
 from tt_torch.wire.decode import decode
 
 TITLE = "{}, written by `tt-torch codegen`. It needs the ttnn and safetensors packages, and the weights beside it."
 
+MESH = """# Rows and columns of the mesh.
+MESH = {}
 
-def to_python(binary: bytes, name: str = "model") -> str:
+# A sharding names the dimension of a tensor that the rows of the mesh split, and the one that the columns split. None
+# means that each of them has all of it. These are the shardings of the results.
+OUTPUTS = {}
+"""
+
+
+def to_python(
+    binary: bytes,
+    name: str = "model",
+    input_shardings: Sequence[Sharding] | None = None,
+    output_shardings: Sequence[Sharding] | None = None,
+) -> str:
     """Returns the source of a program that does what `binary` does; `name` appears in its first line.
 
-    The program reads its weights from a safetensors file of the same name beside it (see `write_program`).
-    Raises UnsupportedBinaryError, which names all ops without a row in calls.py, and BinaryFormatError.
+    The program reads its weights from a safetensors file of the same name beside it (see `write_program`). The
+    shardings say how the chips of a mesh have inputs and results, as those of a MeshExecutable do.
+    Raises the errors of `from_message` in program.py.
     """
-    return to_source(from_message(decode(binary)), name)
+    return to_source(from_message(decode(binary), input_shardings, output_shardings), name)
 
 
 def to_source(program: Program, name: str) -> str:
-    if math.prod(program.mesh_shape) > 1:
-        mesh = "x".join(map(str, program.mesh_shape))
-        raise UnsupportedBinaryError(f"generated programs are for one chip, and this binary is for a mesh of {mesh}")
-    template = files("tt_torch.codegen").joinpath("template.py.txt").read_text()
+    on_mesh = math.prod(program.mesh_shape) > 1
     weights = [*((t.name, t) for t in program.weights), *((k, t) for k, (t, _) in program.constants.items())]
-    specifications = [(quoting.literal(key), render(t.dtype), render(t.layout)) for key, t in weights]
     parts = {
         "TITLE": quoting.docstring(TITLE.format(name)),
-        "INPUTS": _block("[]", [_specification(t) for t in program.inputs]),
-        "WEIGHTS": _block("{}", [f"    {key}: ({dtype}, {layout})," for key, dtype, layout in specifications]),
+        "MESH": _mesh(program) if on_mesh else "",
+        "AND_INPUTS": ", sharding" if on_mesh else "",
+        "AND_WEIGHTS": ", and sharding," if on_mesh else "",
+        "INPUTS": _block("[]", [f"    ({_input(program, t)})," for t in program.inputs]),
+        "WEIGHTS": _block("{}", [f"    {quoting.literal(k)}: ({_host_form(program, t)})," for k, t in weights]),
         "IMPORTS": "\n".join(sorted({s.imported for f in program.functions for s in f.statements} - {""})),
         "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
+        "MAIN": _text("main_of_mesh.py.txt" if on_mesh else "main_of_chip.py.txt").rstrip(),
+        "SHARDING": _text("ttnn_worker/sharding.py").partition("import ttnn\n")[2].strip() + "\n\n" if on_mesh else "",
     }
+    template = _text("template.py.txt")
     return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: _filled(parts[m[1]]) if m[1] else parts[m[2]], template)
+
+
+def _text(name: str) -> str:
+    return files("tt_torch.codegen").joinpath(name).read_text()
 
 
 def _filled(lines: str) -> str:
@@ -56,9 +77,19 @@ def _block(brackets: str, lines: list[str]) -> str:
     return "\n".join([brackets[0], *lines, brackets[1]]) if lines else brackets
 
 
-def _specification(tensor: Tensor) -> str:
-    fields = (tensor.shape, tensor.dtype, tensor.layout, tensor.memory_config)
-    return f"    ({', '.join(str(render(f)) for f in fields)}),"
+def _mesh(program: Program) -> str:
+    """What is only in a program for a mesh. A sharding is written as a tuple, like the mesh."""
+    return MESH.format(program.mesh_shape, [tuple(sharding) for sharding in program.output_shardings])
+
+
+def _input(program: Program, tensor: Tensor) -> str:
+    shape = render(tensor.whole(program.mesh_shape))
+    return f"{shape}, {_host_form(program, tensor)}, {render(tensor.memory_config)}"
+
+
+def _host_form(program: Program, tensor: Tensor) -> str:
+    form = f"{render(tensor.dtype)}, {render(tensor.layout)}"
+    return f"{form}, {tuple(tensor.sharding)}" if math.prod(program.mesh_shape) > 1 else form
 
 
 def _function(program: Program, function: Function) -> Iterator[str]:
@@ -100,21 +131,30 @@ def place(location: str) -> str:
     return " ".join(filter(None, (node_name(location), source_line(location).partition(": ")[0])))
 
 
-def write_program(binary: bytes, path: str | Path, weights: Mapping[int, np.ndarray] | None = None) -> Path:
+def write_program(
+    binary: bytes,
+    path: str | Path,
+    weights: Mapping[int, np.ndarray] | None = None,
+    input_shardings: Sequence[Sharding] | None = None,
+    output_shardings: Sequence[Sharding] | None = None,
+) -> Path:
     """Writes the program to `path` and its weights to a safetensors file beside it; returns the path of the weights.
 
-    `weights` maps positions of the binary's inputs to arrays. Random values stand in for missing weights.
+    `weights` maps positions of the binary's inputs to whole arrays. Random values stand in for missing weights. The
+    shardings are those of `to_python`.
     """
     from safetensors.numpy import save
 
     path = Path(path)
-    program = from_message(decode(binary))
+    program = from_message(decode(binary), input_shardings, output_shardings)
     arrays = {key: constant(tensor, data) for key, (tensor, data) in program.constants.items()}
     random = np.random.default_rng(0)
     for position, tensor in enumerate(program.main.inputs):
         if tensor.memory_config is None:
             given = (weights or {}).get(position)
-            arrays[tensor.name] = _random(random, tensor) if given is None else np.ascontiguousarray(given)
+            arrays[tensor.name] = (
+                _random(random, tensor, program.mesh_shape) if given is None else np.ascontiguousarray(given)
+            )
     beside = path.with_suffix(".safetensors")
     write(beside, save(arrays))
     write(path, to_source(program, path.stem).encode())
@@ -131,8 +171,8 @@ def constant(tensor: Tensor, data: bytes) -> np.ndarray:
     return bfloat16.floats(values) if tensor.dtype == "BFloat16" else values.copy()  # ttnn needs a writable array
 
 
-def _random(generator: np.random.Generator, tensor: Tensor) -> np.ndarray:
-    dtype = numpy_dtype(tensor.dtype)
+def _random(generator: np.random.Generator, tensor: Tensor, mesh_shape: tuple[int, int] = (1, 1)) -> np.ndarray:
+    dtype, shape = numpy_dtype(tensor.dtype), tensor.whole(mesh_shape)
     if dtype.kind == "f":
-        return generator.standard_normal(tensor.shape).astype(dtype)
-    return generator.integers(0, 2, tensor.shape).astype(dtype)
+        return generator.standard_normal(shape).astype(dtype)
+    return generator.integers(0, 2, shape).astype(dtype)

@@ -9,30 +9,35 @@ from typing import Any
 import numpy as np
 import ttnn
 
-from .messages import TensorFacts
+from .messages import Shardings, TensorFacts
+from .sharding import compose
 from .specification import Specification
 from .trace import Trace
 
-# NumPy has no such types. float32 holds all of their values.
-NARROW = (ttnn.bfloat16, ttnn.bfloat8_b, ttnn.bfloat4_b)
-
 
 class LoadedProgram:
-    """The module of a generated program, its constants on the host, and the specifications of its inputs.
+    """The module of a generated program, its constants on the host, the specifications of its inputs, and how the chips
+    have its results.
 
     `ran_with` describes the last call that the host made: the key of each input that was a kept tensor, and None for
     each other input.
     """
 
     def __init__(
-        self, source: str, constants: dict[str, np.ndarray], inputs: list[TensorFacts], traceable: bool, name: str
+        self,
+        source: str,
+        constants: dict[str, np.ndarray],
+        inputs: list[TensorFacts],
+        output_shardings: Shardings,
+        traceable: bool,
+        name: str,
     ) -> None:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
         self.scope: dict[str, Any] = {"__name__": name}
         exec(compile(source, name, "exec"), self.scope)
-        self.inputs = [Specification(facts) for facts in inputs]
+        self.inputs, self.output_shardings = [Specification(facts) for facts in inputs], output_shardings
         place = self.scope["to_host_tensor"]
-        self.constants = {key: place(array, *self.scope["WEIGHTS"][key]) for key, array in constants.items()}
+        self.constants = {key: place(array, *self.scope["WEIGHTS"][key][:2]) for key, array in constants.items()}
         self.traceable = traceable
         self.trace: Trace | None = None
         self.ran_with: tuple[int | None, ...] | None = None
@@ -64,9 +69,11 @@ class Execution:
         source: str,
         constants: dict[str, np.ndarray],
         inputs: list[TensorFacts],
+        output_shardings: Shardings,
         traceable: bool,
     ) -> None:
-        self.programs[key] = LoadedProgram(source, constants, inputs, traceable, f"<program {key}>")
+        name = f"<program {key}>"
+        self.programs[key] = LoadedProgram(source, constants, inputs, output_shardings, traceable, name)
 
     def keep(self, key: int, facts: TensorFacts, array: np.ndarray) -> None:
         self._release_traces()
@@ -95,7 +102,8 @@ class Execution:
             outputs = program.trace.replay([a for a in arguments if not isinstance(a, int)])
         else:
             outputs = self._call(program, arguments)
-        return [self._values(t) for t in outputs]
+        results = zip(outputs, program.output_shardings, strict=True)
+        return [compose(tensor, sharding, self.device) for tensor, sharding in results]
 
     def _call(self, program: LoadedProgram, arguments: list[int | np.ndarray]) -> list[ttnn.Tensor]:
         pairs = zip(program.inputs, arguments, strict=True)
@@ -114,14 +122,6 @@ class Execution:
             if program.trace is not None:
                 program.trace.release()
                 program.trace = None
-
-    def _values(self, tensor: ttnn.Tensor) -> np.ndarray:
-        if ttnn.is_tensor_storage_on_device(tensor):
-            tensor = ttnn.from_device(tensor)
-        tensor = ttnn.get_device_tensors(tensor)[0]  # all chips of a mesh compute the same
-        if tensor.dtype in NARROW:
-            tensor = ttnn.to_dtype(tensor, ttnn.float32)
-        return tensor.to_numpy()
 
     def statistics(self) -> dict[str, int]:
         """Counts the programs, traces and kept tensors, and the kernel programs that the library caches."""

@@ -6,17 +6,20 @@ from typing import Any, TypedDict
 
 Arguments = dict[str, Any]  # of a command: the keyword arguments of the method that has its name
 Answer = Any  # what that method returns
+Shardings = list[tuple[int | None, int | None]]  # of tensors on a mesh: sharding.py says what they mean
 Message = Any  # a command with its arguments, or "ok" with an answer, or "error" with a text
 
 
 class TensorFacts(TypedDict):
-    """A tensor as a binary describes it; its last three facts are Python text, with `ttnn` for the package."""
+    """A tensor as a binary describes it, and the sharding of an input on a mesh. `dtype`, `layout` and `memory_config`
+    are Python text, with `ttnn` for the package."""
 
     name: str
     shape: list[int]
     dtype: str
     layout: str
     memory_config: str  # "None" on the host
+    sharding: tuple[int | None, int | None]  # as in Shardings
 
 
 class StatementFacts(TypedDict):

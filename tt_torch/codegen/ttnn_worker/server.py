@@ -22,6 +22,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._parts: dict[int, Execution] = {}  # 0 is the whole mesh
+        self._fabric = False
 
     def ask(self, command: str, argument: Arguments | None = None) -> Answer:
         given = dict(argument or {})
@@ -45,6 +46,7 @@ class Worker:
         row or column. Further options are passed to ttnn.open_mesh_device."""
         if fabric:
             ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)
+            self._fabric = True
         device = ttnn.open_mesh_device(ttnn.MeshShape(*mesh_shape), num_command_queues=num_command_queues, **options)
         if not program_cache:
             device.disable_and_clear_program_cache()
@@ -62,6 +64,8 @@ class Worker:
     def close(self) -> None:
         for part in sorted(self._parts, reverse=True):  # a part of a part has a higher number and is closed first
             self.close_part(part)
+        if self._fabric:  # another mesh may be opened in this process
+            ttnn.set_fabric_config(ttnn.FabricConfig.DISABLED)
 
     def check(self, functions: list[FunctionFacts], constants: dict[str, TensorFacts]) -> list[Checked]:
         prepared: Prepared = {}

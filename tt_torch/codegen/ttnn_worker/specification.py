@@ -8,6 +8,7 @@ import numpy as np
 import ttnn
 
 from .messages import TensorFacts
+from .sharding import distribute
 
 NAMES = {"ttnn": ttnn, "np": np}
 
@@ -19,6 +20,7 @@ class Specification:
         self.name, self.shape = facts["name"], list(facts["shape"])
         self.dtype: ttnn.DataType = eval(facts["dtype"], NAMES)
         self.layout: ttnn.Layout = eval(facts["layout"], NAMES)
+        self.sharding = facts["sharding"]
         self.memory_config: ttnn.MemoryConfig | None = eval(facts["memory_config"], NAMES)
 
     def make(self, device: ttnn.MeshDevice) -> ttnn.Tensor:
@@ -28,18 +30,18 @@ class Specification:
         return self.place(np.zeros(self.shape, np.float32), device)
 
     def place(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
-        """A tensor as specified, with these values."""
-        tensor = self.on_host(array)
+        """A tensor as specified, with these values, of which each chip gets its part."""
+        tensor = self.on_host(array, device)
         if self.memory_config is None:
             return tensor
         return ttnn.to_device(tensor, device, memory_config=self.memory_config)
 
-    def on_host(self, array: np.ndarray) -> ttnn.Tensor:
-        """These values on the host, in the specified data type and layout.
+    def on_host(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
+        """The parts of these values for each chip, on the host, in the specified data type and layout.
 
         Values of bfloat16 come as float32, because the package takes no bfloat16 arrays.
         """
-        tensor = ttnn.Tensor(array, self.dtype)
+        tensor = distribute(ttnn.Tensor(array, self.dtype), self.sharding, device)
         return tensor if self.layout == ttnn.ROW_MAJOR_LAYOUT else ttnn.to_layout(tensor, self.layout)
 
     def differences(self, tensor: ttnn.Tensor, blocked: bool = False) -> list[str]:

@@ -53,7 +53,7 @@ class Trace:
         """Replays the program for the inputs of a call. Its results are on the device, valid until the next replay."""
         self._wait(self._writes, self._replayed)
         for (spec, tensor), array in zip(self._inputs.values(), arrays, strict=True):
-            ttnn.copy_host_to_device_tensor(spec.on_host(array), tensor, cq_id=self._writes)
+            ttnn.copy_host_to_device_tensor(spec.on_host(array, self._device), tensor, cq_id=self._writes)
         self._wait(PROGRAMS, self._event(self._writes))
         ttnn.execute_trace(self._device, self._number, cq_id=PROGRAMS, blocking=False)
         self._replayed = self._event(PROGRAMS)
