@@ -20,7 +20,7 @@ from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import MeshError, UnsupportedOpError
+from tt_torch.errors import DeviceError, MeshError, UnsupportedOpError
 from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
 
@@ -168,9 +168,13 @@ class MeshExecutor(Executor):
 
     def _load(self) -> Any:
         from tt_torch.runtime import Binary
+        from tt_torch.runtime import Device as EmulatedDevice
         from tt_torch.runtime.mesh_executable import MeshExecutable
 
-        return MeshExecutable(Binary(self.compiled.binary), 0, self.device, each=self._each)  # type: ignore[arg-type]
+        if not isinstance(self.device, EmulatedDevice):
+            advice = 'use device="emulated", or give the binary to a TtnnDevice: docs/ttnn_library.md'
+            raise DeviceError(f"a program for a mesh of chips runs on the emulated device only; {advice}")
+        return MeshExecutable(Binary(self.compiled.binary), 0, self.device, each=self._each)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         from tt_torch.torch_private import one_process as door
