@@ -16,6 +16,7 @@ NAMES = (
     "speed",
     "overhead",
     "stages",
+    "mesh",
     "eager",
     "memory",
     "legality",

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from mesh_programs import Program
+from sharded_programs import Program
 from torch import nn
 from torch._dynamo.exc import BackendCompilerFailed
 from torch.distributed.device_mesh import init_device_mesh
