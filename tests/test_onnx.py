@@ -237,6 +237,18 @@ def test_open_dimensions_are_named():
         compile_onnx(made)
 
 
+@pytest.mark.parametrize("op", ["NonMaxSuppression", "NonZero", "Unique"])
+def test_results_of_open_size_are_refused_with_the_reason(op: str) -> None:
+    operands = {"NonMaxSuppression": {"boxes": (1, 6, 4), "scores": (1, 1, 6)}}.get(op, {"x": (2, 3)})
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name, sizes in operands.items()]
+    kind = TensorProto.FLOAT if op == "Unique" else TensorProto.INT64
+    outputs = [helper.make_tensor_value_info("y", kind, ["n"] if op == "Unique" else ["m", "n"])]
+    graph = helper.make_graph([helper.make_node(op, [*operands], ["y"])], "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    with pytest.raises(UnsupportedOpError, match=rf"(?s)^onnx\.{op} is not.*the shape of its result depends on values"):
+        tt_torch.compile_onnx(model)
+
+
 def test_integers_beyond_32_bits_are_refused():
     program = compile_onnx(MODELS["integers"]())
     ones = torch.ones(8, dtype=torch.int64)

@@ -56,7 +56,8 @@ def test_open_dimensions_are_given(model: onnx.ModelProto, shapes: dict[str, Seq
 @pytest.mark.parametrize(
     ("model", "shapes", "message"),
     [
-        (added(["batch", 3]), {}, "dimension 0 of the ONNX input 'x0' is 'batch'; give the shape of the input by"),
+        (added(["batch", 3]), {}, r"'x0' is 'batch'; give its shape, as in `shapes=\{'x0': \(2, 3\)\}`"),
+        (added(["batch", 3]), {}, "or `tt-torch compile --shape 'x0=2,3'`"),
         (added([2, None]), {}, "dimension 1 of the ONNX input 'x0' is unknown"),
         (added([-1]), {}, "dimension 0 of the ONNX input 'x0' is unknown"),
         (added(None), {}, "the ONNX input 'x0' has no shape in the model"),

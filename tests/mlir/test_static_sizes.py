@@ -7,9 +7,10 @@ import torch
 from foreign_programs import Program, check, i32, randn, run
 from torch_mlir import ir
 
+import tt_torch
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
-from tt_torch.errors import UnsupportedOpError
+from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.mlir.context import make_context
 
 SIZES = "%s = stablehlo.constant dense<[2, 3]> : tensor<2xi32>\n%n = stablehlo.constant dense<1> : tensor<1xi32>\n"
@@ -116,3 +117,9 @@ def test_a_comparator_that_changes_other_numbers_is_refused() -> None:
 def test_open_sizes_are_refused(text: str, message: str) -> None:
     with make_context(), pytest.raises(UnsupportedOpError, match=message):
         compile_module(ir.Module.parse(text), CompilerConfig())
+
+
+def test_open_arguments_are_refused_at_the_door() -> None:
+    text = "func.func @main(%a: tensor<2x?xf32>) -> tensor<2x?xf32> { return %a : tensor<2x?xf32> }"
+    with pytest.raises(CompileError, match=r"argument 0 .* dimension 1 of its type tensor<2x\?xf32> is open"):
+        tt_torch.compile_stablehlo(text)

@@ -124,7 +124,8 @@ def tensor_type(value: Value) -> TensorType:
     """Shape and dtype of a value. Raises CompileError if a PyTorch tensor cannot have them."""
     dtype, kind = _dtype(value), ir.RankedTensorType(value.type)
     if not kind.has_static_shape:
-        raise CompileError(f"no PyTorch tensor has the type {value.type}")
+        size = next(i for i in range(kind.rank) if kind.is_dynamic_dim(i))
+        raise CompileError(f"dimension {size} of its type {value.type} is open; write the module for fixed sizes")
     return tuple(kind.shape), dtype
 
 

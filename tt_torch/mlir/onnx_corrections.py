@@ -246,6 +246,10 @@ def _equal(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
     ]
 
 
+def _of_open_size(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    raise refused(node, "the shape of its result depends on values; only results of known values are computed")
+
+
 def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError(f"onnx.{node.op_type}", "import-onnx", f"node {node.name or node.output[0]!r}", detail)
 
@@ -261,4 +265,5 @@ CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] 
     "Equal": _equal,
     "MaxPool": _max_pool,
     "Mod": _mod,
+    **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _of_open_size),
 }

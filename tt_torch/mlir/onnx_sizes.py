@@ -56,16 +56,18 @@ def _fix(value: onnx.ValueInfoProto, shape: Sequence[int], sizes: dict[str, int]
 def _fix_named(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> None:
     """Gives the dimensions of an input the sizes of their names. Raises CompileError for one that stays open."""
     if not value.type.tensor_type.HasField("shape"):
-        raise CompileError(f"the ONNX input {value.name!r} has no shape in the model; give it by the argument `shapes`")
+        raise CompileError(f"the ONNX input {value.name!r} has no shape in the model; {_how(value)}")
     for number, dimension in enumerate(value.type.tensor_type.shape.dim):
         if _name(dimension) in sizes:
             dimension.dim_value = sizes[_name(dimension)]
         if _is_open(dimension):
             size = repr(_name(dimension)) if _name(dimension) else "unknown"
-            raise CompileError(
-                f"dimension {number} of the ONNX input {value.name!r} is {size}; give the shape of the input by the "
-                "argument `shapes`"
-            )
+            raise CompileError(f"dimension {number} of the ONNX input {value.name!r} is {size}; {_how(value)}")
+
+
+def _how(value: onnx.ValueInfoProto) -> str:
+    """How the user gives the shape of an input."""
+    return f"give its shape, as in `shapes={{{value.name!r}: (2, 3)}}` or `tt-torch compile --shape '{value.name}=2,3'`"
 
 
 def forget_shapes(results: Sequence[onnx.ValueInfoProto]) -> dict[str, onnx.TensorShapeProto]:
