@@ -10,6 +10,7 @@ from torch.nn.modules import linear_cross_entropy as _defines_its_ops  # noqa: F
 
 from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 from tt_torch.dynamo.types import Argument
+from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
 torch_nn = torch.ops.torch_nn
@@ -47,6 +48,16 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
         return _of_elements(x, target, reduction, delta)
     losses = _of_elements(x, target, 0, delta).to(x.dtype)
     return (losses, losses.mean(), losses.sum())[reduction]
+
+
+@decomposes(aten.smooth_l1_loss_backward.default)
+@pw_cast_for_opmath
+def smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """The slope at a difference of NaN is NaN. PyTorch's formula takes the sign of it, which is zero."""
+    difference = x - target
+    gradient = gradient / x.numel() if reduction == 1 else gradient
+    far = difference.abs() >= beta
+    return torch.where(far, gradient * torch.sign(difference), gradient * difference / beta)
 
 
 def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:

@@ -154,7 +154,6 @@ TAKEN = [
     aten.sigmoid_backward.default,
     aten.silu_backward.default,
     aten.slice_backward.default,
-    aten.smooth_l1_loss_backward.default,
     aten.softplus_backward.default,
     aten.tanh_backward.default,
     aten.threshold_backward.default,
