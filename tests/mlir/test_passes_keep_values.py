@@ -13,8 +13,10 @@ from tt_torch.config import CompilerConfig
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.functions import main
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.ttnn.to_binary import translate
-from tt_torch.runtime import Binary, Executable
+from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime.mesh_executable import MeshExecutable
 
 TESTS = Path(__file__).parents[1] / "ir"
 TTIR = [
@@ -53,7 +55,10 @@ def run(text: str, steps: list[pipeline.Step], config: CompilerConfig) -> list[t
         module = ir.Module.parse(text)
         inputs = [drawn(argument.type) for argument in main(module).arguments]
         pipeline.run_steps(module, steps, config, pipeline.Timings())
-        return Executable(Binary(translate(module, config)))(inputs)
+        binary, mesh = Binary(translate(module, config)), mesh_of(module)
+    if mesh == (1, 1):
+        return Executable(binary)(inputs)
+    return MeshExecutable(binary, 0, Device(mesh_shape=mesh))(inputs)
 
 
 def check(text: str, without: list[pipeline.Step], steps: list[pipeline.Step], config: CompilerConfig) -> None:
