@@ -51,7 +51,7 @@ class Reading:
         memory = _in_dtype(base.as_strided((base.numel() // together * together,), (1,)), self.dtype)
         read = memory.as_strided(self.view.shape, self.view.strides, self.view.offset)
         read = read.conj() if self.conj else read
-        return torch._neg_view(read) if self.neg else read
+        return torch.ops.aten._neg_view(read) if self.neg else read
 
 
 def _in_dtype(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
