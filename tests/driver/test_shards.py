@@ -286,7 +286,7 @@ def test_another_device_than_the_emulated_one_is_refused():
     with pytest.raises(
         DeviceError, match='a program for a mesh of chips runs on the emulated device only; use device="emulated"'
     ):
-        MeshExecutor(CompiledProgram(b"", []), object(), each=())
+        MeshExecutor(CompiledProgram(b"", [], [], [], None), object(), each=())
 
 
 def test_nothing_is_left_after_the_mesh():
