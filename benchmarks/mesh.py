@@ -1,4 +1,4 @@
-"""What a program for a mesh costs beside runs of single chips, and how often chips exchange values per layer.
+"""Compares a program for a mesh with runs of single chips, and counts how often chips exchange values per layer.
 
 Eight chips that each compute an eighth of a batch do the work of eight runs of one chip. The bar of the ratio is 1.15.
 """

@@ -51,7 +51,7 @@ def plan(layers: int) -> dict[str, ParallelStyle]:
 
 
 def bytes_per_chip(model: torch.nn.Module) -> int:
-    """What the weights take on each chip."""
+    """The bytes of the weights on each chip."""
     sizes = []
     for p in model.parameters():
         part = p.to_local() if isinstance(p, DTensor) else p

@@ -35,7 +35,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """What there is after the collection, two million objects, lives as long as the process. Without these lines, the
+    """Two million objects exist after the collection, and live as long as the process. Without these lines, the
     garbage collector walks over it again and again, in a sixth of the processor time of all tests."""
     gc.collect()
     gc.freeze()

@@ -29,7 +29,7 @@ needs_ttnn = pytest.mark.needs_ttnn
 
 
 def in_library(folder, mesh, place, *command, device="n150"):
-    """What a program prints in the library's Python, in the folder `place`."""
+    """Runs a program in the library's Python, in the folder `place`, and returns its output."""
     variables = environment.variables(folder, device, mesh)
     options = {"capture_output": True, "text": True, "timeout": 60, "check": False, "cwd": place}
     done = subprocess.run([environment.python_in(folder), *command], env=variables, **options)

@@ -184,7 +184,7 @@ def arrangements(kind: str) -> Iterator[Row]:
 
 
 def convolutions(kind: str) -> Iterator[Row]:
-    """Sums of products that leave the type, in groups, with dilations and uneven padding, and of a wider type."""
+    """The sums of products leave the type. Groups, dilations, uneven padding and a wider type are drawn."""
     x = tensor(kind, edges(kind))
     images, filters = torch.stack([x, x.roll(1), x.roll(2), x.roll(3)]).view(2, 2, len(x)), x[:12].view(4, 1, 3)
     own = f"({named(kind, *images.shape)}, {named(kind, *filters.shape)})"

@@ -78,7 +78,7 @@ def _block(brackets: str, lines: list[str]) -> str:
 
 
 def _mesh(program: Program) -> str:
-    """What is only in a program for a mesh. A sharding is written as a tuple, like the mesh."""
+    """The parts of a generated program that only a mesh needs. A sharding is a tuple, like the mesh."""
     return MESH.format(program.mesh_shape, [tuple(sharding) for sharding in program.output_shardings])
 
 

@@ -100,7 +100,7 @@ def _put_together(results: list[Result], group: Sequence[int], examples: Mapping
 
 
 def _flipped(value: torch.Tensor, example: torch.Tensor) -> torch.Tensor:
-    """What the memory has, if `example` is the conjugate or the negative of its memory; and the other way around."""
+    """Turns a value into the content of its memory, and back, if `example` is lazily conjugated or negated."""
     value = value.conj() if example.is_conj() else value
     return torch.ops.aten._neg_view(value) if example.is_neg() else value
 

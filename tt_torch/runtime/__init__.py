@@ -273,10 +273,8 @@ class Executable:
         split.bound = bound if len(kept) == len(tensors) else None
         return native
 
-    def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False) -> Resident:
-        return self._kept(position, tensor, self._specs[position], self._placements[position], is_state)
-
-    def _kept(self, position: int, tensor: torch.Tensor, spec: Any, placement: str, is_state: bool = False) -> Resident:
+    def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False, form: Any = None) -> Resident:
+        spec, placement = form or (self._specs[position], self._placements[position])
         known = self.device.residents
         try:
             if is_state:
@@ -293,9 +291,8 @@ class Executable:
         """Sets a function that is called after each op: `callback(op, location, debug_info, program, outputs)`.
 
         While a callback is set, ops are not fused, and `outputs` are copies. An op that changes a tensor in place has
-        this tensor as its output. None removes the callback. If it is set
-        from inside a callback, it is used from the next call on. A callback that calls the executable itself raises
-        ExecutableBusyError.
+        this tensor as its output. None removes the callback. If it is set from inside a callback, it is used from the
+        next call on. A callback that calls the executable itself raises ExecutableBusyError.
         """
         if callback is None:
             return self._impl.set_callback(None)

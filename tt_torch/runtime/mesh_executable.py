@@ -92,7 +92,7 @@ class MeshExecutable(Executable):
         found = []
         for chip, part in enumerate(given):
             spec = PartSpec(self.inputs[i], chip == 0)
-            one = self._kept(i, part, spec, repr(spec))
+            one = self._resident(i, part, form=(spec, repr(spec)))
             found.append((chip * count + i, one.handle, one.memory, part))
         return found
 
