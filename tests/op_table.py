@@ -297,15 +297,6 @@ REDUCTIONS = [
     Row("mse_loss", F.mse_loss, [X, X]),
     Row("l1_loss", F.l1_loss, [X, X]),
     Row("smooth_l1_loss", F.smooth_l1_loss, [X, X]),
-    *(
-        Row(
-            f"smooth_l1_loss backward, {('none', 'mean', 'sum')[how]}",
-            lambda g, x, y, how=how: torch.ops.aten.smooth_l1_loss_backward(g, x, y, how, 0.5),
-            [(6,), tensor([0.5, -0.0, math.nan, math.inf, -math.inf, 0.5]), tensor([0.0, 0.25, 1.0, 1.0, 1.0, 3.0])],
-            (f32,),
-        )
-        for how in (0, 1, 2)
-    ),
     Row("cross_entropy", F.cross_entropy, [(4, 7), index(0, 7, 4)]),
     Row("cross_entropy ignoring", F.cross_entropy, [(4, 7), tensor([1, -100, 3, -100], i64)]),
     Row("nll_loss", F.nll_loss, [(4, 7), index(0, 7, 4)]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from op_rows import FLOATS, INTS, NUMBERS, Row, X, b1, f32, i64, index, moved, of, tensor
@@ -13,6 +15,15 @@ X3 = of(f32, 3)
 UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # the coordinates of two points in a volume
 
 EDGES = [
+    *(
+        Row(
+            f"smooth_l1_loss backward, {('none', 'mean', 'sum')[how]}",
+            lambda g, x, y, how=how: torch.ops.aten.smooth_l1_loss_backward(g, x, y, how, 0.5),
+            [(6,), tensor([0.5, -0.0, math.nan, math.inf, -math.inf, 0.5]), tensor([0.0, 0.25, 1.0, 1.0, 1.0, 3.0])],
+            (f32,),
+        )
+        for how in (0, 1, 2)
+    ),
     Row("fmod scalar", lambda x: torch.fmod(x, 3), [X], NUMBERS),
     Row("fmod negative scalar", lambda x: torch.fmod(x, -0.75), [X]),
     Row("angle", torch.angle, [tensor([2.0, -1.0, 0.0, NAN, -INF])], FLOATS),

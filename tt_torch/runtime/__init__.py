@@ -277,10 +277,8 @@ class Executable:
         spec, placement = form or (self._specs[position], self._placements[position])
         known = self.device.residents
         try:
-            if is_state:
-                found = known.state(tensor, spec, placement, f"input {position}")
-            else:
-                found = known.get(tensor, spec, placement, f"input {position}", whole=True)
+            given = tensor, spec, placement, f"input {position}"
+            found = known.state(*given) if is_state else known.get(*given, whole=True)
             found.guarded |= self.guarded
             return found
         except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own
