@@ -14,6 +14,8 @@ from torch import nn
 import tt_torch
 from tt_torch import runtime
 from tt_torch.config import CompilerConfig
+from tt_torch.wire.calls import op_histogram
+from tt_torch.wire.decode import decode
 
 STRICT = {"compiler_config": CompilerConfig(fallback="error")}
 
@@ -206,6 +208,14 @@ def test_attention():
     attend = torch.nn.functional.scaled_dot_product_attention
     result = compiled(lambda q: attend(q, q, q, is_causal=True))(q.tt())
     torch.testing.assert_close(result.cpu(), attend(q, q, q, is_causal=True), rtol=1e-4, atol=1e-5)
+
+
+def test_attention_of_tensors_on_the_device_takes_the_ops_of_tensors_on_the_host():
+    q = torch.randn(1, 2, 8, 16)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    programs = [tt_torch.compile_model(attend, (x, x, x)) for x in (q, q.tt())]
+    here, there = (op_histogram(decode(program.binary)) for program in programs)
+    assert here == there
 
 
 def test_host_ops_run_on_the_eager_device():

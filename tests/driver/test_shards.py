@@ -299,3 +299,9 @@ def test_nothing_is_left_after_the_mesh():
     assert (dict(dispatcher._custom_op_handlers), DTensor.full_tensor, Shard._shard_tensor) == before
     assert not dispatcher._allow_implicit_replication
     assert torch.equal(torch.compile(lambda x: x + 1, backend="tt")(torch.zeros(2)), torch.ones(2))
+
+
+def test_a_plain_model_can_be_compiled_ahead_of_time_while_a_mesh_is_there():
+    model, _ = tensor_parallel(grid()["tp"])
+    x = torch.randn(4, 32)
+    assert difference(tt_torch.compile_model(model, (x,))(x), model(x)) < 1e-5

@@ -32,6 +32,7 @@ from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
 from tt_torch.torch_private.aot import backward_ahead_of_time
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
+from tt_torch.torch_private.modes import without_modes
 from tt_torch.torch_private.tensors import storage_of
 
 WeightSource: TypeAlias = str | Path | Sequence[str | Path]  # "keep", "move", or safetensors files
@@ -248,7 +249,7 @@ def _compiled(
     called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
     observer = Observer(executors.append, program=programs.append, input_name=lambda name: called[name], flag=False)
     try:
-        with backward_ahead_of_time():
+        with backward_ahead_of_time(), without_modes():  # as in torch.compile: a mesh of chips is such a mode
             run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
     except Exception as failure:
         if isinstance(failure, TTTorchError) or not (isinstance(failure, VALUES_DECIDE) or capture.computes_numbers):

@@ -5,19 +5,26 @@ Importing this module imports torch.distributed.tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
+from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.errors import CollectiveError
 
 aten = torch.ops.aten
 BATCH, HEADS, MEAN = 0, 1, 1
 Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
+ATTENTION = (
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
 # PyTorch's rules divide by the number of elements of a chip, not by that of the whole tensor.
 LOSS_GRADIENTS = [
@@ -29,33 +36,44 @@ LOSS_GRADIENTS = [
 ]
 
 
-def _mask(mask: Any, dim: int) -> Any:
-    """The placement of a mask of 2 or 4 dimensions if the other tensors are split along `dim`."""
-    return Shard(dim) if len(mask.shape) == 4 and mask.shape[dim] > 1 else Replicate()
+# 2.13.0: the dispatcher never moves arguments that are given by name, as the mask is. So attention has a handler.
+def _attention(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DTensor, ...]:
+    """Attention, or its gradients, with all tensors split along batch or heads in the same way, or whole."""
+    mesh = next(x.device_mesh for x in args if isinstance(x, DTensor))
+    tensors = [x for x in args if isinstance(x, torch.Tensor)]
+    placements = _of_attention(tensors, mesh)
+    given = [_local(x, mesh, placements) if isinstance(x, torch.Tensor) else x for x in args]
+    mask = kwargs.get("attn_mask")
+    if mask is not None:
+        fits = [isinstance(p, Shard) and mask.dim() == 4 and mask.shape[p.dim] > 1 for p in placements]
+        of_mask = [p if split else Replicate() for p, split in zip(placements, fits, strict=True)]
+        kwargs = kwargs | {"attn_mask": _local(mask, mesh, of_mask)}
+    return tuple(DTensor.from_local(x, mesh, placements, run_check=False) for x in op(*given, **kwargs))
 
 
-def _attention(tensors: int, results: int, options: int, mask: Any) -> list[Sharding]:
-    """All tensors whole, or all split along batch or heads. Arguments are tensors, then options, then the mask."""
-    found = []
-    for one, of_mask in ((Replicate(), None), (Shard(BATCH), BATCH), (Shard(HEADS), HEADS)):
-        given = [one] * tensors + [None] * options
-        if mask is not None:
-            given.append(one if of_mask is None else _mask(mask, of_mask))
-        found.append(([one] * results, given))
+def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Placement]:
+    """For each dimension of the mesh, heads if a tensor is split along them, else the batch, else nothing.
+
+    Parts of all tensors must have one size; key and value may have fewer heads than the query.
+    """
+    found: list[Placement] = []
+    for axis in range(mesh.ndim):
+        for part in (Shard(HEADS), Shard(BATCH)):
+            chips = math.prod(mesh.size(i) for i in (*(i for i, p in enumerate(found) if p == part), axis))
+            asked = any(isinstance(x, DTensor) and x.placements[axis] == part for x in tensors)
+            if asked and all(x.shape[part.dim] % chips == 0 for x in tensors):
+                found.append(part)
+                break
+        else:
+            found.append(Replicate())
     return found
 
 
-def _attention_forward(
-    q: Any, k: Any, v: Any, *options: Any, attn_mask: Any = None, scale: Any = None
-) -> list[Sharding]:
-    return _attention(3, 2, len(options), attn_mask)
-
-
-def _attention_backward(
-    gradient: Any, q: Any, k: Any, v: Any, result: Any, logsumexp: Any, *options: Any, attn_mask: Any = None,
-    scale: Any = None,
-) -> list[Sharding]:  # fmt: skip
-    return _attention(6, 3, len(options), attn_mask)
+def _local(x: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement]) -> torch.Tensor:
+    """What a chip has of a tensor after it was split in this way. A plain tensor is one that all chips have."""
+    if not isinstance(x, DTensor):
+        x = DTensor.from_local(x, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    return x.redistribute(mesh, placements).to_local()
 
 
 def _loss_gradient(gradient: Any, x: Any, target: Any, *options: Any) -> list[Sharding]:
@@ -94,11 +112,10 @@ def put_in() -> Callable[[], None]:
         del dispatcher._custom_op_handlers[op]
     for op in dispatcher._random_ops:
         dispatcher._custom_op_handlers[op] = _refuse_random
+    dispatcher._custom_op_handlers.update(dict.fromkeys(ATTENTION, _attention))
     for op in LOSS_GRADIENTS:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
-    register_sharding(aten._scaled_dot_product_flash_attention_for_cpu.default)(_attention_forward)
-    register_sharding(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)(_attention_backward)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     dispatcher._allow_implicit_replication = True
     _clear_sharding_prop_cache()

@@ -5,6 +5,9 @@
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
+
 #include "tt/device/values.h"
 
 namespace tt::device {
@@ -18,47 +21,48 @@ Mask entered(Crossing& crossing, const Mask& tensor) {
   return tensor && tensor->defined() ? Mask(crossing.enter(*tensor)) : std::nullopt;
 }
 
-// Chooses the fused kernel if it can run, otherwise PyTorch's composition.
-int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
-               bool causal, std::optional<double> scale, bool gqa) {
-  // A program that is traced has no values, and compilers know the ops of the composition.
-  if (query.key_set().has(c10::DispatchKey::Python)) return static_cast<int64_t>(sdp::SDPBackend::math);
-  Crossing crossing;
-  const Tensor q = crossing.enter(query), k = crossing.enter(key), v = crossing.enter(value);
-  const int64_t choice = at::_fused_sdp_choice(q, k, v, entered(crossing, mask), dropout, causal, scale, gqa);
-  const bool fused = choice == static_cast<int64_t>(sdp::SDPBackend::flash_attention);
-  return static_cast<int64_t>(fused ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
+// The dtypes and the conditions of the CPU's fused kernel, which runs attention of the device:
+// `use_flash_attention_cpp` in ATen/native/transformers/sdp_utils_cpp.cpp, PyTorch 2.13.
+bool takes(const sdp::sdp_params& p) {
+  constexpr at::ScalarType kinds[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf};
+  if (std::ranges::find(kinds, p.query.scalar_type()) == std::end(kinds)) return false;
+  return sdp::check_runtime_disabled_flash(p, false) && sdp::check_nested_tensor(p, false) &&
+         sdp::check_for_dropout(p, false) && sdp::check_tensor_shapes(p, false) &&
+         sdp::check_batch_size_and_num_heads_dense<true>(p, false) && sdp::check_attn_mask_shape(p, false) &&
+         sdp::check_nonzero_sequence_lengths_dense(p, false) &&
+         std::ranges::all_of(std::array{p.query, p.key, p.value}, [&](const Tensor& x) {
+           return x.sym_size(-1) == p.query.sym_size(-1) && x.sym_stride(-1) == 1;
+         });
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> attention(
-    const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
-    bool causal, bool, std::optional<double> scale) {
+// Chooses the fused op, also in a program that is traced: our compiler makes one op of the device of it.
+int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
+               bool causal, std::optional<double>, bool gqa) {
+  const bool fused = takes({query, key, value, mask, dropout, causal, gqa});
+  return static_cast<int64_t>(fused ? sdp::SDPBackend::flash_attention : sdp::SDPBackend::math);
+}
+
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     double dropout, bool causal, const Mask& mask,
+                                     std::optional<double> scale) {
   Crossing crossing;
   const Tensor q = crossing.enter(query), k = crossing.enter(key), v = crossing.enter(value);
   const auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
       q, k, v, dropout, causal, entered(crossing, mask), scale);
-  return {crossing.leave(output),
-          crossing.leave(logsumexp),
-          {},
-          {},
-          query.sym_size(2),
-          key.sym_size(2),
-          {},
-          {},
-          {}};
+  return {crossing.leave(output), crossing.leave(logsumexp)};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
-    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-    std::array<bool, 4>, const Tensor& output, const Tensor& logsumexp, const Tensor&, const Tensor&,
-    c10::SymInt, c10::SymInt, double dropout, bool causal, const Tensor&, const Tensor&,
-    std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
+                                                      const Tensor& key, const Tensor& value,
+                                                      const Tensor& output, const Tensor& logsumexp,
+                                                      double dropout, bool causal, const Mask& mask,
+                                                      std::optional<double> scale) {
   Crossing crossing;
   const Tensor g = crossing.enter(grad), q = crossing.enter(query), k = crossing.enter(key),
                v = crossing.enter(value), out = crossing.enter(output), sums = crossing.enter(logsumexp);
   const auto [for_query, for_key, for_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       g, q, k, v, out, sums, dropout, causal, entered(crossing, mask), scale);
-  return {crossing.leave(for_query), crossing.leave(for_key), crossing.leave(for_value), {}};
+  return {crossing.leave(for_query), crossing.leave(for_key), crossing.leave(for_value)};
 }
 
 // Dropout with random numbers of the device's generator. The CPU's kernel would use the CPU's generator.
@@ -70,8 +74,8 @@ std::tuple<Tensor, Tensor> dropout(const Tensor& input, double p, std::optional<
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_scaled_dot_product_fused_attention_overrideable", attention);
-  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", attention_backward);
+  m.impl("_scaled_dot_product_flash_attention_for_cpu", attention);
+  m.impl("_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward);
   m.impl("native_dropout", dropout);
 }
 
