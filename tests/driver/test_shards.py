@@ -163,7 +163,7 @@ def test_gradients_of_losses(loss, reduction):
     x, target = torch.rand(8, 4, requires_grad=True), torch.rand(8, 4)
     weights = torch.rand(8, 4) if reduction == "none" else torch.tensor(3.0)
     (loss(x, target, reduction=reduction) * weights).sum().backward()
-    for function in (loss, torch.compile(loss, backend="tt")):
+    for function in (loss, torch.compile(loss, backend="tt", fullgraph=True)):
         given = distribute_tensor(x.detach(), mesh, [Shard(0)]).requires_grad_()
         result = function(given, distribute_tensor(target, mesh, [Shard(0)]), reduction=reduction)
         (result.full_tensor() * weights.to(result.device)).sum().backward()

@@ -59,12 +59,16 @@ def unsupported(node: Node, detail: str) -> UnsupportedOpError:
 
 
 def axes_of(node: Node, group: Any, gm: GraphModule, mesh: Mesh) -> list[int]:
-    """The axes of the mesh along which a process group lies, which is that of the first chip."""
+    """The axes of the mesh along which a process group lies, whichever chip it belongs to."""
     ranks = sorted(_ranks(group, gm))
-    rows, columns = mesh
+    (first, *_), (rows, columns) = ranks, mesh
+    row, column = divmod(first, columns)
     lines = {
-        (0, 1): range(rows * columns), (1,): range(columns), (0,): range(0, rows * columns, columns), (): range(1),
-    }  # fmt: skip
+        (0, 1): range(rows * columns),
+        (1,): range(row * columns, (row + 1) * columns),
+        (0,): range(column, rows * columns, columns),
+        (): range(first, first + 1),
+    }
     for axes, line in lines.items():
         if ranks == list(line):
             return [axis for axis in axes if mesh[axis] > 1]

@@ -23,6 +23,7 @@ from tt_torch.mlir.ttir import from_stablehlo
 from tt_torch.mlir.ttir.passes import (
     canonicalize,
     fuse_attention,
+    fuse_collectives,
     fuse_convolution,
     fuse_heads,
     fuse_matmul,
@@ -45,7 +46,7 @@ from tt_torch.wire.binary import system
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
 FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES
-FUSE += fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES
+FUSE += fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES + fuse_collectives.RULES
 
 T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
@@ -89,6 +89,19 @@ def _loss_gradient(gradient: Any, x: Any, target: Any, *options: Any) -> list[Sh
     return found
 
 
+def _loss_of_logits(
+    x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
+) -> list[Sharding]:
+    """Split along any dimension; a sum or a mean of parts is part of the whole one. Whole if there are weights."""
+    options = [None if option is None else Replicate() for option in (weight, pos_weight)]
+    found: list[Sharding] = [([Replicate()], [Replicate(), Replicate(), *options, None])]
+    if options == [None, None] and target.shape == x.shape:
+        for dim in range(len(x.shape)):
+            result = (Shard(dim), Partial("avg"), Partial("sum"))[reduction]
+            found.append(([result], [Shard(dim), Shard(dim), None, None, None]))
+    return found
+
+
 def _refuse_random(op_call: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     advice = "draw before `distribute_tensor`; model.eval() turns dropout off"
     raise CollectiveError(f"{op_call} of a DTensor: all chips would draw the same numbers for different parts", advice)
@@ -117,6 +130,7 @@ def put_in() -> Callable[[], None]:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
+    register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True
     _clear_sharding_prop_cache()
 

@@ -145,6 +145,8 @@ def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def all_to_all(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
     """Each chip gathers the values of all, and keeps its part of each: there is no such op in TTNN."""
     split, join = attrs.integer(op, "split_dimension"), attrs.integer(op, "concat_dimension")
+    if split != join:
+        return own_part(b, _gathered(b, op, x, axes, join), axes, split)
     every = own_part(b, _of_each_chip(b, op, x, axes), axes, split + 1)
     count, *sizes = shape(every)
     order = [*range(1, join + 1), 0, *range(join + 1, len(sizes) + 1)]
