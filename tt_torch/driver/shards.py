@@ -7,7 +7,7 @@ included, and passes the parts of one chip to its graph; at a call, these are te
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from tt_torch.config import BackendOptions
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.dynamo.decompositions.random import SEED
-from tt_torch.dynamo.mesh_ops import AXES
+from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import DeviceError, MeshError, UnsupportedOpError
@@ -129,6 +129,7 @@ def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule
         return lambda graph: None
     from tt_torch.dynamo import collectives  # it imports much of torch.distributed
 
+    several = frozenset(axis for axis in (0, 1) if mesh[axis] > 1)  # nothing differs along the other axes
     known: dict[str, frozenset[int]] = {}  # the axes along which values differ, by the names of nodes
 
     def enter(gm: GraphModule) -> None:
@@ -137,31 +138,33 @@ def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule
         collectives.use_mesh_ops(gm, mesh)
         for node in gm.graph.find_nodes(op="placeholder"):
             position = position_of_input(node.meta.get("desc"))
-            if position is not None:
-                node.meta[AXES] = placeholders[position].meta[AXES]
-            elif node.name in known:
-                node.meta[AXES] = known[node.name]
+            axes = known.get(node.name, several) if position is None else placeholders[position].meta[AXES]
+            node.meta[AXES] = axes & several
         known.update({node.name: axes for node, axes in collectives.varying(gm.graph).items()})
 
     return enter
 
 
-def varying_results(graph: Graph) -> list[int]:
-    """Positions of the results that are not the same on all chips."""
+def varying_results(graph: Graph) -> dict[int, frozenset[int]]:
+    """The results that may differ from chip to chip, by position, with the positions of the inputs that make them
+    differ. The position ALWAYS stands for an op that makes them differ for equal inputs, too."""
     from tt_torch.dynamo import collectives
 
-    axes = collectives.varying(graph)
+    found = collectives.reasons(graph)
     (output,) = graph.find_nodes(op="output")
-    return [i for i, x in enumerate(output.args[0]) if axes.get(x)]
+    each = enumerate(output.args[0])
+    return {i: frozenset(position for position, _ in found[x]) for i, x in each if found.get(x)}
 
 
 class MeshExecutor(Executor):
     """A program for a mesh. Its tensors are plain ones, which all chips have, or have a value per chip.
 
-    The results at the positions `each` have a value per chip.
+    A result at one of the positions `each` has a value per chip if one of its inputs has; see `varying_results`. The
+    gradient of a plain tensor is plain if it was summed over the chips, because eager PyTorch would apply values of
+    chips one after the other.
     """
 
-    def __init__(self, compiled: CompiledProgram, device: Device, each: Collection[int]) -> None:
+    def __init__(self, compiled: CompiledProgram, device: Device, each: Mapping[int, Collection[int]]) -> None:
         self._each = each
         compiled.is_for_mesh = True
         super().__init__(compiled, device)
@@ -180,5 +183,9 @@ class MeshExecutor(Executor):
         from tt_torch.torch_private import one_process as door
 
         given: list[Any] = [door.parts_of(x) or x for x in inputs]
-        results = super().__call__(given)
-        return [door.of_parts(x) if isinstance(x, list) else x for x in results]
+        differ = {ALWAYS, *(i for i, x in enumerate(given) if isinstance(x, list))}
+        results: list[Any] = super().__call__(given)
+        return [
+            x if i not in self._each else door.of_parts(x) if differ & set(self._each[i]) else x[0]
+            for i, x in enumerate(results)
+        ]

@@ -150,21 +150,33 @@ FAMILIES = {
 
 
 def varying(graph: Graph) -> dict[Node, frozenset[int]]:
-    """The axes of the mesh along which the values of each node differ from chip to chip."""
-    axes: dict[Node, frozenset[int]] = {}
+    """The axes of the mesh along which the values of each node may differ from chip to chip."""
+    return {node: frozenset(axis for _, axis in found) for node, found in reasons(graph).items()}
+
+
+def reasons(graph: Graph) -> dict[Node, frozenset[tuple[int, int]]]:
+    """Why the values of each node may differ: an input that differs, by its position, and an axis along which it does.
+
+    The position `mesh_ops.ALWAYS` stands for an op that makes values differ. A gather or a sum takes the reasons along
+    its axes away: after `all_reduce` along axis 1, the reason (0, 1) of its operand is gone, and (0, 0) is not.
+    """
+    found: dict[Node, frozenset[tuple[int, int]]] = {}
+    for position, node in enumerate(graph.find_nodes(op="placeholder")):
+        found[node] = frozenset((position, axis) for axis in node.meta.get(mesh_ops.AXES, (0, 1)))
     for node in graph.nodes:
-        if node.op == "placeholder":
-            axes[node] = frozenset(node.meta.get(mesh_ops.AXES, (0, 1)))
-        elif node.op != "output":
-            axes[node] = _axes_after(node, frozenset[int]().union(*(axes[n] for n in node.all_input_nodes)))
-    return axes
+        if node.op not in ("placeholder", "output"):
+            read = frozenset[tuple[int, int]]().union(*(found[n] for n in node.all_input_nodes))
+            found[node] = _reasons_after(node, read)
+    return found
 
 
-def _axes_after(node: Node, read: frozenset[int]) -> frozenset[int]:
+def _reasons_after(node: Node, read: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
     if node.target not in mesh_ops.OPS:
         return read
-    along = frozenset(node.kwargs["axes"])
-    return read - along if node.target in (mesh_ops.all_gather, mesh_ops.all_reduce) else read | along
+    along = node.kwargs["axes"]
+    if node.target in (mesh_ops.all_gather, mesh_ops.all_reduce):
+        return frozenset((position, axis) for position, axis in read if axis not in along)
+    return read | {(mesh_ops.ALWAYS, axis) for axis in along}
 
 
 # --- numbers that differ from chip to chip

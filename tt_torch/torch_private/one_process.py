@@ -300,9 +300,20 @@ def _also_of_each_chip(of: Any) -> Any:
     return staticmethod(process_runtime_tangent)
 
 
+# 2.13.0: without it the size of a part would be an unknown number in a traced graph, and products of three dimensions
+# whose second one is split would be refused.
+def _same_on_all(of: Any) -> Any:
+    def _local_shard_size(sharded_indices: list[torch.Tensor], rank: Any) -> Any:
+        sizes = {len(indices) for indices in sharded_indices}
+        return sizes.pop() if len(sizes) == 1 else of(sharded_indices, rank)
+
+    return staticmethod(_local_shard_size)
+
+
 _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (Shard, "_shard_tensor", _split_here),
     (_StridedShard, "_shard_tensor", _split_here),
+    (_StridedShard, "_local_shard_size", _same_on_all),
     (DTensor, "full_tensor", _one_value),
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _whole
+from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.errors import CollectiveError
+from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.sharded_norms import HANDLERS, local
+from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
 BATCH, HEADS, MEAN = 0, 1, 1
@@ -42,12 +48,12 @@ def _attention(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     mesh = next(x.device_mesh for x in args if isinstance(x, DTensor))
     tensors = [x for x in args if isinstance(x, torch.Tensor)]
     placements = _of_attention(tensors, mesh)
-    given = [_local(x, mesh, placements) if isinstance(x, torch.Tensor) else x for x in args]
+    given = [local(x, mesh, placements) if isinstance(x, torch.Tensor) else x for x in args]
     mask = kwargs.get("attn_mask")
     if mask is not None:
         fits = [isinstance(p, Shard) and mask.dim() == 4 and mask.shape[p.dim] > 1 for p in placements]
         of_mask = [p if split else Replicate() for p, split in zip(placements, fits, strict=True)]
-        kwargs = kwargs | {"attn_mask": _local(mask, mesh, of_mask)}
+        kwargs = kwargs | {"attn_mask": local(mask, mesh, of_mask)}
     return tuple(DTensor.from_local(x, mesh, placements, run_check=False) for x in op(*given, **kwargs))
 
 
@@ -67,13 +73,6 @@ def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Pla
         else:
             found.append(Replicate())
     return found
-
-
-def _local(x: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement]) -> torch.Tensor:
-    """What a chip has of a tensor after it was split in this way. A plain tensor is one that all chips have."""
-    if not isinstance(x, DTensor):
-        x = DTensor.from_local(x, mesh, [Replicate()] * mesh.ndim, run_check=False)
-    return x.redistribute(mesh, placements).to_local()
 
 
 def _loss_gradient(gradient: Any, x: Any, target: Any, *options: Any) -> list[Sharding]:
@@ -102,6 +101,54 @@ def _loss_of_logits(
     return found
 
 
+# 2.13.0: without it an op for which PyTorch has no rule would be an error, as gradients of many ops are.
+def _whole_without_rule(of: Any) -> Callable[..., Any]:
+    """Ops without a rule are computed with whole tensors. In-place ops and arguments by name stay refused, because
+    DTensor would write to a copy, or would not gather the argument.
+
+    So are changes of shape that the rules refuse, if the op may copy: those of a product of more than two dimensions
+    whose batch is not the first one and is split twice, as in `nn.MultiheadAttention`.
+    """
+
+    def _propagate_op_sharding_dispatch_slow_path(op_call: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return of(op_call, *given, **named)
+        except NotImplementedError:
+            if not _takes_whole_tensors(op_call):
+                raise
+        except RuntimeError:
+            if op_call is not aten._unsafe_view.default:
+                raise
+            return _of_a_whole_tensor(given[2].schema)
+        register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
+        return of(op_call, *given, **named)
+
+    return _propagate_op_sharding_dispatch_slow_path
+
+
+def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
+    """The first argument is gathered before the op."""
+    given, *rest = asked.args_schema
+    assert isinstance(given, DTensorSpec)
+    gathered = DTensorSpec(given.mesh, (Replicate(),) * given.mesh.ndim, tensor_meta=given.tensor_meta)
+    whole = OpSchema(asked.op, (gathered, *rest), asked.kwargs_schema)
+    rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
+    made = rules.propagate_op_sharding_non_cached(whole)
+    return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
+
+
+def _takes_whole_tensors(op: Any) -> bool:
+    by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
+    lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
+    random = torch.Tag.nondeterministic_seeded in op.tags
+    return op.namespace == "aten" and not (schema(op).is_mutable or by_name or lists or random)
+
+
+def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:
+    placements = [Replicate() if isinstance(x, DTensorSpec) else None for x in tree_leaves(args)]
+    return [([Replicate()] * results, placements)]
+
+
 def _refuse_random(op_call: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     advice = "draw before `distribute_tensor`; model.eval() turns dropout off"
     raise CollectiveError(f"{op_call} of a DTensor: all chips would draw the same numbers for different parts", advice)
@@ -125,17 +172,20 @@ def put_in() -> Callable[[], None]:
         del dispatcher._custom_op_handlers[op]
     for op in dispatcher._random_ops:
         dispatcher._custom_op_handlers[op] = _refuse_random
-    dispatcher._custom_op_handlers.update(dict.fromkeys(ATTENTION, _attention))
+    dispatcher._custom_op_handlers.update(HANDLERS | dict.fromkeys(ATTENTION, _attention))
     for op in LOSS_GRADIENTS:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True
+    name = "_propagate_op_sharding_dispatch_slow_path"
+    setattr(dispatcher, name, _whole_without_rule(getattr(dispatcher, name)))
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
         dispatcher._allow_implicit_replication = False
+        delattr(dispatcher, name)
         for table, old in zip(tables, before, strict=True):
             table.clear()
             table.update(old)
