@@ -7,12 +7,14 @@ import torch
 import torch.distributed as dist
 import transformers
 from torch import nn
+from torch._dynamo.exc import BackendCompilerFailed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from transformers.distributed import DistributedConfig
 from transformers.distributed.tensor_parallel import apply_tensor_parallelism
 
 import tt_torch
+from tt_torch.config import CompileDepth
 from tt_torch.errors import ConfigError, MeshError, ShardingError
 
 SMALL = {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "hidden_size": 64}
@@ -155,3 +157,12 @@ def test_the_plan_of_transformers():
     with torch.no_grad():
         result = torch.compile(parallel, backend="tt")(ids).logits
         assert (result.cpu() - model(ids).logits).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "name, value", [("enable_intermediate_verification", True), ("compile_depth", CompileDepth.EXECUTE_OP_BY_OP)]
+)
+def test_comparisons_on_the_host_are_refused(name, value):
+    with pytest.raises(BackendCompilerFailed) as caught:
+        torch.compile(nn.Linear(4, 4), backend="tt", options=split((1, 2)) | {name: value})(torch.randn(2, 4))
+    assert isinstance(caught.value.inner_exception, ConfigError) and name in str(caught.value)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -12,11 +12,13 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 import tt_torch
+from tt_torch.errors import ArgumentError
 from tt_torch.torch_private import one_process
-from tt_torch.wire.calls import op_histogram
+from tt_torch.wire import facts
+from tt_torch.wire.calls import op_histogram, public
 from tt_torch.wire.decode import decode
 
 COLUMNS = "self_attn.q_proj self_attn.k_proj self_attn.v_proj mlp.gate_proj mlp.up_proj".split()
@@ -100,3 +102,63 @@ def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
     last = compiled(shape, plan())
     assert dist.get_rank() == dist.get_world_size() - 1
     assert last.binary == first.binary
+
+
+def test_generation_with_split_heads():
+    """The cache is split by heads, as the columns of the layers are. Three tokens after a prompt."""
+    heads = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
+    plan = tensor_parallel() | {
+        f"model.layers.{i}.{name}": ColwiseParallel(use_local_output=False) for i in range(LAYERS) for name in heads
+    }
+    mesh = init_device_mesh("tt", (4,))
+    model, parallel = llama(), parallelize_module(llama().to("tt"), mesh, plan)
+    caches = [StaticCache(config=model.config, max_cache_len=16) for _ in range(2)]
+    for cache, device in zip(caches, ("cpu", "tt"), strict=True):
+        cache.early_initialization(1, 8, 8, torch.float32, torch.device(device))
+    for layer in caches[1].layers:
+        layer.keys, layer.values = (distribute_tensor(x, mesh, [Shard(1)]) for x in (layer.keys, layer.values))
+    run = torch.compile(parallel, backend="tt", dynamic=False, options={"fallback": "error"})
+    ids, position = IDS[:, :8], torch.arange(8)[None]
+    with torch.no_grad():
+        for _ in range(4):
+            expected = model(ids, position_ids=position, past_key_values=caches[0]).logits
+            found = run(ids.tt(), position_ids=position.tt(), past_key_values=caches[1]).logits
+            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-5)
+            ids, position = expected[:, -1:].argmax(-1), position[:, -1:] + 1
+
+
+def test_a_model_on_meta_is_split():
+    """Weights without values are parts, too."""
+    mesh = init_device_mesh("tt", (4,))
+    with torch.device("meta"):
+        model = torch.nn.Sequential(torch.nn.Linear(32, 64, bias=False), torch.nn.Linear(64, 32, bias=False)).eval()
+    parallelize_module(model.requires_grad_(False), mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    compiled = tt_torch.compile_model(model, (torch.randn(2, 32),))
+    (program,) = public(decode(compiled.binary))
+    assert [tensor.shape for tensor in facts.inputs(program)] == [(2, 32), (16, 32), (32, 16)]
+
+
+def test_a_whole_tensor_inside_of_a_model():
+    mesh = init_device_mesh("tt", (4,))
+    x = torch.randn(8, 4)
+    split = distribute_tensor(x, mesh, [Shard(0)])
+    run = torch.compile(lambda x: (x * 2).full_tensor() + 1, backend="tt", fullgraph=True)
+    assert type(run(split)) is torch.Tensor
+    torch.testing.assert_close(run(split).cpu(), x * 2 + 1)
+
+
+def test_a_written_argument_that_shares_memory_is_an_error():
+    """AOTAutograd counts a DTensor twice, so that the positions of later inputs differ."""
+    mesh = init_device_mesh("tt", (2,))
+
+    def step(weight, state, x):
+        state.add_(x)
+        return (weight * 2).full_tensor()
+
+    weight = distribute_tensor(torch.randn(4, 4), mesh, [Shard(0)])
+    state, x = torch.zeros(4).tt(), torch.ones(4).tt()
+    compiled = tt_torch.compile_model(step, (weight, state, x))
+    compiled(weight, state, x)
+    assert state.cpu().tolist() == [1] * 4
+    with pytest.raises(ArgumentError, match="writes to state, which shares memory with x"):
+        compiled(weight, state, state)

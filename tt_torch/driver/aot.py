@@ -29,7 +29,7 @@ from tt_torch.driver.weight_files import take_weights
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
-from tt_torch.torch_private.aot import backward_ahead_of_time
+from tt_torch.torch_private.aot import backward_ahead_of_time, written_inputs
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.modes import without_modes
@@ -266,7 +266,8 @@ def _compiled(
 def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Function:
     """The graph with checks of its inputs. Calls without gradients keep nothing for a backward pass."""
     names = [given.name for given in inputs]
-    written = [i for i in made.metadata.mutated_inp_runtime_indices if inputs[i].is_argument]
+    tensors = [given.tensor for given in inputs]
+    written = [i for i in written_inputs(made.metadata, tensors) if inputs[i].is_argument]
     known = frozenset(made.trained)
 
     def call(*given: Argument) -> Result:

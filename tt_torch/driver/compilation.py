@@ -15,6 +15,7 @@ from tt_torch.driver.arguments import Call, Form, Signature, parts
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.capture import Capture
+from tt_torch.torch_private.distributed import one_process
 
 Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
 Metadata: TypeAlias = Any  # of AOTAutograd: which inputs a graph writes to, and how many outputs it has
@@ -25,7 +26,8 @@ _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
 
 @contextmanager
 def on_cpu(model: Model) -> Iterator[None]:
-    """Weights on `meta` are tensors on the CPU in this context. Nobody writes to them, so they take no memory."""
+    """Weights on `meta` are tensors on the CPU in this context, or DTensors on the device of their mesh. Nobody writes
+    to them, so that those on the CPU take no memory."""
     replaced: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
     made: dict[int, torch.Tensor] = {}
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
@@ -42,7 +44,11 @@ def on_cpu(model: Model) -> Iterator[None]:
 
 
 def _empty(x: torch.Tensor) -> torch.Tensor:
-    memory = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cpu")
+    door = one_process()
+    if door and isinstance(x, door.DTensor):
+        memory = door.without_values(x)
+    else:
+        memory = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cpu")
     return torch.nn.Parameter(memory, x.requires_grad) if isinstance(x, torch.nn.Parameter) else memory
 
 

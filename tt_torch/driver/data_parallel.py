@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule
 
 from tt_torch.config import BackendOptions
+from tt_torch.driver.shards import without_host
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.rewriting import copied
@@ -35,7 +36,7 @@ def compile_data_parallel(
     """
     from tt_torch.torch_private import one_process as door  # it imports much of torch.distributed
 
-    config = options.compiler_config.frozen(fallback="error")
+    config = without_host(options.compiler_config)
     chips, gm = math.prod(config.mesh_shape), copied(gm)
     if chips == 1:
         raise ConfigError("mesh_shape", config.mesh_shape, "a mesh of several chips with automatic_parallelization")

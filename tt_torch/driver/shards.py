@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from tt_torch.config import BackendOptions
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import DeviceError, MeshError, UnsupportedOpError
+from tt_torch.errors import ConfigError, DeviceError, MeshError, UnsupportedOpError
 from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
 
@@ -91,11 +91,22 @@ def _copied(x: Node) -> Node:
     return new
 
 
+def without_host(config: CompilerConfig) -> CompilerConfig:
+    """The configuration of a program for several chips: the host computes nothing of it, because it cannot exchange the
+    values of chips. Raises ConfigError for options that compare the program with the graph on the host."""
+    compared = {name: getattr(config, name) for name in ("enable_intermediate_verification", "bisect")}
+    compared["compile_depth"] = config.compile_depth.name if config.compile_depth != CompileDepth.EXECUTE else None
+    for name, value in compared.items():
+        if value:
+            raise ConfigError(name, value, "its default in a program for several chips, which the host cannot run")
+    return config.frozen(fallback="error")
+
+
 def _for_mesh(options: BackendOptions, mesh: Mesh) -> BackendOptions:
-    config = options.compiler_config
+    config = without_host(options.compiler_config)
     if config.mesh_shape not in ((1, 1), mesh):
         raise MeshError(f"the option mesh_shape is {config.mesh_shape}, and the DTensors are on the mesh {mesh}")
-    new = dataclasses.replace(options, compiler_config=config.frozen(fallback="error", mesh_shape=mesh))
+    new = dataclasses.replace(options, compiler_config=config.frozen(mesh_shape=mesh))
     vars(new)["used"] = vars(options)["used"]
     return new
 

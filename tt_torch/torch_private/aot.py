@@ -30,6 +30,8 @@ from torch._guards import (
 )
 from torch.fx import Node
 
+from tt_torch.torch_private.distributed import one_process
+
 __all__ = [
     "InputMutationAOTOutput", "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
     "tracing",
@@ -108,6 +110,16 @@ def keep_saved_tensors(metadata: ViewAndMutationMeta) -> None:
 
 
 # 2.13.0: without it a package could not tell which gradients its backward program takes
+# 2.13.0: without it a model with DTensors would be checked for writes to other inputs than it writes to
+def written_inputs(metadata: ViewAndMutationMeta, inputs: Sequence[torch.Tensor]) -> list[int]:
+    """The positions of the inputs that a graph writes to. AOTAutograd counts the local tensor and the mesh of each
+    DTensor as two inputs."""
+    door = one_process()
+    parts = [2 if door and isinstance(x, door.DTensor) else 1 for x in inputs]
+    whole = [i for i, count in enumerate(parts) for _ in range(count)]
+    return list(dict.fromkeys(whole[i] for i in metadata.mutated_inp_runtime_indices))
+
+
 def results_with_gradients(metadata: ViewAndMutationMeta) -> list[int]:
     """Positions of the forward graph's results whose gradients are the last inputs of the backward graph, in order.
 

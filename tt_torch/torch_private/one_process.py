@@ -194,6 +194,13 @@ def of_first_chip(x: Any) -> Any:
     return _fixed(x) if isinstance(x, FakeTensor) else x
 
 
+def without_values(x: DTensor) -> DTensor:
+    """A DTensor of the same form on the device of its mesh. All chips share memory to which nobody writes."""
+    first, *others = parts_of(x._local_tensor) or [x._local_tensor]
+    memory = torch.empty_strided(first.shape, first.stride(), dtype=x.dtype, device=x.device_mesh.device_type)
+    return DTensor(of_parts([memory] * chips()) if others else memory, x._spec, requires_grad=x.requires_grad)
+
+
 def first_part(x: Any, count: int) -> torch.Tensor:
     """An example of the first of `count` parts of an input along dimension 0."""
     whole = _fixed(x)
@@ -244,7 +251,8 @@ class _OfAll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         first, *others = parts_of(x) or [x]
-        if not all(torch.equal(first, other) for other in others if other is not first):
+        known = not isinstance(first, FakeTensor)  # a graph that is captured has no values
+        if known and not all(torch.equal(first, other) for other in others if other is not first):
             raise CollectiveError("full_tensor() gathered other values on each chip")
         return first.view_as(first)
 
