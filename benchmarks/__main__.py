@@ -26,6 +26,7 @@ NAMES = (
     "package",
     "generate",
     "decode_cost",
+    "mesh_cost",
     "serving",
 )
 

@@ -118,13 +118,16 @@ def _places(node: Node) -> str:
 
 def _measures(op: PlannedOp) -> dict[str, float | str]:
     """The measures of an op that are known without running it. DRAM and L1 are the bytes allocated after the op."""
-    return {
+    measures: dict[str, float | str] = {
         "model [ns]": op.cost.seconds * 1e9,
         "flops": op.cost.flops,
         "bytes moved": op.cost.bytes,
         "DRAM [bytes]": op.dram,
         "L1 [bytes]": op.l1,
     }
+    if op.cost.link_bytes:
+        measures["bytes over a link"] = op.cost.link_bytes
+    return measures
 
 
 def _tensor(tensor: facts.Tensor) -> Tensor:

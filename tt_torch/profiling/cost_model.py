@@ -1,4 +1,5 @@
-"""A roofline model of the chips: an op takes as long as the slowest of its arithmetic, DRAM traffic and L1 traffic.
+"""A roofline model of the chips: an op takes as long as the slowest of its arithmetic, its traffic to DRAM and to L1,
+and what it sends to other chips.
 
 The model ignores kernels, the network between cores, overlap of ops, and the time to launch an op. docs/profiling.md
 names the sources of the figures.
@@ -12,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tt_torch.errors import BinaryFormatError
+from tt_torch.profiling.links import Mesh, crossing
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.calls import cost, public
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place, mesh_shape
 from tt_torch.wire.messages import File, Program
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
@@ -30,30 +32,36 @@ class Chip:
     clock: float  # Hz
     dram: float  # bytes per second
     l1: float  # bytes per second and core
+    link: float  # bytes per second, in each direction, between two chips that are neighbours in a mesh
 
 
 CHIPS = {
-    "Wormhole_b0": Chip(cores=64, clock=1.0e9, dram=288e9, l1=64e9),
-    "Blackhole": Chip(cores=130, clock=1.35e9, dram=512e9, l1=86.4e9),
+    "Wormhole_b0": Chip(cores=64, clock=1.0e9, dram=288e9, l1=64e9, link=25e9),
+    "Blackhole": Chip(cores=130, clock=1.35e9, dram=512e9, l1=86.4e9, link=100e9),
 }
 
 
 @dataclass(frozen=True)
 class OpCost:
-    """The cost of an op: flops of the matrix unit, bytes moved, and the seconds that each part would take alone."""
+    """The cost of an op: flops of the matrix unit, bytes moved, and the seconds that each part would take alone.
+
+    `link_bytes` cross the busiest link between chips in one direction: profiling/links.py.
+    """
 
     fidelity: str
     flops: int
     dram_read: int
     dram_written: int
     l1_bytes: int
+    link_bytes: int
     compute: float
     dram: float
     l1: float
+    link: float
 
     @property
     def seconds(self) -> float:
-        return max(self.compute, self.dram, self.l1)
+        return max(self.compute, self.dram, self.l1, self.link)
 
     @property
     def bytes(self) -> int:
@@ -101,13 +109,14 @@ def of_call(message: File) -> CallCost:
 
 def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
     """The device ops of a program in order, with their costs. `arch` is a key of CHIPS."""
+    mesh = mesh_shape(program)
     for op, held in allocations(program):
         if op.on_device:
-            yield PlannedOp(op, cost_of(op, CHIPS[arch]), held["DRAM"], held["L1"])
+            yield PlannedOp(op, cost_of(op, CHIPS[arch], mesh), held["DRAM"], held["L1"])
 
 
-def cost_of(op: Op, chip: Chip) -> OpCost:
-    """The cost of one op of a binary on a chip. All cores are assumed to share the work."""
+def cost_of(op: Op, chip: Chip, mesh: Mesh = (1, 1)) -> OpCost:
+    """The cost of one op of a binary on a chip of a mesh. All cores are assumed to share the work."""
     read, written = _bytes_read(op), bytes_by_place(op.written)
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
@@ -117,7 +126,8 @@ def cost_of(op: Op, chip: Chip) -> OpCost:
         compute = _vector_cycles(op) / (_VECTOR_LANES * chip.cores * chip.clock)
     dram_bytes, l1_bytes = (read[place] + written[place] for place in ("DRAM", "L1"))
     dram, l1 = dram_bytes / chip.dram, l1_bytes / (chip.l1 * chip.cores)
-    return OpCost(fidelity, flops, read["DRAM"], written["DRAM"], l1_bytes, compute, dram, l1)
+    links = crossing(op, mesh)
+    return OpCost(fidelity, flops, read["DRAM"], written["DRAM"], l1_bytes, links, compute, dram, l1, links / chip.link)
 
 
 def _bytes_read(op: Op) -> Counter[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tt_torch.wire.facts import DATA_MOVEMENT
 
+EXCHANGE = "exchange between chips"
 # By the first words of the name of the op's table. The first entry that fits counts.
 _KINDS = {
     "Matmul": "matrix product", "Linear": "matrix product", "SparseMatmul": "matrix product",
@@ -14,7 +15,8 @@ _KINDS = {
     "ConcatenateHeads": "data movement", "NLP": "data movement", "SplitQueryKeyValue": "data movement",
     "Embedding": "lookup", "Gather": "lookup", "Scatter": "lookup", "Sort": "sorting", "TopK": "sorting",
     "Full": "creation", "Arange": "creation", "Constant": "creation", "NamedFull": "creation", "Rand": "creation",
-    "Prepare": "preparation of weights",
+    "Prepare": "preparation of weights", "AllGather": EXCHANGE, "AllReduce": EXCHANGE, "ReduceScatter": EXCHANGE,
+    "PointToPoint": EXCHANGE, "MeshPartition": "data movement",
 }  # fmt: skip
 
 

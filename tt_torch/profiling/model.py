@@ -14,6 +14,7 @@ from tt_torch import files
 from tt_torch.errors import ProfileFormatError
 from tt_torch.profiling.cost_model import CHIPS
 from tt_torch.profiling.kinds import kind_of
+from tt_torch.profiling.links import Mesh
 from tt_torch.profiling.session import OpRun, RecordedGraph, Session
 from tt_torch.profiling.sources import Source
 from tt_torch.profiling.what_if import AS_COMPILED, SCENARIOS, constant_tensors, costs
@@ -24,8 +25,8 @@ JSON_NAME = "profile.json"
 FORMAT = 1  # of the JSON file
 PLACES = ("DRAM", "L1")
 Sizes = dict[str, int]  # bytes by place
-# The times that arithmetic, DRAM traffic and L1 traffic of an op take by the roofline model: by chip, by the choice of
-# numbers, by name.
+# The times that arithmetic, DRAM traffic, L1 traffic and links between chips take for an op by the roofline model: by
+# chip, by the choice of numbers, by name.
 Modelled = dict[str, dict[str, dict[str, float]]]
 
 
@@ -37,7 +38,8 @@ class ProfiledOp:
     const-eval, which run once per weights and not in each call. `op` is its name in the binary, and `nodes` are the FX
     nodes that it came from. `target`, `module`, `module_class`, `file`, `line` and `code` are those of
     `profiling.sources.Source`. `operands` and `results` describe tensors. `host` has the measured time of each call.
-    `moved` are the bytes that it moves. `before` and `after` are the bytes that are allocated, without weights.
+    `moved` are the bytes that it moves, and `crossing` those over the busiest link between chips. `before` and `after`
+    are the bytes that are allocated, without weights.
     """
 
     graph: int
@@ -62,6 +64,7 @@ class ProfiledOp:
     modelled: Modelled
     before: Sizes
     after: Sizes
+    crossing: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Profile:
         return max(op.modelled[chip or self.arch][numbers].values())
 
     def bound(self, op: ProfiledOp, chip: str = "", numbers: str = AS_COMPILED) -> str:
-        """The longest part by the roofline model: "arithmetic", "DRAM" or "L1"; "nothing" if all are 0."""
+        """The longest part by the roofline model: "arithmetic", "DRAM", "L1" or "links"; "nothing" if all are 0."""
         parts = op.modelled[chip or self.arch][numbers]
         return max(parts, key=parts.__getitem__) if any(parts.values()) else "nothing"
 
@@ -178,14 +181,17 @@ def _ops(
                 operands=[describe(t) for t in op.operands], results=[describe(t) for t in op.results],
                 host=[run.end - run.begin for run in runs], flops=cost.flops, fidelity=cost.fidelity,
                 moved={"DRAM": cost.dram_read + cost.dram_written, "L1": cost.l1_bytes},
-                modelled=_modelled(op, constants), before=before, after=after,
+                modelled=_modelled(op, constants, facts.mesh_shape(program)), before=before, after=after,
+                crossing=cost.link_bytes,
             )  # fmt: skip
 
 
-def _modelled(op: facts.Op, constants: Set[int]) -> Modelled:
+def _modelled(op: facts.Op, constants: Set[int], mesh: Mesh) -> Modelled:
     found: Modelled = {}
-    for scenario, cost in zip(SCENARIOS, costs(op, constants), strict=True):
+    for scenario, cost in zip(SCENARIOS, costs(op, constants, mesh), strict=True):
         parts = {"arithmetic": cost.compute * 1e9, "DRAM": cost.dram * 1e9, "L1": cost.l1 * 1e9}
+        if cost.link_bytes:
+            parts["links"] = cost.link * 1e9
         found.setdefault(scenario.chip, {})[scenario.numbers] = parts
     return found
 

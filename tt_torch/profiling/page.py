@@ -14,14 +14,16 @@ from tt_torch.profiling.words import duration, factor, quartiles, size
 PAGE_NAME = "profile.html"
 _MEASURED = "Host times are measured on the emulated device. They are no times of a chip."
 _MODEL = (
-    "All of this is modelled, not measured: an op takes as long as the slowest of its arithmetic, its DRAM traffic and "
-    "its L1 traffic. The model is a lower bound."
+    "All of this is modelled, not measured: an op takes as long as the slowest of its arithmetic, its DRAM traffic, "
+    "its L1 traffic, and what it sends to other chips. The model is a lower bound."
 )
 
 
 def page(profile: Profile) -> Page:
     """The page of a profile. Needs plotly."""
-    sections = [_calls(profile), _where(profile), _chip(profile), _memory(profile), _what_if(profile), _ops(profile)]
+    sections = [_calls(profile), _where(profile), _chip(profile)]
+    sections += [_between_chips(profile)] if exchanges(profile).rows else []
+    sections += [_memory(profile), _what_if(profile), _ops(profile)]
     return Page("tt-torch profile", f"{_MEASURED} {meaning(profile)}", tiles(profile), sections)
 
 
@@ -111,6 +113,26 @@ def _chip(profile: Profile) -> Section:
 
     pictures = [plots.bounds(profile), plots.roofline(profile)]
     return Section(f"What bounds the ops on {profile.arch}", [_MODEL], pictures)
+
+
+def exchanges(profile: Profile) -> Table:
+    """The ops in which chips exchange values, the longest first."""
+    columns = ["exchange", "graph", "module", "of line", "modelled", "bytes over a link", "operands", "results"]
+    rows = []
+    for op in sorted((op for op in profile.repeated if op.crossing), key=lambda op: -profile.time(op)):
+        rows.append([
+            Cell(groups.op_of(op)), Cell(f"{op.graph}", op.graph), Cell(groups.module_of(op)), Cell(groups.line_of(op)),
+            _time(profile.time(op)), _size(op.crossing), Cell(", ".join(op.operands)), Cell(", ".join(op.results)),
+        ])  # fmt: skip
+    return Table(columns, rows)
+
+
+def _between_chips(profile: Profile) -> Section:
+    about = (
+        "The chips of a row or of a column form a line. The bytes are those over its busiest link in one direction. "
+        "The model knows how many bytes per second a link takes, but not how long the first byte takes to arrive."
+    )
+    return Section("Between the chips", [about], tables=[exchanges(profile)])
 
 
 def _memory(profile: Profile) -> Section:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from tt_torch.profiling.groups import Group
 
 Node = tuple[str, str]  # the path of a module, and the name of an op in it, which is empty for the module itself
-BOUNDS = {"arithmetic": "#d9822b", "DRAM": "#3b7dd8", "L1": "#2e9e5b", "nothing": "#8a94a0"}
+BOUNDS = {
+    "arithmetic": "#d9822b", "DRAM": "#3b7dd8", "L1": "#2e9e5b", "links": "#c2527f", "nothing": "#8a94a0",
+}  # fmt: skip
 # The colors of kinds of ops in the icicles.
 COLORS = {
     "matrix product": "#3b7dd8", "convolution": "#5b62c9", "attention": "#8a55c4", "normalization": "#2e9e5b",
     "element-wise": "#c9a227", "reduction": "#5f9ea0", "pooling": "#5f9ea0", "data movement": "#d9822b",
-    "lookup": "#c2527f",
+    "lookup": "#c2527f", "exchange between chips": "#a05195",
 }  # fmt: skip
 _MODULE, _OTHER = "#7b8794", "#a08c7b"
 

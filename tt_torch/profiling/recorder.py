@@ -13,10 +13,11 @@ from torch.autograd.profiler import record_function
 from torch.fx import GraphModule
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.compile import CompiledGraph, Form, compile_graph
+from tt_torch.driver.compile import Form, compile_graph
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.observer import Observer
+from tt_torch.driver.shards import MeshExecutor, varying_results
 from tt_torch.profiling.cost_model import planned
 from tt_torch.profiling.session import OpRun, RecordedGraph, Session
 from tt_torch.profiling.sources import Source, sources
@@ -56,6 +57,7 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
     def make(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
         found: dict[str, Source] = {}
+        varying = varying_results(piece.graph) if config.mesh_shape != (1, 1) else None
 
         def reached(name: str, form: Form) -> None:
             if name == "FX":
@@ -63,7 +65,10 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
             if observer.reached:
                 observer.reached(name, form)
 
-        return ProfiledExecutor(compile_graph(piece, roles, config, reached), device, recording, found)
+        compiled = compile_graph(piece, roles, config, reached)
+        if varying is None:
+            return ProfiledExecutor(compiled, device).recording(recording, found)
+        return ProfiledMeshExecutor(compiled, device, varying).recording(recording, found)
 
     return dataclasses.replace(observer, make_executor=make)
 
@@ -71,15 +76,14 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 class ProfiledExecutor(Executor):
     """An executor that records each of its calls, and shows each call to torch.profiler as well."""
 
-    def __init__(
-        self, compiled: CompiledGraph, device: Device, session: Session, sources: Mapping[str, Source]
-    ) -> None:
-        super().__init__(compiled, device)
-        message = decode(compiled.binary)
+    def recording(self, session: Session, sources: Mapping[str, Source]) -> ProfiledExecutor:
+        """The executor itself, which records into a session from now on."""
+        message = decode(self.compiled.binary)
         programs = message["programs"]
-        self.session, self.recorded = session, RecordedGraph(programs, cached(message), sources, compiled.kinds)
+        self.session, self.recorded = session, RecordedGraph(programs, cached(message), sources, self.compiled.kinds)
         self.plans = {p["name"]: list(planned(p, session.arch)) for p in programs}
         self.graph = -1  # the number of the graph, from the first call on
+        return self
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if self.graph < 0:
@@ -93,6 +97,10 @@ class ProfiledExecutor(Executor):
         finally:
             self.watched.set_callback(None)
             self.recorded.calls.append((watcher.begin, time.perf_counter_ns()))
+
+
+class ProfiledMeshExecutor(ProfiledExecutor, MeshExecutor):
+    """The same for a program for several chips, which run in lock step: an op's time is that of all of them."""
 
 
 class _Watcher:

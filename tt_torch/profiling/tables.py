@@ -72,7 +72,7 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
         **_tensors("OUTPUT", op.results),
         "PM IDEAL [ns]": _ns(ideal),
         "PM COMPUTE [ns]": _ns(cost.compute),
-        "PM BANDWIDTH [ns]": _ns(max(cost.dram, cost.l1)),
+        "PM BANDWIDTH [ns]": _ns(max(cost.dram, cost.l1, cost.link)),
         "PM REQ I BW": f"{cost.dram_read / ideal / 1e9:.3f}" if ideal else "",
         "PM REQ O BW": f"{cost.dram_written / ideal / 1e9:.3f}" if ideal else "",
         "PM FPU UTIL (%)": f"{100 * cost.compute / ideal:.1f}" if ideal and cost.flops else "",

@@ -12,16 +12,18 @@ from tt_torch.records.console import plain_console
 
 _MOST = 8  # rows of a table; the page has all
 _NAME = 26  # the width of the first column
-_PAGE_ONLY = ("ops", "bytes moved", "old quartiles", "new quartiles")
+_PAGE_ONLY = ("ops", "graph", "of line", "bytes moved", "old quartiles", "new quartiles", "operands", "results")
 
 
 def show(profile: Profile) -> None:
-    """Prints what takes the most time, by module, by kind of op and by line."""
+    """Prints what takes the most time, by module, by kind of op and by line, and what chips exchange."""
     console = plain_console()
     console.print(", ".join(f"{name}: {value}" for name, value in page.tiles(profile)))
     console.print(page.meaning(profile))
     for name, key in KEYS.items():
         _print(page.group_table(name, groups.grouped(profile, key)))
+    if (exchanges := page.exchanges(profile)).rows:
+        _print(exchanges)
 
 
 def show_comparison(old: Profile, new: Profile) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
 from tt_torch.profiling.cost_model import CHIPS, OpCost, cost_of
+from tt_torch.profiling.links import Mesh
 from tt_torch.wire.facts import BLOCK_FLOATS, Op, Tensor, ops
 from tt_torch.wire.messages import Program
 
@@ -35,11 +36,11 @@ class Scenario:
 SCENARIOS = [Scenario(chip, numbers) for chip in CHIPS for numbers in NUMBERS]
 
 
-def costs(op: Op, constants: Set[int]) -> Iterator[OpCost]:
+def costs(op: Op, constants: Set[int], mesh: Mesh) -> Iterator[OpCost]:
     """The cost of an op in each of SCENARIOS. `constants` are the ids of the program's constant tensors."""
     ops_by_numbers = {numbers: _with(op, *types, constants) for numbers, types in NUMBERS.items()}
     for scenario in SCENARIOS:
-        yield cost_of(ops_by_numbers[scenario.numbers], CHIPS[scenario.chip])
+        yield cost_of(ops_by_numbers[scenario.numbers], CHIPS[scenario.chip], mesh)
 
 
 def constant_tensors(program: Program, weights: Set[int]) -> set[int]:

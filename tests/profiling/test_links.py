@@ -1,0 +1,75 @@
+"""What crosses between chips: bytes over the busiest link, and the profile of a program for a mesh."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from mesh_programs import program
+from torch_mlir import ir
+
+from benchmarks.mesh_cost import cost
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import compile_module
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.mesh import set_mesh
+from tt_torch.profiling import page, recorder
+from tt_torch.profiling.cost_model import CHIPS, planned
+from tt_torch.profiling.model import of_session
+from tt_torch.profiling.session import Session
+from tt_torch.wire.calls import public
+from tt_torch.wire.decode import decode
+
+TILES = 12 * 4096  # bytes of a float32 tensor of 96x128 in tiles
+
+
+def sent(text: str, mesh: tuple[int, int]) -> list[int]:
+    """The bytes over a link of each exchange of a program."""
+    with make_context():
+        module = ir.Module.parse(text)
+        set_mesh(module, mesh)
+        message = decode(compile_module(module, CompilerConfig()))
+    ops = [op for one in public(message) for op in planned(one, "Wormhole_b0")]
+    for op in ops:
+        assert op.cost.link == op.cost.link_bytes / CHIPS["Wormhole_b0"].link <= op.cost.seconds
+    return [op.cost.link_bytes for op in ops if op.cost.link_bytes]
+
+
+@pytest.mark.parametrize("op, factor", [("all_gather", 3), ("reduce_scatter", 3 / 4), ("all_reduce", 2 * 3 / 4)])
+def test_bytes_over_the_busiest_link_of_four_chips(op: str, factor: float) -> None:
+    """Each chip of a line of four has the tensor. A part of it has a quarter."""
+    kind = {"sizes": (128, 96)}
+    assert sent(program(op, (1, 4), "rows", **kind), (1, 4)) == [factor * TILES]
+    assert sent(program(op, (4, 1), "columns", **kind), (4, 1)) == [factor * TILES]
+
+
+def test_a_sum_over_all_chips_crosses_columns_and_rows() -> None:
+    assert sent(program("all_reduce", (2, 4), "all", sizes=(128, 96)), (2, 4)) == [TILES, 2 * 3 / 4 * TILES]
+
+
+def test_a_profile_has_what_crosses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = Session(tmp_path, "Wormhole_b0")
+    monkeypatch.setattr(recorder, "_session", recording)
+    options = {"mesh_shape": (1, 4), "automatic_parallelization": True, "profile": str(tmp_path)}
+    model, x = torch.nn.Linear(32, 8), torch.randn(8, 32)
+    compiled = torch.compile(model, backend="tt", options=options)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    profile = of_session(recording)
+    (gather,) = (op for op in profile.repeated if op.crossing)
+    assert gather.op == "AllGatherOp" and gather.kind == "exchange between chips" and len(gather.host) == 2
+    (row,) = page.exchanges(profile).rows
+    assert [cell.value for cell in row if cell.value is not None][-1] == gather.crossing == 3 * 32 * 32 * 4
+    assert profile.bound(gather) == "links"
+
+
+def test_a_layer_of_llama_sends_two_sums() -> None:
+    """A token of 32 chips: each sum is over the columns, and that of the MLP over the rows, too."""
+    alone, eight, grid = (cost(mesh, 1, "wormhole_b0") for mesh in ((1, 1), (1, 8), (4, 8)))
+    assert (alone["exchanges"], eight["exchanges"], grid["exchanges"]) == (0, 2, 3)
+    of_a_sum = math.ceil(1 / 32) * 32 * 8192 * 2 * 2  # of bfloat16, twice: scattered and gathered
+    assert eight["crossed"] == 2 * of_a_sum * 7 / 8
+    assert grid["crossed"] == 2 * of_a_sum * 7 / 8 + of_a_sum * 3 / 4
+    assert eight["weights"] < alone["weights"] / 7
