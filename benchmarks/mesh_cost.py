@@ -1,11 +1,11 @@
 """The time of one token of Llama 3 70B on 1 to 32 chips, by the profile's model. No time here was measured on a chip.
 
-Weights are on `meta`, in bfp8 on the device. Each chip has a part of the heads and of the MLP. On 32 chips, heads are split
-over the 8 columns of a 4x8 mesh, because the model has 8 heads of keys, and the MLP over all chips.
+Weights are on `meta`, in bfp8 on the device. Each chip has a part of the heads and of the MLP. On 32 chips, heads are
+split over the 8 columns of a 4x8 mesh, because the model has 8 heads of keys, and the MLP over all chips.
 
 All layers of the model are alike, so the figures are those of a program with LAYERS of them, and the difference of two
-programs for each further one. `python -m benchmarks.mesh_cost 1 8 80` prints those of a program with all 80, and how long
-it takes to compile.
+programs for each further one. `python -m benchmarks.mesh_cost 1 8 80` prints those of a program with all 80, and how
+long it takes to compile.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def run(threads: int) -> None:
             fits = "" if found["weights"] < MEMORY[arch] else ", too many"
             weights, crossed = f"{found['weights'] / GIGABYTE:.1f}{fits}", f"{found['crossed'] / 1e6:.0f}"
             rows.append((
-                f"{mesh[0]}x{mesh[1]}", f"{1e3 * total:.1f}", f"{1 / total:.1f}", f"{alone / total / chips:.0%}", *shares,
-                weights, crossed, f"{found['ops']:.0f}", f"{found['exchanges']:.0f}",
+                f"{mesh[0]}x{mesh[1]}", f"{1e3 * total:.1f}", f"{1 / total:.1f}", f"{alone / total / chips:.0%}",
+                *shares, weights, crossed, f"{found['ops']:.0f}", f"{found['exchanges']:.0f}",
             ))  # fmt: skip
         heads = ["mesh", "ms", "tokens/s", "efficiency", *(f"in {part}" for part in PARTS)]
         heads += ["GB of weights", "MB over a link", "ops", "exchanges"]
@@ -101,7 +101,7 @@ def _compiled(mesh: tuple[int, int], layers: int, arch: str) -> bytes:
 
 
 def cost(mesh: tuple[int, int], layers: int, arch: str) -> dict[str, float]:
-    """Seconds by what bounds the ops; bytes of weights on a chip and over links; numbers of ops; seconds of compiling."""
+    """Seconds by what bounds the ops; bytes of weights on a chip and over links; numbers of ops; seconds to compile."""
     start = time.perf_counter()
     message = decode(_compiled(mesh, layers, arch))
     compiling = time.perf_counter() - start

@@ -160,6 +160,27 @@ def test_numbers_are_equal_that_other_roundings_make_equal() -> None:
         assert (torch.tensor([256, 257]) == 256).tolist() == [True, False]
 
 
+def test_a_difference_is_reported_after_more_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eager would have to be wrong by 1 % in all of them. A rounding that moves far in one of many runs is enough."""
+    made = program("x + 1", x=torch.ones(2))
+    expected = check.run(made.function(), list(made.inputs.values()), check.EAGER, False)
+    got = [replace(expected[0], value=expected[0].value * 1.01), *expected[1:]]
+    ours = check.WAYS["compile"]
+    monkeypatch.setattr(check, "run", lambda function, inputs, way, trains: got if way is ours else expected)
+    asked: list[int | None] = []
+
+    def moved(function, inputs, trains, roundings):
+        seed = roundings._generator and roundings._generator.initial_seed()
+        asked.append(seed)
+        return [replace(x, value=x.value + (1.0 if seed == last else 0.0)) for x in expected]
+
+    monkeypatch.setattr(check, "_moved", moved)
+    last = -1
+    assert "expected 2.0" in wrong(made, "compile") and set(asked) >= {None, *range(check.DOUBTED)}
+    last = check.DOUBTED - 1
+    assert wrong(made, "compile") == check.MATCH
+
+
 def test_gradients_may_have_memories_of_their_own() -> None:
     made = replace(program("torch.cat([x, y])", x=torch.ones(2), y=torch.ones(3)), trains=True)
     assert wrong(made, "compile") == check.MATCH

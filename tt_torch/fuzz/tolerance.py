@@ -22,6 +22,9 @@ from tt_torch.torch_private.tensors import TorchDispatchMode
 from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 RUNS = 4
+# Runs before a difference is reported. Four runs do not show how far a value moves that has no correct digit, such as a
+# second step of training whose operands a first one moved by a period of their tangent.
+DOUBTED = 64
 _ROUNDINGS = 4  # units in the last place of one result; our kernels and eager's may be of different algorithms
 _MOVEMENTS = 16  # what an element may differ by, in its largest movement: few runs do not show the worst
 _LEAST = 4 * 2.0**-149  # a few units in the last place of denormal numbers of float32
