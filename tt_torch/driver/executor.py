@@ -5,6 +5,7 @@ This imports no compiler.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -46,6 +47,14 @@ class Executor:
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind in KEPT)
 
     def _load(self) -> Program:
+        """The program on the device. One for several chips takes and returns whole tensors."""
+        if isinstance(self.device, runtime.Device):
+            binary = runtime.Binary(self.compiled.binary)
+            if math.prod(binary.programs[0].mesh_shape) > 1:
+                from tt_torch.runtime.mesh_executable import MeshExecutable
+
+                return MeshExecutable(binary, 0, self.device)
+            return runtime.Executable(binary, 0, self.device)
         return self.device.load(self.compiled.binary)
 
     @property

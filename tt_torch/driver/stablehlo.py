@@ -28,9 +28,11 @@ from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.reading import Source, read_stablehlo
 from tt_torch.mlir.splitting import split
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.stablehlo.manual import WHOLE
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
 
@@ -56,10 +58,18 @@ def compile_stablehlo(
     tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
     InexactError. Environment variables override `config`. Raises ModuleFormatError for something else,
     UnsupportedOpError for an op that the device does not support, and CompileError for a type that PyTorch's tensors do
-    not have.
+    not have, and for the program of one chip of a mesh.
+
+    Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
+    which takes and returns whole tensors. Then `device` has as many chips.
     """
     chosen = (config or CompilerConfig()).with_env()
     module = read_stablehlo(source)
+    if mesh_of(module.operation) != (1, 1) and WHOLE not in module.operation.attributes:
+        raise CompileError(
+            "the module is the program of each chip of a mesh, and says nothing about the values of all chips; "
+            "docs/stablehlo.md#programs-for-several-chips runs it"
+        )
     return compiled_module(module, [f"arg{i}" for i in range(len(main(module).arguments))], {}, chosen, device)
 
 

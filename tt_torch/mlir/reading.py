@@ -13,6 +13,7 @@ from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.context import is_artifact, make_context, parse
 from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
+from tt_torch.mlir.stablehlo.manual import inline_manual_computations, with_calls_apart
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
 
 Source: TypeAlias = Any  # str, bytes, Path, or a module: an object with an `operation` that can print itself
@@ -37,6 +38,7 @@ def read_stablehlo(source: Source) -> ir.Module:
     if not isinstance(source, (str, bytes, bytearray)):
         raise ModuleFormatError(f"a {type(source).__name__} is neither text, nor bytes, nor a path, nor a module")
     module = _parsed(bytes(source) if isinstance(source, bytearray) else source)
+    inline_manual_computations(module)
     remove_annotations(module)
     name_entry(module)
     return module
@@ -62,6 +64,7 @@ def _parsed(source: str | bytes) -> ir.Module:
     if isinstance(source, bytes) and source.startswith(MLIR_BYTECODE):
         return read_module(source, context)
     try:
-        return read_module(plain_text(source if isinstance(source, str) else source.decode()), context)
+        text = plain_text(source if isinstance(source, str) else source.decode())
+        return read_module(with_calls_apart(text), context)
     except (ir.MLIRError, UnicodeDecodeError) as error:
         raise ModuleFormatError(str(error)) from None

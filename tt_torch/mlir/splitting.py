@@ -16,6 +16,7 @@ from torch_mlir import ir
 
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.flow import MAIN, Branch, Flow, Loop, Run, Step
+from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import (
     argument_kinds,
     block,
@@ -27,6 +28,7 @@ from tt_torch.mlir.functions import (
     read_by,
     returned,
 )
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls, take_control_apart
 from tt_torch.mlir.stablehlo.host_calls import host_call
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of, unrolled
@@ -38,11 +40,14 @@ from tt_torch.mlir.types import Op, Value
 def split(module: ir.Module) -> tuple[Flow, dict[str, ir.Module]]:
     """The flow of a program, and its device programs by their names. `module` is changed.
 
-    Raises UnsupportedOpError for functions that call each other in a circle.
+    Raises UnsupportedOpError for functions that call each other in a circle, and for a program of several chips that
+    needs the host, which would give all of them the values of the first one.
     """
     if any(_may_need_host(op) for op in nested(module)):
         inline_calls(module, is_known)
         whole = _as_one_program(module)
+        if whole is None and mesh_of(module.operation) != (1, 1):
+            raise _needs_host_on_a_mesh(module)
         if whole is None:
             splitter = _Splitter([f for f in module.body.operations if f.operation != main(module).operation])
             return splitter.flow(module), splitter.programs
@@ -50,6 +55,12 @@ def split(module: ir.Module) -> tuple[Flow, dict[str, ir.Module]]:
     taken, given = len(main(module).arguments), len(returned(module))
     results = list(range(taken, taken + given))
     return Flow(taken, [Run(MAIN, list(range(taken)), given)], results), {MAIN: module}
+
+
+def _needs_host_on_a_mesh(module: ir.Module) -> UnsupportedOpError:
+    op = next(op for op in nested(main(module)) if needs_host(op))
+    what = "a program for several chips in which the host computes or decides nothing"
+    return UnsupportedOpError(op.name, "stablehlo", describe(op.location), f"it takes {what}")
 
 
 def _may_need_host(op: ir.Operation) -> bool:
@@ -62,6 +73,8 @@ def _as_one_program(module: ir.Module) -> ir.Module | None:
         return None
     with module.context, module.operation.location:
         copy = ir.Module.create()
+        for name in module.operation.attributes:  # such as the mesh
+            copy.operation.attributes[name] = module.operation.attributes[name]
         with ir.InsertionPoint(copy.body):
             for function in module.body.operations:
                 function.operation.clone()

@@ -25,6 +25,7 @@ from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
 from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
 from tt_torch.files import write as write_file
 from tt_torch.flow import MAIN, Flow
+from tt_torch.runtime import Binary
 
 
 class Weights(Mapping[str, torch.Tensor]):
@@ -89,8 +90,8 @@ class LoadedModel:
 
     def __init__(self, package: Package, device: Device | None = None) -> None:
         self._package, self._forms = package, package.weights()
-        self._device: Device = device or default_device(CompilerConfig.from_env())
         with well_formed("the package"):
+            self._device: Device = device or _default_device(package)
             self._signature = signature(package.manifests[0])
             training = package.manifests[0].training
             self._parameters = training.parameters if training else None
@@ -241,6 +242,16 @@ class LoadedModel:
 def unpickled(data: bytes) -> LoadedModel:
     """The model of a pickle, which has the bytes of a package."""
     return LoadedModel(from_bytes(data))
+
+
+def _default_device(package: Package) -> Device:
+    """The default device with as many chips as the first program of a package is for."""
+    first = next((x for name, x in package.tensors.items() if name.startswith("program/")), None)
+    config = CompilerConfig.from_env()
+    if first is not None:
+        rows, columns = Binary(first.numpy().tobytes()).programs[0].mesh_shape
+        config = config.frozen(mesh_shape=(rows, columns))
+    return cast(Device, default_device(config))
 
 
 def _member(package: Package, number: int, device: Device) -> Member:

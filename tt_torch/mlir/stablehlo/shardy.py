@@ -1,7 +1,8 @@
 """Removes Shardy's annotations. They say on which chips a value lies, and never which value it is.
 
 torch-mlir has no dialect `sdy`. In the generic form of MLIR, its ops can be read without it; in the usual form of text,
-they are rewritten first. `sdy.manual_computation` computes on parts of values, so it stays, and is refused by its name.
+they are rewritten first. `sdy.manual_computation` computes on parts of values: manual.py. In the usual form of text, it
+is refused by its name.
 """
 
 from __future__ import annotations

@@ -1,0 +1,143 @@
+"""`sdy.manual_computation`: a part of a program that each chip computes with its part of the values, as JAX's `shard_map`.
+
+Outside of it, each chip has all values. So its operands become each chip's own parts, and its results are gathered:
+
+    %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
+
+becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(%p')`. torch-mlir has no dialect `sdy`; in the
+generic form of MLIR, its attributes are read as text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.dynamo.mesh_ops import TARGET
+from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.context import describe
+from tt_torch.mlir.functions import nested, replace
+from tt_torch.mlir.mesh import Mesh, groups_along, set_mesh
+from tt_torch.mlir.types import Op, Value
+
+WHOLE = "tt.whole_values"  # of a module for several chips whose inputs and results are whole values
+NAME, CALL = "sdy.manual_computation", "tt.call"
+ACCEPTED = "a mesh of one or two axes, and dimensions that are split along whole axes in the order of the mesh"
+_MESH = re.compile(r'"([^"]*)"\s*=\s*(\d+)')
+_SHARDING = re.compile(r"<@([\w.$-]+|\"[^\"]*\"), \[((?:\{[^{}]*\}(?:p\d+)?(?:, )?)*)\]")
+_DIMENSION = re.compile(r"\{([^{}]*)\}")
+Sharding = list[list[str]]  # the axes that split each dimension, by name
+
+
+def with_calls_apart(text: str) -> str:
+    """A module in the generic form in which calls have another name until they are in their function: MLIR finds no
+    function for a call inside of an op that it does not know."""
+    return text.replace('"func.call"(', f'"{CALL}"(') if f'"{NAME}"(' in text else text
+
+
+def inline_manual_computations(module: ir.Module) -> None:
+    """Replaces each of them, and gives the module its mesh. Raises UnsupportedOpError for a form that is not ACCEPTED."""
+    found = [op for op in nested(module) if op.name == NAME]
+    if not found:
+        return
+    axes = _axes_of(module, found[0])
+    sizes = [size for size in axes.values() if size > 1]
+    mesh: Mesh = (sizes[0], sizes[1]) if len(sizes) == 2 else (1, math.prod(sizes))
+    if len(sizes) > 2:
+        raise _unsupported(found[0])
+    places = {name: 2 - len(sizes) + i for i, name in enumerate(name for name, size in axes.items() if size > 1)}
+    set_mesh(module, mesh)
+    with module.context:
+        module.operation.attributes[WHOLE] = ir.UnitAttr.get()
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            _inline(op, places, mesh)
+    for call in [op for op in nested(module) if op.name == CALL]:
+        with call.location, ir.InsertionPoint(call):
+            kinds, named = [r.type for r in call.results], {"callee": call.attributes["callee"]}
+            replace(call, ir.Operation.create("func.call", kinds, list(call.operands), named))
+
+
+def _axes_of(module: ir.Module, op: ir.Operation) -> dict[str, int]:
+    """The sizes of the axes of the module's mesh."""
+    meshes = [each.operation for each in module.body.operations if each.operation.name == "sdy.mesh"]
+    if len(meshes) != 1:
+        raise _unsupported(op)
+    return {name: int(size) for name, size in _MESH.findall(str(meshes[0].attributes["mesh"]))}
+
+
+def _unsupported(op: Op) -> UnsupportedOpError:
+    return UnsupportedOpError(NAME, "stablehlo", describe(op.location), f"it takes {ACCEPTED}")
+
+
+def _shardings(op: ir.Operation, name: str) -> list[Sharding]:
+    found = _SHARDING.findall(str(op.attributes[name]))
+    return [[re.findall(r'"[^"]*"(?::\(\d+\)\d+)?', dim) for dim in _DIMENSION.findall(dims)] for _, dims in found]
+
+
+def _along(op: Op, names: Sequence[str], places: dict[str, int]) -> list[int]:
+    """The axes of the mesh with these names; those of size 1 split nothing."""
+    if any(":" in name for name in names):
+        raise _unsupported(op)
+    axes = [places[name.strip('"')] for name in names if name.strip('"') in places]
+    if axes != sorted(axes):
+        raise _unsupported(op)
+    return axes
+
+
+def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
+    (body,) = op.regions[0].blocks
+    for x, sharding, inner in zip(op.operands, _shardings(op, "in_shardings"), body.arguments, strict=True):
+        part: Value = x
+        for dim, names in enumerate(sharding):
+            part = _partition(part, dim, _along(op, names, places), mesh)
+        if part.type != inner.type:
+            raise _unsupported(op)
+        inner.replace_all_uses_with(part)
+    *inside, end = list(body.operations)
+    for each in inside:
+        each.operation.move_before(op)
+    for made, sharding, result in zip(end.operands, _shardings(op, "out_shardings"), op.results, strict=True):
+        whole: Value = made
+        for dim, names in enumerate(sharding):
+            whole = _gather(whole, dim, _along(op, names, places), mesh)
+        if whole.type != result.type:
+            raise _unsupported(op)
+        result.replace_all_uses_with(whole)
+    op.erase()
+
+
+def _resized(x: Value, dim: int, size: int) -> ir.Type:
+    kind = ir.RankedTensorType(x.type)
+    return ir.RankedTensorType.get([*kind.shape[:dim], size, *kind.shape[dim + 1 :]], kind.element_type)
+
+
+def _partition(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+    count = math.prod(mesh[axis] for axis in axes)
+    if count == 1:
+        return x
+    named = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim), "axes": ir.DenseI64ArrayAttr.get(axes)}
+    attributes = {
+        "call_target_name": ir.StringAttr.get(f"{TARGET}mesh_partition"),
+        "mhlo.frontend_attributes": ir.DictAttr.get(named),
+    }
+    kind = _resized(x, dim, ir.RankedTensorType(x.type).shape[dim] // count)
+    return ir.Operation.create("stablehlo.custom_call", [kind], [x], attributes).results[0]
+
+
+def _gather(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+    count = math.prod(mesh[axis] for axis in axes)
+    if count == 1:
+        return x
+    attributes = {
+        "all_gather_dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim),
+        "replica_groups": ir.DenseElementsAttr.get(np.array(groups_along(axes, mesh), dtype=np.int64)),
+        "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>"),
+        "use_global_device_ids": ir.UnitAttr.get(),
+    }
+    kind = _resized(x, dim, ir.RankedTensorType(x.type).shape[dim] * count)
+    return ir.Operation.create("stablehlo.all_gather", [kind], [x], attributes).results[0]
