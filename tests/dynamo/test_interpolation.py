@@ -122,12 +122,13 @@ def test_no_op_looks_up_elements_one_by_one(rank: int, options: dict[str, Any], 
 def test_a_large_image_takes_no_more_memory_than_its_elements() -> None:
     """From 480 x 270 to 960 x 540. In a lookup of single elements, each index tensor would take 4 GB."""
     x = torch.randn(1, 64, 270, 480)
+    held = tt_torch.runtime.default_device().memory_stats()["dram"]["allocated"]  # by programs of other tests
     compiled = tt_torch.compile_model(resize(scale_factor=2, mode="bilinear"), (x,))
     torch.testing.assert_close(compiled(x), F.interpolate(x, scale_factor=2, mode="bilinear"))
     kinds = op_histogram(decode(compiled.binary))
     assert kinds["MatmulOp"] == 2 and not kinds["GatherOp"]
     bytes_of_elements = (64 * 270 * 480 + 64 * 540 * 480 + 64 * 540 * 960) * 4
-    assert compiled.executor.executable.memory_stats()["dram_peak"] < 1.1 * bytes_of_elements
+    assert compiled.executor.executable.memory_stats()["dram_peak"] - held < 1.1 * bytes_of_elements
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
