@@ -17,6 +17,7 @@ from tt_torch.codegen import environment, to_python, write_program
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
+from tt_torch.driver.stablehlo import compile_stablehlo
 from tt_torch.errors import DeviceError, InputCountError, InputShapeError, ShardingError
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.mesh import set_mesh
@@ -126,6 +127,29 @@ def test_collectives_are_dispatched(opened):
         (result,) = run([torch.ones(48, 40)])
         whole = {"all_gather": (48, 80), "reduce_scatter": (24, 40), "all_to_all": (24, 80)}.get(op, (48, 40))
         assert result.shape == whole
+
+
+@needs_ttnn
+@pytest.mark.filterwarnings("ignore:.*mock device")
+def test_a_part_for_each_chip_runs_on_the_mesh_of_its_module(opened):
+    """JAX's shard_map would write this. On a mock device, the results are zeros."""
+    text = """"builtin.module"() ({
+      "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> ()
+      "func.func"() <{function_type = (tensor<64x32xf32>) -> tensor<64x32xf32>, sym_name = "main"}> ({
+      ^bb0(%a: tensor<64x32xf32>):
+        %r = "sdy.manual_computation"(%a) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>,
+            out_shardings = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>, manual_axes = #sdy<manual_axes{"x"}>}> ({
+        ^bb0(%p: tensor<32x32xf32>):
+          "sdy.return"(%p) : (tensor<32x32xf32>) -> ()
+        }) : (tensor<64x32xf32>) -> tensor<64x32xf32>
+        "func.return"(%r) : (tensor<64x32xf32>) -> ()
+      }) : () -> ()
+    }) : () -> ()"""
+    model = compile_stablehlo(text, CompilerConfig(device="ttnn"), device=opened())
+    assert model(torch.ones(64, 32)).shape == (64, 32)
+    emulated = compile_stablehlo(text)
+    x = torch.randn(64, 32)
+    assert torch.equal(emulated(x), x)
 
 
 @needs_ttnn

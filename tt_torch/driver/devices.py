@@ -77,7 +77,10 @@ def open_device(
         return runtime.Device(config.arch, mesh_shape, **options)
     from tt_torch.codegen.device import TtnnDevice
 
-    return TtnnDevice(mesh_shape=mesh_shape, enable_program_cache=enable_program_cache, **_facts(config), **options)
+    fabric = math.prod(mesh_shape) > 1  # else the chips of the mesh could not exchange values
+    return TtnnDevice(
+        mesh_shape=mesh_shape, enable_program_cache=enable_program_cache, fabric=fabric, **_facts(config), **options
+    )
 
 
 def _facts(config: CompilerConfig) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""`sdy.manual_computation`: a part of a program that each chip computes with its part of the values, as JAX's `shard_map`.
+"""`sdy.manual_computation`: a part of a program that each chip computes with its part of the values.
 
-Outside of it, each chip has all values. So its operands become each chip's own parts, and its results are gathered:
+JAX's `shard_map` makes it. Outside of it, each chip has all values. So its operands become each chip's own parts, and
+its results are gathered:
 
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
 
-becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(%p')`. torch-mlir has no dialect `sdy`; in the
-generic form of MLIR, its attributes are read as text.
+becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(...)`. torch-mlir has no dialect `sdy`; in
+the generic form of MLIR, its attributes are read as text.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def with_calls_apart(text: str) -> str:
 
 
 def inline_manual_computations(module: ir.Module) -> None:
-    """Replaces each of them, and gives the module its mesh. Raises UnsupportedOpError for a form that is not ACCEPTED."""
+    """Replaces each of them, and gives the module its mesh. Raises UnsupportedOpError for other forms than ACCEPTED."""
     found = [op for op in nested(module) if op.name == NAME]
     if not found:
         return
