@@ -72,6 +72,19 @@ class CompilerOptions:
         "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",
     )
+    math_fidelity: str = option(
+        kinds.choice("lofi", "hifi2", "hifi3", "hifi4", "ttnn_default"),
+        "hifi4",
+        "how many of the four passes over the operands' bits the matrix unit makes: one (`lofi`) to four (`hifi4`). "
+        "`ttnn_default` leaves this and `fp32_dest_acc_en` to the library. The names are those of tt-mlir",
+        "TT_TORCH_MATH_FIDELITY",
+    )
+    fp32_dest_acc_en: bool = option(
+        kinds.boolean(),
+        True,
+        "add up in float32 in the registers of the matrix unit; if not, in bfloat16",
+        "TT_TORCH_FP32_DEST_ACC_EN",
+    )
     fallback: str = option(
         kinds.choice("host", "error", "strict-dtype"),
         "host",

@@ -119,7 +119,16 @@ MODELS = {
 
 @pytest.mark.parametrize("device", ARCHS)
 @pytest.mark.parametrize(
-    "options", [{}, BF16, BF16 | {"weight_dtype": "bfp8_b"}, BF16 | {"enable_optimizer": True}], ids=str
+    "options",
+    [
+        {},
+        BF16,
+        BF16 | {"weight_dtype": "bfp8_b"},
+        BF16 | {"enable_optimizer": True},
+        BF16 | {"math_fidelity": "lofi", "fp32_dest_acc_en": False},
+        {"math_fidelity": "ttnn_default"},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_layers(name, options, device, failures):

@@ -21,6 +21,7 @@ from tt_torch.codegen.program import Tensor, from_message
 from tt_torch.errors import UnsupportedBinaryError
 from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect  # noqa: F401  (declares the ops)
+from tt_torch.mlir.ttnn.dialect import wire_fields
 from tt_torch.mlir.ttnn.passes.workarounds import ALL
 from tt_torch.tools import workaround_docs
 from tt_torch.wire import custom_ops
@@ -173,3 +174,22 @@ def test_page_of_workarounds_is_current():
     sections = workaround_docs.page().split("\n## ")[1:]
     assert len(sections) == len(ALL)
     assert all('\n- "' in section for section in sections), "the docstring of a workaround must quote the library"
+
+
+@pytest.mark.parametrize("fidelity", ["lofi", "hifi2", "hifi3", "hifi4", "ttnn_default"])
+@pytest.mark.parametrize("fp32", [True, False])
+def test_math_fidelity_and_accumulation_reach_the_binary_and_the_program(fidelity, fp32, tmp_path):
+    """They are in every op that has the field, and in none with `ttnn_default`, where the library chooses."""
+    config = tt_torch.config.CompilerConfig(math_fidelity=fidelity, fp32_dest_acc_en=fp32)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 10), nn.Softmax(-1)).eval()
+    binary = tt_torch.compile_model(layers, (torch.randn(2, 3, 8, 8),), config).binary
+    records = [(op.name, op.record) for program in decode(binary)["programs"] for op in ops(program)]
+    configs = {name: record.get("compute_config") for name, record in records if "compute_config" in wire_fields(name)}
+    assert {"Conv2dOp", "PrepareConv2dWeightsOp", "LinearOp", "SoftmaxOp"} <= configs.keys()
+    name = {"lofi": "LoFi", "hifi2": "HiFi2", "hifi3": "HiFi3", "hifi4": "HiFi4"}.get(fidelity)
+    wanted = {"math_fidelity": name, "fp32_dest_acc_en": fp32} if name else None
+    assert all(given == wanted for given in configs.values())
+    text = to_python(binary)
+    call = f"ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.{name}, fp32_dest_acc_en={fp32})"
+    assert ("ComputeKernelConfig" in text) == (name is not None)
+    assert text.count("MathFidelity") == "".join(text.split()).count("".join(call.split()))

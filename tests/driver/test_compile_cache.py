@@ -26,6 +26,7 @@ OTHER_VALUES: dict[str, Any] = {
     "op_by_op_backend": OpByOpBackend.STABLEHLO,
     "dtype": "bf16",
     "weight_dtype": "bfp8_b",
+    "math_fidelity": "lofi",
     "fallback": "error",
     "buckets": {"x.0": (8,)},
     "device_map": {"a": 0},

@@ -135,6 +135,9 @@ def test_the_tools_of_ttmlir_home_come_before_those_of_the_path(tools, tmp_path,
         ({"enable_optimizer": True}, "optimization_level=2"),
         ({"enable_optimizer": True, "tt_mlir_options": {"optimization_level": 1}}, "optimization_level=1"),
         ({"weight_dtype": "bfp8_b"}, "experimental_weight_dtype=bfp_bf8"),
+        ({"fp32_dest_acc_en": False}, "fp32_dest_acc_en=false"),
+        ({"math_fidelity": "hifi2"}, "math_fidelity=hifi2"),
+        ({"math_fidelity": "hifi2", "tt_mlir_options": {"math_fidelity": "lofi"}}, "math_fidelity=lofi"),
         ({"tt_mlir_options": {"fp32_dest_acc_en": False}}, "fp32_dest_acc_en=false"),
         ({"tt_mlir_options": {"enable_trace": True}}, "enable_trace=true"),
     ],
@@ -145,6 +148,7 @@ def test_options_are_passed_under_the_names_of_the_plugin_and_of_the_tools(chang
     assert options.for_plugin(config)[name] == text
     theirs = {"enable_const_eval_on_cpu": "enable-cpu-hoisted-const-eval"}
     theirs["fp32_dest_acc_en"] = "compute-cfg-fp32-dest-acc-en"
+    theirs["math_fidelity"] = "compute-cfg-math-fidelity"
     assert f"{theirs.get(name, name.replace('_', '-'))}={text}" in options.for_tools(config).split()
 
 

@@ -35,6 +35,7 @@ from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
+from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
@@ -69,6 +70,7 @@ TO_TTNN: list[Step] = [
     ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, c.weight_dtype)),
     ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
+    ("compute-config", lambda m, c: set_compute_config(m, c)),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),

@@ -39,6 +39,10 @@ def for_plugin(config: CompilerConfig) -> dict[str, str]:
     }
     if config.weight_dtype:
         options["experimental_weight_dtype"] = "bfp_bf8"
+    if config.math_fidelity != type(config).math_fidelity:
+        options["math_fidelity"] = config.math_fidelity
+    if config.fp32_dest_acc_en != type(config).fp32_dest_acc_en:
+        options["fp32_dest_acc_en"] = str(config.fp32_dest_acc_en).lower()
     return options | dict(config.tt_mlir_options)
 
 

@@ -50,6 +50,11 @@ def _kind(field: schema.Field) -> str:
     return "str" if is_enum else KINDS.get(field.type, "i64")
 
 
+def _without_config(rule: Infer) -> Infer:
+    """The rule for the types of results, which do not depend on how the matrix unit computes."""
+    return lambda *operands, compute_config=None, **attributes: rule(*operands, **attributes)
+
+
 def op(
     name: str,
     table: str,
@@ -71,6 +76,9 @@ def op(
     if infer is None and typed and f"ttir.{name}" in OPS:
         infer = OPS[f"ttir.{name}"].infer
     fields = wire_fields(table)
+    if "compute_config" in fields:  # passes/compute_config.py sets it
+        attrs += " compute_config?"
+        infer = infer and _without_config(infer)
     kinds = {a.rstrip("?"): (_kind(fields[a.rstrip("?")]), None if a[-1] == "?" else REQUIRED) for a in attrs.split()}
     facts |= {"table": table, "fixed": fixed or {}}
     return declare(TTNN, name, operands, kinds, results, infer, pure=facts.pop("pure", True), **facts)

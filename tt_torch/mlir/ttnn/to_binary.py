@@ -30,7 +30,8 @@ DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
 CORES = 8  # the cores that each chip has in a row
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 # The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
-# sums, and the address tables of convolutions in DRAM, so that the data can use all of L1.
+# sums, and the address tables of convolutions in DRAM, so that the data can use all of L1. An empty attribute leaves
+# the whole field to the library.
 SETTINGS: Message = {
     "compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True},
     "conv2d_config": {"enable_kernel_stride_folding": False, "config_tensors_in_dram": True},
@@ -131,7 +132,8 @@ class _Translator:
             if field not in record:
                 record[field] = self._derive(field, op)
         for field in settings:
-            record[field] = SETTINGS[field] | record.get(field, {})
+            given = record.get(field)
+            record[field] = None if given == {} else SETTINGS[field] | (given or {})
         return {declared.facts["table"]: record}
 
     def _attributes(self, op: ir.Operation) -> Message:
