@@ -78,6 +78,7 @@ class Device:
     `dram_bank_size` and `l1_bank_size` (bytes per bank) replace the memory sizes of the architecture, for tests.
     `host_memory_size` limits the bytes that the host tensors of one run may take (0: all installed memory).
     `allow_host_code` lets binaries run their machine code for the host: set it only for binaries that you trust.
+    `exact` rounds matrix products and some other ops as the matrix unit of a chip does (docs/emulated_device.md).
     Raises ConfigError for an unknown `arch` and DeviceError for other invalid options.
     """
 
@@ -92,6 +93,7 @@ class Device:
         l1_bank_size: int = 0,
         allow_host_code: bool = False,
         host_memory_size: int = 0,
+        exact: bool = False,
     ) -> None:
         options = _runtime.DeviceOptions()
         options.arch = _arch(arch)
@@ -99,6 +101,7 @@ class Device:
         options.num_hw_cqs, options.l1_small_size = num_hw_cqs, l1_small_size
         options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
         options.allow_host_code, options.host_memory_size = allow_host_code, host_memory_size
+        options.exact = exact
         self._adopt(_runtime.Device(options))
 
     @classmethod

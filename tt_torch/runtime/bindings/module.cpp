@@ -206,7 +206,8 @@ void bind_device(py::module_& m) {
       .def_readwrite("dram_bank_size", &DeviceOptions::dram_bank_size)
       .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size)
       .def_readwrite("host_memory_size", &DeviceOptions::host_memory_size)
-      .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code);
+      .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code)
+      .def_readwrite("exact", &DeviceOptions::exact);
   py::class_<Device>(m, "Device")
       .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
       .def_static("shared", &Device::shared, py::arg("arch"), py::arg("chip") = 0)

@@ -162,6 +162,8 @@ void OpBuilder::together(Slot out, std::function<std::vector<at::Tensor>(std::sp
 
 const Mesh& OpBuilder::mesh() const { return planner_.plan->mesh; }
 
+bool OpBuilder::exact() const { return planner_.options.exact; }
+
 void OpBuilder::opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step) {
   planner_.plan->values[out].origin = Origin::Fresh;
   planner_.plan->values[out].form = std::move(form);

@@ -54,6 +54,7 @@ class OpBuilder {
   // Adds a step that runs on all chips at once. It returns one value per chip, each as `compute` wants it.
   void together(Slot out, std::function<std::vector<at::Tensor>(std::span<Frame>)> step);
   const Mesh& mesh() const;
+  bool exact() const;  // whether the device computes as the matrix unit of a chip
 
   // Asks for a constant operand in packed form. It is packed if all of its readers ask for the same form.
   void prefer(Slot slot, Packing packing);

@@ -55,7 +55,11 @@ Executable::Impl::Impl(Binary b, size_t p, Device d)
 }
 
 PlanOptions Executable::Impl::options() const {
-  return {.arena = true, .fuse = !callback, .host_code = device.options().allow_host_code};
+  const DeviceOptions& opened = device.options();
+  return {.arena = true,
+          .fuse = !callback && !opened.exact,
+          .host_code = opened.allow_host_code,
+          .exact = opened.exact};
 }
 
 void Executable::Impl::replan() {

@@ -92,6 +92,7 @@ struct PlanOptions {
   bool arena = true;  // intermediates lie in one allocation, which every run reuses
   bool fuse = true;   // run a sequence of ops as one kernel if nothing else reads the values between them
   bool host_code = false;  // the binary's machine code for the host may run
+  bool exact = false;      // compute as the matrix unit of a chip, bit for bit
 };
 
 struct Plan {

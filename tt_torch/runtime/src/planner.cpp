@@ -259,8 +259,9 @@ void Planner::load_cached(OpBuilder& op) {
   ConstCall constant;
   constant.inputs = inputs;
   constant.hash = op.attributes().text("program_hash");
-  constant.plan = plan_checked(binary, index, plan->mesh,
-                               {.arena = false, .fuse = options.fuse, .host_code = options.host_code});
+  constant.plan = plan_checked(
+      binary, index, plan->mesh,
+      {.arena = false, .fuse = options.fuse, .host_code = options.host_code, .exact = options.exact});
   constant.hash += constant.plan->custom;  // the results are those of these kernels
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "the number of results is not that of the const-eval program");

@@ -3,6 +3,7 @@
 
 #include "kernels/activations.h"
 #include "kernels/kernels.h"
+#include "kernels/matrix_unit.h"
 
 namespace tt::runtime::kernels {
 
@@ -23,7 +24,11 @@ struct BinaryRow {
   bool boolean = false;       // the result is 0 or 1, which every type can hold
   bool floats_only = false;   // `write` is for results of float types
   SmallLoop small = nullptr;  // faster than `write` for few elements
+  Compute exact = nullptr;    // as the matrix unit of a chip computes it for bf16
 };
+
+Tensor exact_sum(const Tensor& a, const Tensor& b) { return matrix_unit::add(a, b, false); }
+Tensor exact_difference(const Tensor& a, const Tensor& b) { return matrix_unit::add(a, b.neg(), false); }
 
 Tensor logical_shift_right(const Tensor& a, const Tensor& b) {
   const Tensor bits = a.scalar_type() == at::kInt ? a.to(at::kLong).bitwise_and(0xffffffffLL) : a;
@@ -81,7 +86,7 @@ StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, BinaryWrite otherwise
 // By the names of EltwiseBinaryOpType. Integers divide by truncation, for which ATen has no `out` function
 // with this signature.
 constexpr wire::Named<BinaryRow> binary_rows[] = {
-    {"Add", {ROW(add), .small = small_loop<std::plus<float>>}},
+    {"Add", {ROW(add), .small = small_loop<std::plus<float>>, .exact = exact_sum}},
     {"Divide", {.write = WRITE(div), .compute = divide, .floats_only = true}},
     {"Equal", {ROW(eq), .boolean = true}},
     {"GreaterEqual", {ROW(ge), .boolean = true}},
@@ -94,7 +99,7 @@ constexpr wire::Named<BinaryRow> binary_rows[] = {
     {"LogicalXor", {ROW(logical_xor), .boolean = true}},
     {"Multiply", {ROW(mul), .small = small_loop<std::multiplies<float>>}},
     {"NotEqual", {ROW(ne), .boolean = true}},
-    {"Subtract", {ROW(sub), .small = small_loop<std::minus<float>>}},
+    {"Subtract", {ROW(sub), .small = small_loop<std::minus<float>>, .exact = exact_difference}},
 };
 
 // By the names of EltwiseBinaryCompositeOpType.
@@ -160,9 +165,12 @@ Combine with_activations(OpBuilder& op, const BinaryRow& row, Slot a, Slot b, Sl
   };
 }
 
-void build_binary(OpBuilder& op, const BinaryRow& row) {
+void build_binary(OpBuilder& op, BinaryRow row) {
   const Slot a = op.in("lhs"), b = op.in("rhs"), out = op.out();
   op.require_broadcast({a, b}, out);
+  const auto narrow = [&](Slot s) { return op.spec(s).dtype == DataType::BFloat16; };
+  if (op.exact() && row.exact && narrow(a) && narrow(b) && narrow(out))
+    row.compute = row.exact, row.write = nullptr;
   if (const auto combine = with_activations(op, row, a, b, out))
     return op.compute(out, [=](Frame& f) { return combine(f[a], f[b]); });
   if (fits(row, op.spec(a).dtype, op.spec(b).dtype, op.spec(out).dtype))

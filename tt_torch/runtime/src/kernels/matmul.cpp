@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 
 #include "kernels/kernels.h"
+#include "kernels/matrix_unit.h"
 #include "kernels/onednn.h"
 #include "tt/runtime/kernels.h"
 
@@ -67,6 +68,31 @@ Tensor plain_product(const Product& p, Frame& f) {
   if (p.bias && !(row_bias && a.dim() > 1)) result = result + f[*p.bias];
   if (p.added) result = result + f[*p.added];
   return p.activation.apply ? p.activation.apply(result) : result;
+}
+
+// The product as the matrix unit rounds it, with an activation of the rounded result.
+Tensor exact_product(const Product& p, const matrix_unit::Accuracy& how, DataType result, Frame& f) {
+  Tensor a = f[p.a].to(at::kFloat), b = f[p.b].to(at::kFloat);
+  if (p.transpose_a) a = a.transpose(-1, -2);
+  if (p.transpose_b) b = b.transpose(-1, -2);
+  const Tensor bias = p.bias ? f[*p.bias].to(at::kFloat) : Tensor();
+  const Tensor value = matrix_unit::packed(matrix_unit::product(a, b, bias, how), result).reshape(p.shape);
+  return p.activation.apply ? p.activation.apply(value) : value;
+}
+
+// Whether the matrix unit computes the product: matrices of floats.
+bool is_exact(OpBuilder& op, const Product& p) {
+  const auto &a = op.spec(p.a), &b = op.spec(p.b);
+  return op.exact() && a.shape.size() > 1 && b.shape.size() > 1 && is_float(a.dtype) && is_float(b.dtype) &&
+         is_float(op.spec(p.out).dtype);
+}
+
+// By the library's choice, float32 has all passes and float32 registers, and other types have neither.
+void compute_exactly(OpBuilder& op, const Product& p) {
+  const DataType result = op.spec(p.out).dtype;
+  const bool wide = op.spec(p.a).dtype == DataType::Float32;
+  const auto how = matrix_unit::accuracy_of(op, {wide ? 4 : 2, wide, true});
+  op.compute(p.out, [=](Frame& f) { return exact_product(p, how, result, f); });
 }
 
 // Whether the bias varies only along the last dimension, so that oneDNN can add it in the product.
@@ -137,6 +163,7 @@ static void matmul(OpBuilder& op) {
   if (p.bias)
     op.require(at::infer_size(p.shape, op.spec(*p.bias).shape) == p.shape,
                "the bias cannot be broadcast to the result");
+  if (is_exact(op, p)) return compute_exactly(op, p);
   if (!packs(op, p)) return op.compute(p.out, [p](Frame& f) { return plain_product(p, f); });
   op.prefer(p.b, packing_of(p, op.spec(p.b).shape));
   absorb_tail(op, p);

@@ -1,5 +1,6 @@
 // Reductions, scans and orderings.
 #include "kernels/kernels.h"
+#include "kernels/matrix_unit.h"
 
 namespace tt::runtime::kernels {
 
@@ -30,12 +31,33 @@ constexpr wire::Named<Reduce> reductions[] = {
     {"Min", [](const Tensor& t, const Ints& dims, bool keep) { return at::amin(t, dims, keep); }},
 };
 
+// Sums and means of bf16 over one of the last two dimensions, which are products with ones on the matrix
+// unit. Returns false for other reductions.
+bool reduce_exactly(OpBuilder& op, Slot source, Slot out) {
+  const Ints dims = reduced_dims(op, source);
+  const auto type = op.attributes().name_in("type");
+  const auto& spec = op.spec(source);
+  const auto rank = static_cast<int64_t>(spec.shape.size());
+  const bool narrow = spec.dtype == DataType::BFloat16 && op.spec(out).dtype == DataType::BFloat16;
+  if (!op.exact() || !narrow || (type != "Sum" && type != "Mean") || dims.size() != 1 || rank < 2)
+    return false;
+  if (dims[0] < rank - 2 || spec.shape[dims[0]] == 0) return false;
+  const double scale = type == "Mean" ? 1.0 / static_cast<double>(spec.shape[dims[0]]) : 1.0;
+  const auto how = matrix_unit::accuracy_of(op, {4, true, false});
+  op.compute(out, [=, dim = dims[0], columns = dims[0] == rank - 2, shape = op.spec(out).shape](Frame& f) {
+    const Tensor sums = matrix_unit::scaled_sum(f[source], dim, columns, scale, how);
+    return matrix_unit::packed(sums, DataType::BFloat16).reshape(shape);
+  });
+  return true;
+}
+
 }  // namespace
 
 static void reduction(OpBuilder& op) {
   const Reduce reduce = op.attributes().choose("type", reductions);
   const Slot source = op.in("in"), out = op.out();
   const bool keep = op.attributes().flag("keep_dim");
+  if (reduce_exactly(op, source, out)) return;
   op.compute(out, [=, dims = reduced_dims(op, source), shape = op.spec(out).shape](Frame& f) {
     return reduce(f[source], dims, keep).reshape(shape);
   });

@@ -21,6 +21,7 @@ struct DeviceOptions {
   int64_t l1_bank_size = 0;      // bytes of L1 per core; 0: the size of the architecture
   int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all installed memory
   bool allow_host_code = false;  // run the machine code that a binary has for the host
+  bool exact = false;            // round as the matrix unit of a chip, which is slow
 };
 
 struct BufferStats {
