@@ -67,7 +67,7 @@ class CompilerOptions:
         "TT_TORCH_DTYPE",
     )
     weight_dtype: str | None = option(
-        kinds.choice(None, "bfp8_b"),
+        kinds.choice(None, "bfp8_b", "bfp4_b"),
         None,
         "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",

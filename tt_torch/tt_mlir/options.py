@@ -38,7 +38,7 @@ def for_plugin(config: CompilerConfig) -> dict[str, str]:
         "enable_const_eval_on_cpu": "false",
     }
     if config.weight_dtype:
-        options["experimental_weight_dtype"] = "bfp_bf8"
+        options["experimental_weight_dtype"] = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}[config.weight_dtype]
     if config.math_fidelity != type(config).math_fidelity:
         options["math_fidelity"] = config.math_fidelity
     if config.fp32_dest_acc_en != type(config).fp32_dest_acc_en:

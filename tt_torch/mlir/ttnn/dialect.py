@@ -180,7 +180,7 @@ op(
     "PrepareConv2dBiasOp",
     "bias_tensor",
     f"{CONV} {FUTURE_INPUT} conv2d_config?",
-    infer=infer.same,
+    typed=False,  # the bias gets the data type of the weights
     needs={"bias_tensor": HOST_ROW_MAJOR},
     derived=("device",),
 )

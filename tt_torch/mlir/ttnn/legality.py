@@ -27,6 +27,7 @@ from tt_torch.wire.facts import TILE
 
 VERSION = "0.81.1"
 FLOATS = frozenset({"Float32", "BFloat16", "BFP_BFloat8"})
+MULTIPLIED = FLOATS | {"BFP_BFloat4"}  # which only weights have
 WIDE = frozenset({"Int32", "UInt32"})
 INTEGERS = WIDE | {"UInt16", "UInt8"}
 PLAIN = FLOATS - {"BFP_BFloat8"}
@@ -291,8 +292,8 @@ RULES: dict[str, Rule] = {
     **_rule(["argmax"], EXACT - {"UInt8"}, makes=lambda op: [Layout("UInt32", tiled=False)], more=_searched),
     **_rule(["sort"], PLAIN | {"UInt16"}, TILES, _ordered, stays=_moved_to_sort),
     **_rule(["topk"], FLOATS, TILES, _ordered, stays=_off_last),
-    **_rule(["matmul"], FLOATS, TILES, as_declared),
-    **_rule(["linear"], FLOATS, TILES, as_declared, more=_biased),
+    **_rule(["matmul"], MULTIPLIED, TILES, as_declared),
+    **_rule(["linear"], MULTIPLIED, TILES, as_declared, more=_biased),
     **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
     **_rule(["conv2d"], PLAIN, BOTH, in_tiles, more=_convolved, values=1),
     **_rule(["conv_transpose2d"], FLOATS, BOTH, in_tiles, more=_transposed, values=1),
