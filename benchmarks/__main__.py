@@ -10,6 +10,7 @@ import typer
 
 NAMES = (
     "quality",
+    "precision",
     "compile",
     "cache",
     "binary",
