@@ -157,9 +157,20 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, bool reload, const Accur
   auto* values = static_cast<float*>(out.mutable_data_ptr());
   at::parallel_for(0, m * n, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      values[i] = in_blocks(&left[i / n * depth], &right[i % n * depth], depth, block, reload, how);
+      values[i] =
+          in_blocks(left.data() + i / n * depth, right.data() + i % n * depth, depth, block, reload, how);
   });
   return out;
+}
+
+// One of the matrices of a tensor, which are counted in the order of its first dimensions.
+Tensor matrix_of(Tensor x, int64_t index) {
+  for (int64_t dim = x.dim() - 3; dim >= 0; --dim) {
+    const int64_t size = x.size(dim);
+    x = x.select(dim, index % size);
+    index /= size;
+  }
+  return x;
 }
 
 // The larger operand gives the exponent, and the other one is rounded to its unit.
@@ -187,17 +198,15 @@ Accuracy accuracy_of(OpBuilder& op, const Accuracy& of_library) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias, const Accuracy& how) {
-  std::vector<int64_t> shape =
+  const std::vector<int64_t> outer =
       at::infer_size(a.sizes().slice(0, a.dim() - 2), b.sizes().slice(0, b.dim() - 2));
-  std::vector<int64_t> left = shape, right = shape;
+  std::vector<int64_t> shape = outer, left = outer, right = outer;
+  shape.insert(shape.end(), {a.size(-2), b.size(-1)});
   left.insert(left.end(), {a.size(-2), a.size(-1)});
   right.insert(right.end(), {b.size(-2), b.size(-1)});
-  shape.insert(shape.end(), {a.size(-2), b.size(-1)});
-  const Tensor as = a.expand(left).reshape({-1, a.size(-2), a.size(-1)});
-  const Tensor bs = b.expand(right).reshape({-1, b.size(-2), b.size(-1)});
-  Tensor out = at::empty({as.size(0), as.size(1), bs.size(2)}, at::kFloat);
-  for (int64_t i = 0; i < as.size(0); ++i) out[i].copy_(matrix_product(as[i], bs[i], !bias.defined(), how));
-  out = out.view(shape);
+  const Tensor as = a.expand(left), bs = b.expand(right), out = at::empty(shape, at::kFloat);
+  for (int64_t i = 0; i < c10::multiply_integers(outer); ++i)
+    matrix_of(out, i).copy_(matrix_product(matrix_of(as, i), matrix_of(bs, i), !bias.defined(), how));
   return bias.defined() ? add(out, bias, how.float32) : out;
 }
 
