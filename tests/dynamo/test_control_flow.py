@@ -76,7 +76,6 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
 @pytest.mark.parametrize(
     ("op", "function"),
     [
-        ("while_loop", lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0] * 2),
         (
             "cond",  # on the device, both branches would be computed, so neither may contain a loop
             lambda x: torch.cond(

@@ -313,6 +313,20 @@ def _compile(
     (output,) = gm.graph.find_nodes(op="output")
     if not any(is_tensor(value) for value in output.args[0]):
         return make_boxed_func(gm.forward)  # nothing is computed
+    made = _program(gm, roles, config, options, observer, seen)
+    observer.program(made)
+    return boxed(made)
+
+
+def _program(
+    gm: GraphModule,
+    roles: Sequence[str],
+    config: CompilerConfig,
+    options: BackendOptions,
+    observer: Observer,
+    seen: int = 0,
+) -> Program:
+    """Compiles a functional graph that returns tensors: see _compile."""
     written = written_inputs(gm)
     views = views_of_inputs(gm, seen)
     gm = write_out(gm, DECOMPOSITIONS)
@@ -323,9 +337,7 @@ def _compile(
     promote(program.graph)
     updates = states_of(written, interface, program)
     runner = _runner(program, interface.roles(roles), updates, config, options, observer)
-    made = Program(interface, runner, checks, views)
-    observer.program(made)
-    return boxed(made)
+    return Program(interface, runner, checks, views)
 
 
 def _runner(
@@ -352,9 +364,15 @@ def _runner(
             return MeshExecutor(compiled, devices[chip], shards.varying_results(piece.graph))
         return Executor(compiled, devices[chip])
 
+    inner = Observer(reached=observer.reached, flag=observer.flag)
+    is_plain = not observer.make_executor and config.mesh_shape == (1, 1) and not config.device_map
+    compile_body = partial(_program, config=config, options=options, observer=inner) if is_plain else None
+
     def compile_on(config: CompilerConfig, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:
         compile_one = partial(compile_piece, config, chip)
-        return compile_one(gm, roles) if config.fallback == "error" else compile_with_host_ops(compile_one, gm, roles)
+        if config.fallback == "error":
+            return compile_one(gm, roles)
+        return compile_with_host_ops(compile_one, gm, roles, compile_body)
 
     def compile_whole(config: CompilerConfig, gm: GraphModule, roles: Sequence[str]) -> Runner:
         if config.device_map:

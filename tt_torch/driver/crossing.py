@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch.fx import GraphModule, Node
 
-from tt_torch.driver.executor import Executor
+from tt_torch.driver.executor import eager_device
 
 
-def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Callable[[Node], bool]) -> None:
-    """Rewrites the calls of a partitioned graph, whose device subgraphs are submodules with these executors.
+class Piece(Protocol):
+    """What runs a device subgraph, or a loop: `kinds` are the roles of its inputs."""
+
+    @property
+    def kinds(self) -> Sequence[str]: ...
+
+    def return_on_device(self, position: int) -> None:
+        """Lets a result stay on the device."""
+
+
+def move_once(outer: GraphModule, pieces: Mapping[str, Piece], is_view: Callable[[Node], bool]) -> None:
+    """Rewrites the calls of a partitioned graph, whose device subgraphs and loops are submodules, run by `pieces`.
 
     A result that another device subgraph reads stays on the device, also if it is read through views; `is_view` tells
     which nodes are views. Host ops read one copy of it. A host tensor that several device subgraphs read is copied
@@ -20,9 +31,9 @@ def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Ca
     calls = [n for n in outer.graph.nodes if n.op == "call_module"]
     kept = {n for call in calls for n in call.users if _read_by(n, calls, is_view)}
     for result in kept:
-        _return_on_device(executors[result.args[0].target], result.args[1])
+        pieces[result.args[0].target].return_on_device(result.args[1])
     kept |= _copy_to_host(outer.graph, kept, calls, is_view)
-    kinds = {call: executors[call.target].compiled.kinds for call in calls}
+    kinds = {call: pieces[call.target].kinds for call in calls}
     resident = {n for call in calls for n, kind in zip(call.args, kinds[call], strict=False) if kind != "input"}
     _copy_to_device(outer.graph, kept, calls, resident)
     outer.recompile()
@@ -30,19 +41,6 @@ def move_once(outer: GraphModule, executors: Mapping[str, Executor], is_view: Ca
 
 def _read_by(node: Node, calls: Collection[Node], is_view: Callable[[Node], bool]) -> bool:
     return any(user in calls or (is_view(user) and _read_by(user, calls, is_view)) for user in node.users)
-
-
-def eager_device() -> torch.device:
-    """The device "tt". It is loaded here, because TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps PyTorch from loading it."""
-    import tt_torch.device  # noqa: F401
-
-    return torch.device("tt")
-
-
-def _return_on_device(executor: Executor, position: int) -> None:
-    compiled = executor.compiled
-    devices = compiled.output_devices or [torch.device("cpu")] * len(compiled.output_dtypes)
-    compiled.output_devices = [*devices[:position], eager_device(), *devices[position + 1 :]]
 
 
 def with_views(

@@ -18,6 +18,13 @@ from tt_torch.errors import DeviceError, InexactError
 KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
 
 
+def eager_device() -> torch.device:
+    """The device "tt". It is loaded here, because TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps PyTorch from loading it."""
+    import tt_torch.device  # noqa: F401
+
+    return torch.device("tt")
+
+
 @dataclass
 class CompiledProgram:
     """A binary, and what a call of it needs."""
@@ -67,6 +74,17 @@ class Executor:
     @property
     def binary(self) -> bytes:
         return self.compiled.binary
+
+    @property
+    def kinds(self) -> list[str]:
+        """The roles of the inputs."""
+        return self.compiled.kinds
+
+    def return_on_device(self, position: int) -> None:
+        """Lets a result stay on the device."""
+        compiled = self.compiled
+        devices = compiled.output_devices or [torch.device("cpu")] * len(compiled.output_dtypes)
+        compiled.output_devices = [*devices[:position], eager_device(), *devices[position + 1 :]]
 
     def arguments_of(self, call: Callable[[], object]) -> list[torch.Tensor]:
         """The inputs of the program, weights included, in a call that runs it.

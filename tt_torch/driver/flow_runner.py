@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from tt_torch.driver.crossing import eager_device
-from tt_torch.driver.executor import Executor
+from tt_torch.driver.executor import Executor, eager_device
 from tt_torch.driver.host_functions import FUNCTIONS
 from tt_torch.errors import KernelError, PackageError
 from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step

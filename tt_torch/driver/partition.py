@@ -7,7 +7,7 @@ host, and PyTorch's partitioner makes the largest possible device subgraphs of t
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tt_torch import user_code
 from tt_torch.driver.crossing import move_once
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.loops import CompileBody, compile_loops
 from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
@@ -65,10 +66,13 @@ class HostProgram:
         return self.outer(*inputs, *self.constants)
 
 
-def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str]) -> Runner:
+def compile_with_host_ops(
+    compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str], compile_body: CompileBody | None = None
+) -> Runner:
     """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host.
 
     `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
+    `compile_body` compiles the condition or the body of a `while_loop`; without it, loops run on the host.
     """
     reason, named = "", ""
     if not refused(computing(gm.graph)):
@@ -85,10 +89,17 @@ def compile_with_host_ops(compile_piece: CompilePiece, gm: GraphModule, roles: S
         suspects = [n for n in nodes if str(n.target) == named]  # most often only this op fails
         host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
+    runners = {name: outer.get_submodule(name).runner for name in pieces}
+    loops = compile_loops(outer, roles, compile_body) if compile_body else {}
+    parts = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)} | loops
+    if len(parts) == len(runners) + len(loops) > 1 and _from_host(gm):
+        move_once(outer, parts, _is_view)
+    outer.recompile()
+    host = {node: why for node, why in host.items() if node.name not in loops}
     if host:
-        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces)))
-    runners = [outer.get_submodule(name).runner for name in pieces]
-    return HostProgram(outer, runners, list(constants.values()))
+        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces, loops)))
+    inner = [each for loop in loops.values() for each in loop.pieces]
+    return HostProgram(outer, [*runners.values(), *inner], list(constants.values()))
 
 
 def _partition(
@@ -99,13 +110,9 @@ def _partition(
     while True:
         outer, pieces = split(gm, host)
         try:
-            runners: dict[str, Runner] = {}
             for name, piece in pieces.items():
-                runners[name] = compile_piece(piece, roles_of_piece(outer, name, roles))
-                outer.set_submodule(name, DevicePiece(runners[name]))
-            executors = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)}
-            if len(executors) == len(runners) > 1 and _from_host(gm):
-                move_once(outer, executors, _is_view)
+                runner = compile_piece(piece, roles_of_piece(outer, name, roles))
+                outer.set_submodule(name, DevicePiece(runner))
             return outer, pieces
         except CompileError as error:
             inside = {n.name for n in piece.graph.nodes}
@@ -215,9 +222,13 @@ def inputs_first(graph: Graph) -> None:
         first.prepend(node)
 
 
-def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule]) -> list[HostOp]:
-    """One entry per combination of op, user's line and reason, in the order of the graph."""
+def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule], loops: Collection[str]) -> list[HostOp]:
+    """One entry per combination of op, user's line and reason, in the order of the graph.
+
+    `loops` are the names of the nodes that are loops of device programs.
+    """
     device = {n.name for piece in pieces.values() for n in piece.graph.nodes if n.op == "call_function"}
+    device |= {n.name for loop in graph.nodes if loop.name in loops for n in (loop, *loop.users)}
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in graph.nodes:
         if node in host:

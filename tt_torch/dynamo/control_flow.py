@@ -1,7 +1,8 @@
 """PyTorch's higher-order operators: ops that call graphs.
 
 If the number of calls is known, the calls are written out as plain ops for the device. For `cond`, both branches are
-computed and one result is selected. Other operators, such as `while_loop`, run on the host.
+computed and one result is selected. `driver/loops.py` makes device programs of `while_loop`. Other operators run on the
+host.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch._C import DispatchKey  # 2.13.0: for take_early_kernels
 from torch._higher_order_ops.flex_attention import math_attention  # 2.13.0: without it flex_attention runs on the host
+from torch._higher_order_ops.while_loop import while_loop_op as while_loop  # 2.13.0: without it loops run on the host
 from torch._ops import (
     HigherOrderOperator,  # 2.13.0: without it ops that call graphs cannot be distinguished from other ops
     OpOverload,  # 2.13.0: without it ops cannot be distinguished from Python functions in a graph
     OpOverloadPacket,  # 2.13.0: without it the table of ATen facts has no type for its keys
 )
 
-__all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention"]
+__all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention", "while_loop"]
 
 Kernels = dict[DispatchKey, object]
 # The keys of Python kernels that AOTAutograd runs before it looks into a table of decompositions.

@@ -61,7 +61,7 @@ class ExactRunner:
         check: Runner | None = None,
     ) -> None:
         """`check` runs the graph `plan.check` before the program. Without `eager`, an inexact call is an error."""
-        self.runner, self._eager, self.plan, self.check = runner, eager, plan, check
+        self.runner, self.eager, self.plan, self.check = runner, eager, plan, check
         self.resident = frozenset(resident)
         self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that are known to fit
         self._warned = False
@@ -96,22 +96,22 @@ class ExactRunner:
 
     def _raise_as_eager(self, inputs: Sequence[torch.Tensor], error: KernelError) -> None:
         """Raises PyTorch's own error, if it has one, for an index out of range, a division by zero and so on."""
-        if self._eager is None:
+        if self.eager is None:
             return
         try:
-            self._eager(*inputs)
+            self.eager(*inputs)
         except Exception as eager:
             add_note(eager, str(error))
             raise eager from error
 
     def _on_host(self, inputs: Sequence[torch.Tensor], reason: str) -> Sequence[torch.Tensor]:
-        if self._eager is None:
+        if self.eager is None:
             raise InexactError(f"the device would not compute this call exactly: {reason}")
         if not self._warned:
             self._warned = True
             user_code.warn(ExactnessWarning(f"a call runs in eager PyTorch: {reason}"))
         with torch.no_grad():
-            return list(self._eager(*inputs))
+            return list(self.eager(*inputs))
 
 
 def _holds(flag: torch.Tensor) -> bool:

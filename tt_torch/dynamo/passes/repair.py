@@ -18,7 +18,7 @@ from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.dynamo.types import Arguments
 from tt_torch.errors import UnsupportedOpError
-from tt_torch.torch_private.ops import HigherOrderOperator, schema
+from tt_torch.torch_private.ops import HigherOrderOperator, schema, while_loop
 
 aten = torch.ops.aten
 RULES = Rules()
@@ -173,6 +173,8 @@ def scalar_transpose(node: Node, a: Arguments) -> Node | None:
 
 def refusal(node: Node) -> str:
     """The reason why an op has no form on the device; "" if it may have one."""
+    if node.target is while_loop:
+        return "the host decides how often its body runs, so it cannot be part of one device program"
     if isinstance(node.target, HigherOrderOperator):
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
