@@ -68,6 +68,8 @@ def _axes_of(module: ir.Module, op: ir.Operation) -> dict[str, int]:
     meshes = [each.operation for each in module.body.operations if each.operation.name == "sdy.mesh"]
     if len(meshes) != 1:
         raise _unsupported(op)
+    if "mesh" not in meshes[0].attributes:
+        raise _unsupported(op)
     return {name: int(size) for name, size in _MESH.findall(str(meshes[0].attributes["mesh"]))}
 
 
@@ -76,6 +78,8 @@ def _unsupported(op: Op) -> UnsupportedOpError:
 
 
 def _shardings(op: ir.Operation, name: str) -> list[Sharding]:
+    if name not in op.attributes:
+        raise _unsupported(op)
     found = _SHARDING.findall(str(op.attributes[name]))
     return [[re.findall(r'"[^"]*"(?::\(\d+\)\d+)?', dim) for dim in _DIMENSION.findall(dims)] for _, dims in found]
 
