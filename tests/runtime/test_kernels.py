@@ -8,7 +8,8 @@ from kernel_rows.products import conv2d
 from kernel_rows.row import randn
 from programs import Maker
 
-from tt_torch.runtime import Binary, Executable
+from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime.mesh_executable import MeshExecutable
 from tt_torch.wire.schema import DEFAULT, load
 
 ROWS = [*attention.ROWS, *functions.ROWS, *images.ROWS, *movement.ROWS, *others.ROWS, *products.ROWS]
@@ -33,8 +34,8 @@ NESTED = {
 }
 
 
-def program(row, dtype, schema):
-    maker = Maker()
+def program(row, dtype, schema, mesh=(1, 1)):
+    maker = Maker(mesh)
     float_type = WIRE_TYPES[dtype]
     wire = {n: float_type if t.is_floating_point() else WIRE_TYPES[t.dtype] for n, t in row.operands.items()}
     refs = {name: maker.input(t.shape, wire[name], tile=False) for name, t in row.operands.items()}
@@ -227,3 +228,24 @@ def test_what_is_written_in_place_has_the_type_of_its_target(source, target, val
     written = result("CopyOp")
     assert torch.equal(written, result("TypecastOp"))
     assert not torch.equal(written.to(value.dtype), value)
+
+
+def other_values(x):
+    """Operands for another chip: the same numbers at other places. Indices and flags stay valid."""
+    return x.flatten().flip(0).reshape(x.shape) if x.is_floating_point() else x
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_each_chip_of_a_mesh_computes_with_its_own_values(row):
+    """What a kernel keeps from one of its steps to the next one must be that of the chip."""
+    chips = [list(row.operands.values()), [other_values(x) for x in row.operands.values()]]
+    alone = Executable(Binary(program(row, torch.float32, DEFAULT)))
+    expected = [alone([x.clone() for x in operands]) for operands in chips]
+    count = len(row.results) + len(row.in_place)
+    together = MeshExecutable(
+        Binary(program(row, torch.float32, DEFAULT, (1, 2))), 0, Device(mesh_shape=(1, 2)), each=range(count)
+    )
+    found = together([[x.clone() for x in own] for own in zip(*chips, strict=True)])
+    for chip, results in enumerate(expected):
+        for one, other in zip(found, results, strict=True):
+            torch.testing.assert_close(one[chip], other, rtol=0, atol=0, equal_nan=True)

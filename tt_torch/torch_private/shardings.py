@@ -26,6 +26,8 @@ from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
 BATCH, HEADS, MEAN = 0, 1, 1
+# Namespaces of ops that are about chips, so that they do something else with whole tensors.
+OF_MESHES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "device_mesh", "tt_mesh")
 Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
 ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
@@ -141,7 +143,7 @@ def _takes_whole_tensors(op: Any) -> bool:
     by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
     lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
     random = torch.Tag.nondeterministic_seeded in op.tags
-    return op.namespace == "aten" and not (schema(op).is_mutable or by_name or lists or random)
+    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or random)
 
 
 def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:

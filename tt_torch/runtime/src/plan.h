@@ -23,6 +23,7 @@ using Slot = int32_t;
 struct Frame {
   std::vector<at::Tensor> values;
   const c10::StorageImpl* arena = nullptr;
+  std::vector<at::Tensor> further;  // what a step of an op leaves for the next steps of this op on this chip
   at::Tensor& operator[](Slot slot) { return values[static_cast<size_t>(slot)]; }
 };
 

@@ -99,11 +99,10 @@ bool kernels::custom_op(OpBuilder& op) {
     kernel->run(filled);
     return outputs;
   };
-  auto values = std::make_shared<std::vector<at::Tensor>>();
   for (size_t i = 0; i < outs.size(); ++i) {
     op.compute(outs[i], [=](Frame& f) {
-      if (i == 0) *values = run(f);
-      return std::exchange((*values)[i], at::Tensor());
+      if (i == 0) f.further = run(f);
+      return std::exchange(f.further[i], at::Tensor());
     });
   }
   return true;

@@ -87,17 +87,16 @@ static void host_function(OpBuilder& op) {
   std::vector<Result> results;
   for (Slot slot : op.outs("outs")) results.push_back({slot, op.spec(slot).shape, op.spec(slot).dtype});
   op.require(!results.empty(), "the host function has no results");
-  auto values = std::make_shared<std::vector<at::Tensor>>();
   for (size_t i = 0; i < results.size(); ++i) {
     op.compute(results[i].slot, [=](Frame& f) {
       if (i == 0) {
         std::vector<at::Tensor> arguments;
         for (size_t k = 0; k < inputs.size(); ++k)
           arguments.push_back(f[inputs[k]].to(host_type(types[k])).contiguous());
-        *values = call(function, arguments, results);
+        f.further = call(function, arguments, results);
       }
       static_cast<void>(library);  // keeps the library loaded as long as this step exists
-      return std::exchange((*values)[i], at::Tensor());
+      return std::exchange(f.further[i], at::Tensor());
     });
   }
 }

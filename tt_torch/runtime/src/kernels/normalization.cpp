@@ -81,18 +81,17 @@ static void batch_norm_training(OpBuilder& op) {
   const double epsilon = op.attributes().real("epsilon"), momentum = op.attributes().real("momentum");
   require_channels(op, source, {mean, var, weight, bias});
   const Slot out = op.out();
-  auto updated = std::make_shared<std::pair<Tensor, Tensor>>();
   op.compute(out, [=](Frame& f) {
     Tensor running_mean = f[mean].reshape({-1}).to(at::kFloat, false, true);
     Tensor running_var = f[var].reshape({-1}).to(at::kFloat, false, true);
     const Tensor y =
         at::batch_norm(f[source].to(at::kFloat), flat(f, weight, at::kFloat), flat(f, bias, at::kFloat),
                        running_mean, running_var, true, momentum, epsilon, false);
-    *updated = {running_mean, running_var};
+    f.further = {running_mean, running_var};
     return y;
   });
-  op.update(mean, [=](Frame& f) { f[mean].copy_(updated->first.reshape(f[mean].sizes())); });
-  op.update(var, [=](Frame& f) { f[var].copy_(updated->second.reshape(f[var].sizes())); });
+  op.update(mean, [=](Frame& f) { f[mean].copy_(f.further[0].reshape(f[mean].sizes())); });
+  op.update(var, [=](Frame& f) { f[var].copy_(f.further[1].reshape(f[var].sizes())); });
 }
 
 static void group_norm(OpBuilder& op) {

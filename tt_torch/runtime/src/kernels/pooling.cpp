@@ -114,16 +114,15 @@ static void max_pool2d_with_indices(OpBuilder& op) {
   const Pool p = read_pool(op, source);
   op.require(symmetric(p), "max pooling with indices needs symmetric padding");
   check_size(op, p, source, out);
-  auto kept = std::make_shared<Tensor>();
   op.compute(out, [=, shape = op.spec(out).shape](Frame& f) {
     const Tensor x = as_image(f[source], p.batch, p.height, p.width);
     auto [values, indices] =
         at::max_pool2d_with_indices(x, p.kernel, p.stride, torch_padding(p), p.dilation, p.ceil);
-    *kept = indices;
+    f.further = {indices};
     return as_flat(values, shape);
   });
-  op.compute(positions, [=, shape = op.spec(positions).shape](Frame&) {
-    return as_flat(std::exchange(*kept, Tensor()), shape);
+  op.compute(positions, [shape = op.spec(positions).shape](Frame& f) {
+    return as_flat(std::move(f.further[0]), shape);
   });
 }
 

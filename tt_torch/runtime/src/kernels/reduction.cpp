@@ -99,13 +99,12 @@ static void cumulative_product(OpBuilder& op) {
 static void two_results(OpBuilder& op, const std::vector<Slot>& outs,
                         std::function<std::tuple<Tensor, Tensor>(Frame&)> call) {
   op.require(outs.size() == 2, "the op must have two results");
-  auto indices = std::make_shared<Tensor>();
   op.compute(outs[0], [=](Frame& f) {
     auto [values, positions] = call(f);
-    *indices = std::move(positions);
+    f.further = {std::move(positions)};
     return values;
   });
-  op.compute(outs[1], [=](Frame&) { return std::exchange(*indices, Tensor()); });
+  op.compute(outs[1], [](Frame& f) { return std::move(f.further[0]); });
 }
 
 static void sort(OpBuilder& op) {
