@@ -7,7 +7,9 @@ import signal
 import time
 from pathlib import Path
 
-from tt_torch.workers.engine import Item, Limits, note, run
+import pytest
+
+from tt_torch.workers.engine import Item, Limits, Worker, note, run
 
 
 def double(value):
@@ -71,6 +73,25 @@ def test_a_killed_item_is_run_again_once(tmp_path):
     assert records["worker"] == records["server"] == {"verdict": "match"}
     assert (records["always"]["verdict"], records["always"]["error"]) == ("crash", "SIGKILL")
     assert {who: (tmp_path / who).read_text().count("run") for who in whose} == dict.fromkeys(whose, 2)
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_worker_killed_before_it_reads_its_item_is_replaced(stopped):
+    """A stopped worker dies with the item in its pipe, and the other one before the item is sent."""
+    worker = Worker([], Limits())
+    try:
+        assert worker.run(item("a", double, value=1))["value"] == 2
+        os.kill(worker.process.pid, signal.SIGSTOP if stopped else signal.SIGKILL)
+        if not stopped:
+            worker.process.join()
+        worker.start(item("b", double, value=2))
+        if stopped:
+            worker.process.kill()
+        while (record := worker.poll()) is None:
+            time.sleep(0.01)
+        assert record["value"] == 4
+    finally:
+        worker.stop()
 
 
 def test_a_hanging_item_is_ended():

@@ -112,7 +112,8 @@ class Worker:
             self._spawn()
         self.served += 1
         self.notes: Outcome = {}
-        self.connection.send(self.item)
+        with contextlib.suppress(ConnectionError):  # it died while it was idle, and poll() sees that
+            self.connection.send(self.item)
         self.deadline = time.monotonic() + self.limits.seconds
 
     def poll(self) -> Outcome | None:
@@ -120,7 +121,7 @@ class Worker:
         while self.connection.poll():
             try:
                 final, values = self.connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionError):  # it died; with ConnectionError, before it has read its item
                 return self._died()
             if final:
                 return {**self.notes, **values}
