@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -70,6 +71,10 @@ class Chips(LocalTensorMode):
     collective of a plain tensor exchanges values.
     """
 
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        self._asked: weakref.WeakValueDictionary[int, DeviceMesh] = weakref.WeakValueDictionary()
+
     def __enter__(self) -> Chips:
         super().__enter__()
         self._per_rank_rng_states.clear()  # else each op would set the generators back
@@ -117,6 +122,12 @@ class Chips(LocalTensorMode):
         if not all(torch.equal(first, other) for other in others):
             raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
         return first
+
+    def forget_another(self, mesh: DeviceMesh) -> None:
+        """Drops the coordinates of a mesh that is gone, and whose address `mesh` has got: addresses are the keys."""
+        if self._asked.get(id(mesh)) is not mesh:
+            self._coordinate_cache.pop(id(mesh), None)
+            self._asked[id(mesh)] = mesh
 
     def everywhere(self, x: torch.Tensor) -> torch.Tensor:
         return of_parts([x] * len(self.ranks))
@@ -289,7 +300,8 @@ def _of_all_chips_or_one(of: Any) -> Callable[..., Any]:
         mode = _local_tensor.enabled_local_tensor_mode()
         if mode is None:
             return of_one(self, *args)
-        mode._coordinate_cache.clear()  # its keys are addresses, which another mesh may get
+        if isinstance(mode, Chips):
+            mode.forget_another(self)
         with without_modes():
             return of(self, *args)
 

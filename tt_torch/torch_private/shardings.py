@@ -11,8 +11,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import torch
+from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
+from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _cost
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
@@ -156,6 +159,16 @@ def _refuse_random(op_call: Any, args: tuple[object, ...], kwargs: dict[str, obj
     raise CollectiveError(f"{op_call} of a DTensor: all chips would draw the same numbers for different parts", advice)
 
 
+# 2.13.0: without it each cost that a plan compares would be traced, with ops that compute the place of a chip, and
+# tracing would take up to five times as long. A cost depends on bytes and on the mesh, which all chips share.
+def _cost(of: Callable[..., float]) -> Callable[..., float]:
+    def redistribute_cost(current_spec: DTensorSpec, target_spec: DTensorSpec) -> float:
+        with config.patch(compile_on_one_rank=False):
+            return of(current_spec, target_spec)
+
+    return redistribute_cost
+
+
 # 2.13.0: without it attention of tensors on the CPU would be planned without end, convolutions of split channels would
 # fail, the gradients of means would be too large, and a plain tensor could not be combined with a DTensor.
 def put_in() -> Callable[[], None]:
@@ -183,9 +196,14 @@ def put_in() -> Callable[[], None]:
     dispatcher._allow_implicit_replication = True
     name = "_propagate_op_sharding_dispatch_slow_path"
     setattr(dispatcher, name, _whole_without_rule(getattr(dispatcher, name)))
+    costs = [(module, module.redistribute_cost) for module in (_of_tensors, _of_rules)]
+    for module, of in costs:
+        module.redistribute_cost = _cost(of)
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
+        for module, of in costs:
+            module.redistribute_cost = of
         dispatcher._allow_implicit_replication = False
         delattr(dispatcher, name)
         for table, old in zip(tables, before, strict=True):
