@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tt_torch.records.lines import Record
     from tt_torch.workers.engine import Item
 
+_SECONDS_BETWEEN_LINES = 10
+
 
 def fuzz(
     seed: Annotated[int, typer.Option(min=0, help="seed of the first program; the next ones follow")] = 0,
@@ -50,8 +52,8 @@ def fuzz(
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    batches = _batches(seed, count, end, way, length, jobs)
-    verdicts, findings = _compared(batches, jobs, timeout, output, sys.stderr if as_json else sys.stdout)
+    items = _items(seed, count, end, way, length)
+    verdicts, findings = _compared(items, jobs, timeout, output, sys.stderr if as_json else sys.stdout)
     if as_json:
         print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
     if verdicts.keys() - set(NO_FINDING):
@@ -59,25 +61,26 @@ def fuzz(
 
 
 def _compared(
-    batches: Iterator[list[Item]], jobs: int, timeout: float, output: Path, out: TextIO
+    items: Iterator[Item], jobs: int, timeout: float, output: Path, out: TextIO
 ) -> tuple[Counter[str], list[str]]:
-    """How many programs had each verdict, and the files of those that differ. `out` is told of each batch."""
+    """How many programs had each verdict, and the files of those that differ. `out` is told of the number of programs
+    every ten seconds."""
     from tt_torch.files import write
     from tt_torch.fuzz.check import NO_FINDING
     from tt_torch.workers.engine import Limits, run
 
-    verdicts, findings, start = Counter[str](), list[str](), time.monotonic()
-    for items in batches:
-        for item, record in run(items, jobs, Limits(seconds=timeout)):
-            verdicts[record["verdict"]] += 1
-            if record["verdict"] in NO_FINDING:
-                continue
+    verdicts, findings, start, told = Counter[str](), list[str](), time.monotonic(), time.monotonic()
+    for item, record in run(items, jobs, Limits(seconds=timeout)):
+        verdicts[record["verdict"]] += 1
+        if record["verdict"] not in NO_FINDING:
             file = output / f"{item.arguments['way']}_{item.arguments['seed']}.py"
             write(file, (record.get("source") or _again(item.arguments, record)).encode())
             findings.append(str(file))
             print(f"{item.key}: {record['verdict']}: {record.get('message', '')}\n  {file}", file=out, flush=True)
-        seconds = time.monotonic() - start
-        print(f"{verdicts.total()} programs, {seconds:.0f} s: {_counts(verdicts)}", file=out, flush=True)
+        if time.monotonic() - told > _SECONDS_BETWEEN_LINES:
+            told = time.monotonic()
+            print(_line(verdicts, told - start), file=out, flush=True)
+    print(_line(verdicts, time.monotonic() - start), file=out)
     return verdicts, findings
 
 
@@ -88,17 +91,15 @@ def _again(arguments: Mapping[str, object], record: Record) -> str:
     return f"{message}from tt_torch.fuzz.check import run_seed\n\nprint(run_seed({given}))\n"
 
 
-def _counts(verdicts: Counter[str]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+def _line(verdicts: Counter[str], seconds: float) -> str:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    return f"{verdicts.total()} programs, {seconds:.0f} s: {counts}"
 
 
-def _batches(seed: int, count: int, end: float, way: str, length: int, jobs: int) -> Iterator[list[Item]]:
-    """Programs in groups, each of which is told about when it ends. Nothing begins after `end`."""
+def _items(seed: int, count: int, end: float, way: str, length: int) -> Iterator[Item]:
+    """The programs, as many as begin before `end`."""
     from tt_torch.workers.engine import Item
 
     seeds = itertools.islice(itertools.count(seed), count or None)
-    while (chosen := list(itertools.islice(seeds, 20 * jobs))) and time.monotonic() < end:
-        yield [
-            Item(f"{way}/{each}", "tt_torch.fuzz.check:run_seed", {"seed": each, "way": way, "length": length})
-            for each in chosen
-        ]
+    for each in itertools.takewhile(lambda _: time.monotonic() < end, seeds):
+        yield Item(f"{way}/{each}", "tt_torch.fuzz.check:run_seed", {"seed": each, "way": way, "length": length})

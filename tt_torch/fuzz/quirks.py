@@ -58,6 +58,10 @@ def _is_permuted(x: torch.Tensor) -> bool:
     return not x.is_contiguous()
 
 
+def _repeats_in_training(x: torch.Tensor) -> bool:
+    return x.requires_grad and x.unique().numel() < x.numel()
+
+
 def _always(x: torch.Tensor) -> bool:
     return True
 
@@ -100,6 +104,8 @@ QUIRKS = (
     Quirk(re.compile("max_pool1d"), _is_permuted),
     # The kernel sorts by `<`, so a NaN stays anywhere: the mode of [2, nan, 1] is 1, and that of [nan, 2, 1] is NaN.
     Quirk(re.compile(r"\.mode\("), _has_nan),
+    # The kernel partitions the elements around the median, so any of the equal ones may be it, and gets the gradient.
+    Quirk(re.compile("median"), _repeats_in_training),
     # IEEE 754 leaves the sign of a NaN open that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import importlib
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.forkserver
@@ -17,7 +18,6 @@ import tempfile
 import time
 import traceback
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -51,12 +51,13 @@ class Limits:
 def run(items: Iterable[Item], jobs: int, limits: Limits) -> Iterator[tuple[Item, Outcome]]:
     """Yields each item with its record when it ends, in any order; `jobs` items run at a time.
 
-    A record is the dict that the item's function returned, or {"verdict": "error" | "crash" | "timeout", "error",
-    "message"}.
+    The items may be an iterator: one is taken from it when a worker has time for it. A record is the dict that the
+    item's function returned, or {"verdict": "error" | "crash" | "timeout", "error", "message"}.
     """
-    waiting = deque(items)
-    modules = {item.call.partition(":")[0] for item in waiting}
-    workers = [Worker(modules, limits) for _ in range(min(jobs, len(waiting)))]
+    waiting = iter(items)
+    first = list(itertools.islice(waiting, jobs))
+    workers = [Worker({item.call.partition(":")[0] for item in first}, limits) for _ in first]
+    waiting = itertools.chain(first, waiting)
     try:
         busy = [worker for worker in workers if worker.next(waiting)]
         while busy:
@@ -99,12 +100,12 @@ class Worker:
             _wait([self])
         return record
 
-    def next(self, waiting: deque[Item]) -> bool:
+    def next(self, waiting: Iterator[Item]) -> bool:
         """Starts the next item, if there is one."""
-        if waiting:
-            self.start(waiting.popleft())
-            return True
-        return False
+        item = next(waiting, None)
+        if item:
+            self.start(item)
+        return item is not None
 
     def start(self, item: Item, again: bool = False) -> None:
         self.item, self.again = item, again
