@@ -15,9 +15,9 @@ from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
-from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _cost
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
+from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _cost
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
@@ -196,7 +196,8 @@ def put_in() -> Callable[[], None]:
     dispatcher._allow_implicit_replication = True
     name = "_propagate_op_sharding_dispatch_slow_path"
     setattr(dispatcher, name, _whole_without_rule(getattr(dispatcher, name)))
-    costs = [(module, module.redistribute_cost) for module in (_of_tensors, _of_rules)]
+    modules: tuple[Any, ...] = (_of_tensors, _of_rules)
+    costs = [(module, module.redistribute_cost) for module in modules]
     for module, of in costs:
         module.redistribute_cost = _cost(of)
     _clear_sharding_prop_cache()
