@@ -13,7 +13,7 @@ from torch import nn
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-from tt_torch.driver.backend import _numbers
+from tt_torch.driver.sizes import numbers_read
 from tt_torch.errors import DeviceError, UnsupportedOpError
 
 
@@ -144,8 +144,8 @@ def test_a_float_that_is_read_as_a_number_is_one_although_it_has_other_users(oth
     x = graph.placeholder("x")
     graph.output((graph.call_method("item", (x,)), *[graph.call_function(torch.relu, (x,)) for _ in range(others)]))
     gm = torch.fx.GraphModule(nn.Module(), graph)
-    assert _numbers(gm, [torch.tensor(1.5)]) == [0]
-    assert _numbers(gm, [torch.tensor([1.5])]) == []
+    assert numbers_read(gm, [torch.tensor(1.5)]) == [0]
+    assert numbers_read(gm, [torch.tensor([1.5])]) == []
 
 
 def test_ops_of_another_device_cannot_be_watched() -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from tt_torch.driver.backend import _numbers
 from tt_torch.driver.crossing import with_views
 from tt_torch.driver.partition import _second_readings
+from tt_torch.driver.sizes import numbers_read
 
 
 def is_view(node: Node) -> bool:
@@ -106,11 +106,11 @@ def item(x: Node) -> tuple[Node, Node]:
     ],
 )
 def test_scalars_whose_values_a_graph_may_read(value: object, function: Any, is_number: bool) -> None:
-    assert _numbers(used(function), [value]) == ([0] if is_number else [])
+    assert numbers_read(used(function), [value]) == ([0] if is_number else [])
 
 
-def test_positions_of_numbers() -> None:
+def test_positions_ofnumbers_read() -> None:
     graph = Graph()
     graph.output([add(graph.placeholder(name)) for name in "xyz"])
     given = [torch.ones(2), torch.tensor(3), torch.tensor(4)]
-    assert _numbers(GraphModule({}, graph), given) == [1, 2]
+    assert numbers_read(GraphModule({}, graph), given) == [1, 2]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import sympy
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
-from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
 from tt_torch.driver import shards
 from tt_torch.driver.cache.graphs import kept
@@ -22,11 +19,13 @@ from tt_torch.driver.devices import devices_of
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
-from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, compile_with_host_ops
+from tt_torch.driver.overlaps import once_per_overlap
+from tt_torch.driver.partition import HostProgram, compile_with_host_ops, wholly_on_host
 from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
+from tt_torch.driver.sizes import numbers_read, once_per_size
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
@@ -39,13 +38,13 @@ from tt_torch.dynamo.exactness.plan import make_exact
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
-from tt_torch.dynamo.passes.rewriting import as_function, copied
+from tt_torch.dynamo.passes.rewriting import as_function
 from tt_torch.dynamo.python_numbers import without_python_numbers
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
-from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.dynamo.types import Function
 from tt_torch.errors import AsyncError, ConfigError, TTTorchError
 from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import (
@@ -54,33 +53,18 @@ from tt_torch.torch_private.aot import (
     boxed,
     keep_saved_tensors,
     make_boxed_func,
-    tracing,
     without_mkldnn,
     without_random_states,
 )
 from tt_torch.torch_private.dynamo import RestartAnalysis
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
-from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException
 from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
 
 # Errors of a capture in which a shape, a condition or an index is a value of a tensor.
 VALUES_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
-# The number of programs that are kept for a graph with changing sizes.
-MOST_SHAPES = 64
-MANY_SHAPES = (
-    f"a graph was compiled for more than {MOST_SHAPES} shapes, so each new program replaces an old one; "
-    "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
-)
-
-# The number of programs after which a graph whose sizes only grow gets a warning.
-GROWING = 3
-GROWING_SHAPES = (
-    f"a graph was compiled {GROWING} times for sizes that only grow, and each larger size will be a further program. "
-    'In generate() of Transformers, cache_implementation="static" keeps one size; elsewhere CompilerConfig(buckets=...)'
-    " pads a dimension to a few sizes: docs/controlling.md"
-)
 
 
 @told_of_graph_breaks(tell)
@@ -111,18 +95,30 @@ def compile_captured(
     elif config.automatic_parallelization:
         split = partial(compile_data_parallel, options=options, aot=partial(_aot, observer=observer))
         has_sizes = any(isinstance(value, torch.SymInt) for value in example_inputs)
-        run = _specialized(gm, [], split) if has_sizes else split(gm, example_inputs)
+        run = once_per_size(gm, [], split) if has_sizes else split(gm, example_inputs)
     elif config.mesh_shape != (1, 1):
         without = "(1, 1) for a program without DTensors, or automatic_parallelization=True, which splits the batch"
         raise ConfigError("mesh_shape", config.mesh_shape, without)
     elif any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
-        run = _specialized(gm, [], lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+        plain = partial(_aot, config=config, options=options, observer=observer)
+        run = once_per_size(gm, [], partial(once_per_overlap, build=plain, fallback=config.fallback))
     else:
-        run = kept(gm, example_inputs, options, observer, lambda *given: _aot(gm, given[0], config, options, given[1]))
-        run = share_strided(gm, run)
-        run = in_strides_of_eager(gm, run)
+        build = partial(_in_memory_of_eager, options=options, observer=observer)
+        run = once_per_overlap(gm, example_inputs, build, config.fallback)
     run = around(with_numbers(run), before, after)
     return asynchronous(gm, run, config, observer.input_name) if options.async_mode else run
+
+
+def _in_memory_of_eager(
+    gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions, observer: Observer
+) -> Function:
+    """The graph's program, from the cache if it has it, with results in the strides and in the memory of eager's."""
+
+    def compile_for(examples: Sequence[object], observer: Observer) -> Function:
+        return _aot(gm, examples, options.compiler_config, options, observer)
+
+    run = kept(gm, example_inputs, options, observer, compile_for)
+    return in_strides_of_eager(gm, share_strided(gm, run))
 
 
 @compiling()
@@ -147,12 +143,12 @@ def _aot(
         raise
     # for example a shape that depends on values, or a custom op without a fake implementation
     except Exception as error:
-        numbers = _numbers(gm, example_inputs)
+        numbers = numbers_read(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
-            return _specialized(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+            return once_per_size(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
         if config.fallback == "error" or error in ours:
             raise
-        return _wholly_on_host(gm, error)
+        return wholly_on_host(gm, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")
 
 
 def _capture(
@@ -210,82 +206,6 @@ def _is_symbolic(gm: GraphModule) -> bool:
         for value in [node.meta.get("val")]
         for size in (value.shape if isinstance(value, torch.Tensor) else [value])
     )
-
-
-def _wholly_on_host(gm: GraphModule, error: Exception) -> Function:
-    whole = HostOp("the whole graph", 1, "", f"AOTAutograd cannot capture it: {' '.join(str(error).split())}", 0)
-    user_code.warn(HostFallbackWarning([whole]))
-    return gm.forward
-
-
-def _specialized(
-    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[object]], Function]
-) -> Function:
-    """A callable that compiles the graph once per set of concrete sizes, at the first call with that set.
-
-    `numbers` are positions of scalar inputs whose values the graph reads as Python numbers, such as a position or an
-    amount of padding. The graph is compiled once per value of these, too. At most MOST_SHAPES programs are kept; then
-    the least recently used one is dropped, and compiled again when it is needed.
-    """
-    programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
-
-    def run(*inputs: Argument) -> Result:
-        values = {i: inputs[i].item() for i in numbers}
-        shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
-        key = (*shapes, *values.values())
-        if key not in programs:
-            with tracing(TracingContext(FakeTensorMode())):
-                programs[key] = compile_for(_with_values(gm, values), inputs)
-            if len(programs) == GROWING and _only_grow([_sizes(key) for key in programs]):
-                user_code.warn_once("growing shapes", UserWarning(GROWING_SHAPES))
-        programs.move_to_end(key)
-        if len(programs) > MOST_SHAPES:
-            programs.popitem(last=False)
-            user_code.warn(UserWarning(MANY_SHAPES))
-        return programs[key](*inputs)
-
-    return run
-
-
-def _sizes(key: Sequence[object]) -> list[int]:
-    """The sizes of all tensors of a call, from the key of its program."""
-    return [size for part in key if isinstance(part, tuple) for size in part[0]]
-
-
-def _only_grow(calls: Sequence[Sequence[int]]) -> bool:
-    """Whether each call has a size that is larger than in the call before, and none that is smaller."""
-    pairs = [list(zip(a, b, strict=True)) for a, b in itertools.pairwise(calls)]
-    return all(all(a <= b for a, b in pair) and any(a < b for a, b in pair) for pair in pairs)
-
-
-def _numbers(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
-    """Positions of the scalar tensors among the inputs whose values the graph may read as Python numbers.
-
-    These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`.
-    """
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
-
-
-def _read(node: Node, value: object) -> bool:
-    if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
-        return False
-    return not value.is_floating_point() or any(user.target == "item" for user in node.users)
-
-
-def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:
-    """A copy of the graph that uses constants instead of some inputs. The inputs stay, but nothing reads them."""
-    if not values:
-        return gm
-    gm = copied(gm)
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    with gm.graph.inserting_after(placeholders[-1]):
-        for i, v in values.items():
-            dtype = placeholders[i].meta["example_value"].dtype
-            constant = gm.graph.call_function(torch.tensor, (v,), {"dtype": dtype})
-            placeholders[i].replace_all_uses_with(constant)
-    gm.recompile()
-    return gm
 
 
 def _roles(count: int) -> list[str]:

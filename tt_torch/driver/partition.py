@@ -26,6 +26,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
 from tt_torch.dynamo.passes.rewriting import copied, user_line
+from tt_torch.dynamo.types import Function
 from tt_torch.errors import CompileError, UnsupportedOpError
 
 CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
@@ -64,6 +65,12 @@ class HostProgram:
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         return self.outer(*inputs, *self.constants)
+
+
+def wholly_on_host(gm: GraphModule, reason: str) -> Function:
+    """A captured graph as eager PyTorch runs it, with a warning that gives the reason."""
+    user_code.warn(HostFallbackWarning([HostOp("the whole graph", 1, "", reason, 0)]))
+    return gm.forward
 
 
 def compile_with_host_ops(

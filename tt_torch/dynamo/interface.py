@@ -37,7 +37,16 @@ def real_tensors_only(gm: GraphModule, decompositions: Decompositions, seen: int
         interface.complex_inputs = [i for i, n in enumerate(inputs) if is_complex(n.meta["val"])]
         interface.complex_outputs = [i for i, n in enumerate(output.args[0]) if is_complex(n.meta["val"])]
         program = to_pairs(program, decompositions)
+        (output,) = (n for n in program.graph.nodes if n.op == "output")
+        # The formula of an op for pairs may give other strides than the op, which results in this memory rely on.
+        moved = [i for i in interface.complex_outputs if output.args[0][i].meta["val"].stride() != _pair(values[i])]
+        interface.strides |= {i: values[i].stride() for i in moved}
     return program, interface
+
+
+def _pair(value: torch.Tensor) -> tuple[int, ...]:
+    """The strides of a tensor of complex numbers as pairs."""
+    return (*(2 * stride for stride in value.stride()), 1)
 
 
 def _tensors_only(gm: GraphModule) -> Interface:

@@ -149,15 +149,20 @@ def memory_of_outputs(metadata: ViewAndMutationMeta) -> dict[int, int]:
     return {i: first[made.output_type] + made.base_idx for i, made in outputs if made.output_type in first}
 
 
+# 2.13.0: without it a call whose inputs overlap in memory in another way would write to the places of the first call.
+def writes_to_inputs(metadata: ViewAndMutationMeta) -> bool:
+    """Whether a traced graph writes to an input, or changes its form."""
+    return any(
+        given.mutates_data or given.mutates_metadata or given.mutation_inductor_storage_resize
+        for given in metadata.input_info
+    )
+
+
 # 2.13.0: without it the compile cache would keep programs that need what AOTAutograd does around them.
 def is_plain_inference(metadata: ViewAndMutationMeta) -> bool:
     """Whether a traced graph only computes: its results are new tensors without gradients, and it writes to no input,
     so that AOTAutograd does nothing at a call but run the program."""
-    writes = any(
-        given.mutates_data or given.mutates_metadata or given.mutation_inductor_storage_resize
-        for given in metadata.input_info
-    )
     new = all(made.output_type is OutputType.non_alias and not made.requires_grad for made in metadata.output_info)
     subclasses = any(not isinstance(given, PlainTensorMeta) for given in metadata.subclass_inp_meta)
     extra = metadata.tokens or metadata.num_intermediate_bases or metadata.traced_tangents
-    return new and not (writes or subclasses or extra)
+    return new and not (writes_to_inputs(metadata) or subclasses or extra)

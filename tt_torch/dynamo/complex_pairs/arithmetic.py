@@ -34,6 +34,12 @@ RULES(aten.view_as_complex.default)(unstacked)
 RULES(aten.view_as_real.default)(stacked)
 
 
+@RULES(aten.view.default)
+def view(x: Pair | Tensor, size: Sequence[int]) -> Pair | Tensor:
+    """The formula of an op may give a tensor other strides than the op does, and then it has no such view."""
+    return x.each(lambda part: part.reshape(size)) if isinstance(x, Pair) else x.reshape(size)
+
+
 @RULES(aten._to_copy.default)
 def to_copy(
     x: Pair | Tensor, *, dtype: torch.dtype | None = None, **options: Argument

@@ -1,0 +1,121 @@
+"""Inputs that overlap in memory: each call writes to the places that it is given, whatever calls before were given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.overlaps import Group, overlapping
+from tt_torch.errors import ArgumentError
+
+Program = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, ...]]
+PROGRAMS: dict[str, Program] = {
+    "a row, and all after it": lambda r, x: (r.mul_(2), x + 0),
+    "all, and the row after it": lambda r, x: (x.mul_(2), r),
+    "both": lambda r, x: (r.mul_(2), x.add_(1), r + 0),
+    "a part of the row": lambda r, x: (r.mul_(2)[1:], x[1]),
+    "without a result of the row": lambda r, x: (r.copy_(x.sum(0)), x * 2)[1:],
+    "by a step": lambda r, x: (r[::2].neg_(), x.t()),
+}
+# The row that a call is given: a view of the matrix, or a tensor of its own.
+ROWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "first": lambda x: x[0],
+    "last": lambda x: x[-1],
+    "own": lambda x: x[1].clone(),
+    "column": lambda x: x[:3, 1],
+    "between": lambda x: x.view(-1)[2:5],
+}
+
+
+def called(run: Program, row: str) -> list[torch.Tensor]:
+    """The results, a result after a write to the matrix, and what the call has made of the matrix and of the row."""
+    x = torch.arange(12.0).reshape(4, 3)
+    r = ROWS[row](x)
+    results = run(r, x)
+    before = [y.clone() for y in results]
+    x.add_(100)
+    return [*before, *results, x, r]
+
+
+def same(ours: Program, eager: Program, rows: Sequence[str]) -> None:
+    for row in rows:
+        torch.testing.assert_close(called(ours, row), called(eager, row), msg=lambda m, row=row: f"{row}: {m}")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("first", ROWS)
+def test_each_call_writes_to_its_own_places(name: str, first: str) -> None:
+    compiled = torch.compile(PROGRAMS[name], backend=tt_torch.backend)
+    same(compiled, PROGRAMS[name], [first, *ROWS, first])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_of_overlapping_inputs(seed: int) -> None:
+    draw = random.Random(seed)
+    steps = draw.choices(("r.mul_(2)", "x[1:].mul_(3)", "r[1:].sub_(1)", "x.t()[0].neg_()", "r.copy_(x.sum(0))"), k=3)
+    results = draw.choices(("r", "x + 0", "r[1:]", "x", "x.sum()", "r * x"), k=2)
+    scope: dict[str, Program] = {}
+    exec("def run(r, x):\n    " + "\n    ".join([*steps, f"return {results[0]}, {results[1]}"]), scope)
+    rows = draw.choices(list(ROWS), k=4)
+    same(torch.compile(scope["run"], backend=tt_torch.backend), scope["run"], rows)
+
+
+def test_a_family_of_sizes() -> None:
+    """A program per size is also one per overlap."""
+
+    def run(r: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return r.mul_(2), x + 0
+
+    compiled = torch.compile(run, backend=tt_torch.backend, dynamic=True)
+    for rows in (4, 5, 6):
+        for row in (1, 0, 2):
+            seen = []
+            for function in (compiled, run):
+                x = torch.arange(3.0 * rows).reshape(rows, 3)
+                seen.append([*function(x[row], x), x])
+            torch.testing.assert_close(*seen)
+
+
+@pytest.mark.parametrize("program", ["r.mul_(2), x * 2", "x.mul_(2), r * 3", "r.mul_(2)[1:], x * 1"])
+def test_gradients(program: str) -> None:
+    function: Program = eval(f"lambda r, x: ({program})")
+    compiled = torch.compile(function, backend=tt_torch.backend)
+    for row in (1, 0):
+        seen = []
+        for run in (compiled, function):
+            w = torch.arange(12.0).reshape(4, 3).requires_grad_()
+            x = w * 1
+            results = run(x[row], x)
+            sum(y.sin().sum() for y in results).backward()
+            seen.append([*results, w.grad])
+        torch.testing.assert_close(*seen)
+
+
+def test_gradients_are_refused_without_eager_pytorch() -> None:
+    options = BackendOptions(compiler_config=CompilerConfig(fallback="error"))
+    compiled = torch.compile(lambda r, x: (r.mul_(2), x * 1), backend=partial(tt_torch.backend, options=options))
+    x = torch.ones(4, 3).requires_grad_() * 1
+    with pytest.raises(ArgumentError, match="overlap in memory, and that need gradients"):
+        compiled(x[1], x)
+
+
+def test_a_graph_that_only_reads_has_one_program(made: list[object]) -> None:
+    compiled = torch.compile(lambda r, x: r + x, backend=tt_torch.backend)
+    x = torch.arange(12.0).reshape(4, 3)
+    for row in range(4):
+        torch.testing.assert_close(compiled(x[row], x), x[row] + x)
+    assert len(made) == 1
+
+
+def test_which_inputs_overlap() -> None:
+    x = torch.zeros(4, 3)
+    apart = [x[0], x[1], torch.zeros(2), torch.zeros(0), 5, x[2:2]]
+    assert overlapping(apart) == ()
+    assert overlapping([x[0], torch.zeros(3), x[1:], x.view(-1)[2:4]]) == (Group((0, 2, 3), (0, 3, 2)),)
+    assert overlapping([x, x[3, 2:].view(torch.int32)]) == (Group((0, 1), (0, 11)),)

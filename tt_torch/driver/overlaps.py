@@ -1,0 +1,154 @@
+"""Programs for inputs that overlap in memory.
+
+AOTAutograd makes one input of those that overlap if the graph writes to one of them. It takes their places in memory
+from the examples, and sets no guards on them: a later call with `x[0]` instead of `x[1]` beside `x` would write to
+another place, and one whose inputs overlap only now would not see its own writes. It also looks for results that are
+such inputs at the offset of a tensor that the program returns, which on the device has memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import torch
+from torch.fx import GraphModule
+
+from tt_torch.driver.partition import wholly_on_host
+from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.errors import ArgumentError
+from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
+from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
+
+Build: TypeAlias = Callable[[GraphModule, Sequence[object]], Function]
+_MOST = 64  # programs of one graph
+NOT_PLAIN = "the graph writes to inputs that overlap in memory, and that need gradients or have several dtypes"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Inputs that share a memory, in which two of them overlap: their positions, and their offsets in elements."""
+
+    positions: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+
+def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, fallback: str) -> Function:
+    """The function that `build` makes of a captured graph. If the graph writes to inputs, one is made per way in which
+    these overlap; the least recently used one is dropped.
+
+    Inputs that overlap and need gradients, or have several dtypes, are left to eager PyTorch. If `fallback` is "error",
+    they raise ArgumentError.
+    """
+    context = TracingContext.get()
+    context.fw_metadata = None  # of another graph, or of none
+    first = build(gm, examples)
+    metadata = context.fw_metadata
+    if metadata is None or not writes_to_inputs(metadata):
+        return first
+    programs: OrderedDict[tuple[Group, ...], Function] = OrderedDict()
+    if not overlapping(examples):
+        programs[()] = first
+
+    def run(*inputs: Argument) -> Result:
+        groups = overlapping(inputs)
+        if groups not in programs:
+            programs[groups] = _program(gm, inputs, groups, build, fallback)
+        programs.move_to_end(groups)
+        if len(programs) > _MOST:
+            programs.popitem(last=False)
+        return programs[groups](*inputs)
+
+    return run
+
+
+def overlapping(inputs: Sequence[object]) -> tuple[Group, ...]:
+    """The inputs that share a memory with others, if two of them overlap there."""
+    together: defaultdict[int, list[tuple[int, torch.Tensor]]] = defaultdict(list)
+    for i, x in enumerate(inputs):
+        if isinstance(x, torch.Tensor) and x.layout is torch.strided:
+            together[storage_of(x)].append((i, x))
+    groups = []
+    for found in together.values():
+        positions, tensors = zip(*found, strict=True)
+        if len(tensors) > 1 and _overlap(tensors):
+            groups.append(Group(positions, tuple(int(x.storage_offset()) for x in tensors)))
+    return tuple(groups)
+
+
+def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether the spans of two of them in their common memory have a byte in common."""
+    spans = sorted(_span(x) for x in tensors if x.numel())
+    return any(end > begin for (_, end), (begin, _) in pairwise(spans))
+
+
+def _span(x: torch.Tensor) -> tuple[int, int]:
+    """The first byte of a tensor in its memory, and the one after the last."""
+    begin, end = _elements(x)
+    return begin * x.element_size(), end * x.element_size()
+
+
+def _elements(x: torch.Tensor) -> tuple[int, int]:
+    """The first element of a tensor in its memory, and the one after the last."""
+    begin = int(x.storage_offset())
+    return begin, begin + 1 + int(sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True)))
+
+
+def _memory(tensors: Sequence[torch.Tensor]) -> tuple[int, int]:
+    """The offset and the size of the part of memory that has all these tensors, in elements."""
+    begins, ends = zip(*(_elements(x) for x in tensors if x.numel()), strict=True)
+    return min(begins), max(ends) - min(begins)
+
+
+def _is_plain(tensors: Sequence[torch.Tensor]) -> bool:
+    lazy = any(x.requires_grad or x.is_conj() or x.is_neg() for x in tensors)
+    return not lazy and len({x.dtype for x in tensors}) == 1
+
+
+def _program(
+    gm: GraphModule, examples: Sequence[Argument], groups: Sequence[Group], build: Build, fallback: str
+) -> Function:
+    if all(_is_plain([examples[i] for i in group.positions]) for group in groups):
+        with tracing(TracingContext(FakeTensorMode())):
+            return _in_one_memory(gm, examples, groups, build)
+    if fallback == "error":
+        raise ArgumentError(f"{NOT_PLAIN}; pass copies, or let eager PyTorch compute it with fallback='host'")
+    return wholly_on_host(gm, NOT_PLAIN)
+
+
+def _in_one_memory(gm: GraphModule, examples: Sequence[Argument], groups: Sequence[Group], build: Build) -> Function:
+    """A program that takes one input for each group, with views of it instead of the inputs.
+
+    It takes the place of the first one; tensors without elements take the places of the others.
+    """
+    gm = copied(gm)
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    for group in groups:
+        begin, _ = _memory([examples[i] for i in group.positions])
+        for i in group.positions:
+            x, node = examples[i], placeholders[i]
+            # An input without elements may begin before the part of memory that the others have.
+            place = (tuple(x.shape), x.stride(), max(0, x.storage_offset() - begin))
+            with gm.graph.inserting_after(placeholders[-1]):
+                view = gm.graph.call_function(torch.as_strided, (placeholders[group.positions[0]], *place))
+            view.meta = dict(node.meta)
+            node.replace_all_uses_with(view, delete_user_cb=lambda user: user.target is not torch.as_strided)
+    gm.recompile()
+    run = build(gm, _joined(groups, examples))
+    return lambda *inputs: run(*_joined(groups, inputs))
+
+
+def _joined(groups: Sequence[Group], inputs: Sequence[Argument]) -> list[Argument]:
+    """The inputs of the program for a call with `inputs`."""
+    taken = list(inputs)
+    for group in groups:
+        whole, *rest = group.positions
+        begin, size = _memory([inputs[i] for i in group.positions])
+        taken[whole] = inputs[whole].as_strided((size,), (1,), begin)
+        for i in rest:
+            taken[i] = inputs[i].new_empty(0)
+    return taken

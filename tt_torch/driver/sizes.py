@@ -1,0 +1,101 @@
+"""Programs for the sizes of calls: one per set of sizes, and per value of a number that a graph reads."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch.fx import GraphModule, Node
+
+from tt_torch import user_code
+from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.torch_private.aot import TracingContext, tracing
+from tt_torch.torch_private.tensors import FakeTensorMode
+
+# The number of programs that are kept for a graph with changing sizes.
+MOST_SHAPES = 64
+MANY_SHAPES = (
+    f"a graph was compiled for more than {MOST_SHAPES} shapes, so each new program replaces an old one; "
+    "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
+)
+
+# The number of programs after which a graph whose sizes only grow gets a warning.
+GROWING = 3
+GROWING_SHAPES = (
+    f"a graph was compiled {GROWING} times for sizes that only grow, and each larger size will be a further program. "
+    'In generate() of Transformers, cache_implementation="static" keeps one size; elsewhere CompilerConfig(buckets=...)'
+    " pads a dimension to a few sizes: docs/controlling.md"
+)
+
+
+def once_per_size(
+    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[object]], Function]
+) -> Function:
+    """A callable that compiles the graph once per set of concrete sizes, at the first call with that set.
+
+    `numbers` are positions of scalar inputs whose values the graph reads as Python numbers, such as a position or an
+    amount of padding. The graph is compiled once per value of these, too. At most MOST_SHAPES programs are kept; then
+    the least recently used one is dropped, and compiled again when it is needed.
+    """
+    programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
+
+    def run(*inputs: Argument) -> Result:
+        values = {i: inputs[i].item() for i in numbers}
+        shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
+        key = (*shapes, *values.values())
+        if key not in programs:
+            with tracing(TracingContext(FakeTensorMode())):
+                programs[key] = compile_for(_with_values(gm, values), inputs)
+            if len(programs) == GROWING and _only_grow([_sizes(key) for key in programs]):
+                user_code.warn_once("growing shapes", UserWarning(GROWING_SHAPES))
+        programs.move_to_end(key)
+        if len(programs) > MOST_SHAPES:
+            programs.popitem(last=False)
+            user_code.warn(UserWarning(MANY_SHAPES))
+        return programs[key](*inputs)
+
+    return run
+
+
+def _sizes(key: Sequence[object]) -> list[int]:
+    """The sizes of all tensors of a call, from the key of its program."""
+    return [size for part in key if isinstance(part, tuple) for size in part[0]]
+
+
+def _only_grow(calls: Sequence[Sequence[int]]) -> bool:
+    """Whether each call has a size that is larger than in the call before, and none that is smaller."""
+    pairs = [list(zip(a, b, strict=True)) for a, b in itertools.pairwise(calls)]
+    return all(all(a <= b for a, b in pair) and any(a < b for a, b in pair) for pair in pairs)
+
+
+def numbers_read(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
+    """Positions of the scalar tensors among the inputs whose values the graph may read as Python numbers.
+
+    These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`.
+    """
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
+
+
+def _read(node: Node, value: object) -> bool:
+    if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
+        return False
+    return not value.is_floating_point() or any(user.target == "item" for user in node.users)
+
+
+def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:
+    """A copy of the graph that uses constants instead of some inputs. The inputs stay, but nothing reads them."""
+    if not values:
+        return gm
+    gm = copied(gm)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    with gm.graph.inserting_after(placeholders[-1]):
+        for i, v in values.items():
+            dtype = placeholders[i].meta["example_value"].dtype
+            constant = gm.graph.call_function(torch.tensor, (v,), {"dtype": dtype})
+            placeholders[i].replace_all_uses_with(constant)
+    gm.recompile()
+    return gm
