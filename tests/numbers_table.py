@@ -288,7 +288,57 @@ def beside_numbers(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return x == 0.1, x >= 0.1, x < 0.1, x <= 65536, x == 65536, x > -1e6, x != 65519
 
 
+def max_pools(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    image = x.reshape(1, 1, 2, -1)
+    sliding = F.max_pool2d(image, 2, 1, 1, return_indices=True)
+    wide = F.max_pool2d(image, 2, 1, 1, dilation=2, ceil_mode=True, return_indices=True)
+    return *sliding, *wide
+
+
+def without_self(*kinds: str) -> Callable[..., list[torch.Tensor]]:
+    return lambda x, index, source: [x.scatter_reduce(0, index, source, kind, include_self=False) for kind in kinds]
+
+
+def without_beta(x: torch.Tensor, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The sums do not read `x`, which has no numbers."""
+    one, batch = (x[0], a[0]), (x[None], a[None], a[None])
+    product = torch.addmm(x, a, a, beta=0), torch.addmm(x, a, a, beta=0, alpha=3)
+    vectors = torch.addmv(one[0], a, one[1], beta=0), torch.addr(x, a[0], a[1], beta=0)
+    return *product, *vectors, torch.baddbmm(*batch, beta=0), torch.addbmm(x, *batch[1:], beta=0)
+
+
+TEN_BILLION = of(i64, BIG, 3, -BIG)
 OTHERS = [
+    Exact("clamp between booleans", lambda x: (x.clamp(False, 3.7), x.clamp(max=True), F.hardtanh(x, False, 2)), [FEW]),
+    Exact("deviations of float16", lambda x: (x.std(), x.std(0), x.std(-1, False)), [of(f16, 470, -720, 24, 300)]),
+    Exact("a narrow mean", lambda x: (x.mean(0, dtype=bf16), x.mean((0,), True, dtype=f16)), [of(f32, 3.01, -3, 9e-3)]),
+    Exact(
+        "logaddexp of two dtypes",
+        lambda x, y: (torch.logaddexp(x, y), torch.logaddexp2(x, y)),
+        [of(i16, -9, 3, 0), of(bf16, -0.3, 2, -inf)],
+    ),
+    *(
+        Exact(f"sums without beta, {t}", without_beta, [of(t, nan, inf).repeat(2, 1), of(t, 1, 2).repeat(2, 1)])
+        for t in (f32, f16, bf16)
+    ),
+    Exact(
+        "reductions without self",
+        without_self("amin", "amax", "sum", "prod", "mean"),
+        [of(f32, 7, 7, 7), of(i64, 0, 0, 2), of(f32, nan, 1, -inf)],
+    ),
+    Exact(
+        "large reductions without self",
+        without_self("amin", "amax"),
+        [of(i64, 7, 7), of(i64, 0, 0, 1), TEN_BILLION],
+        HOST,
+    ),
+    Exact(
+        "booleans at no places",
+        lambda x, i: x.index_put((i,), x, accumulate=True),
+        [torch.ones(2, 2, dtype=b8), torch.zeros(0, 2, dtype=i64)],
+    ),
+    *(Exact(f"max pools of {t}", max_pools, [of(t, -5, -7, -3, -9, -4, -8)]) for t in (i32, f32, i8)),
+    Exact("max pools of large integers", max_pools, [of(i64, -BIG, -(2**63), -BIG, -(2**40), -(2**63), -BIG)], HOST),
     Exact("searchsorted of NaN", places, [EDGE, VALUES]),
     Exact("searchsorted among NaN", places, [of(f32, 1, 2, nan), VALUES]),
     Exact("searchsorted in numbers that are not sorted", places, [NOT_SORTED, VALUES]),

@@ -154,3 +154,16 @@ def test_ops_of_another_device_cannot_be_watched() -> None:
     executor.executable = object()
     with pytest.raises(DeviceError, match="TT_TORCH_DEVICE"):
         executor.watched  # noqa: B018
+
+
+def test_a_number_that_a_graph_reads_beside_one_that_it_writes() -> None:
+    """`isin` reads the value of a scalar. The graph is specialized for it, but not for the one that it writes."""
+
+    def run(written: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+        return written.copy_(torch.isin(read, read))
+
+    compiled = torch.compile(run, backend=tt_torch.backend)
+    for number in (1, 2):
+        written = torch.tensor(False)
+        assert compiled(written, torch.tensor(number)) is written
+        assert written

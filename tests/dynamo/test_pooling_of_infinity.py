@@ -44,6 +44,27 @@ def test_gradients(name: str) -> None:
     torch.testing.assert_close(got, expected, equal_nan=True)
 
 
+LARGEST: dict[str, tuple[Pooling, tuple[int, ...]]] = {
+    "signal": (lambda x: F.adaptive_max_pool1d(x, 2), (1, 5)),
+    "image": (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (1, 4, 4)),
+    "uneven image": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (1, 5, 4)),
+    "volume": (lambda x: F.max_pool3d(x, 2, 1, 1), (1, 2, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_last_nan_of_a_window_is_its_maximum(name: str) -> None:
+    pool, shape = LARGEST[name]
+    gradients = []
+    for run in (pool, torch.compile(pool, backend=tt_torch.backend)):
+        x = torch.linspace(-1, 1, torch.Size(shape).numel()).reshape(shape)
+        x.view(-1)[::2] = nan
+        run(x.requires_grad_()).sum().backward()
+        gradients.append(x.grad)
+    expected, got = gradients
+    torch.testing.assert_close(got, expected)
+
+
 def _with_infinity(shape: tuple[int, ...]) -> torch.Tensor:
     x = torch.linspace(-1, 1, torch.Size(shape).numel())
     x[0], x[x.numel() // 2], x[-1] = inf, -inf, nan

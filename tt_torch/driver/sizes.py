@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import operator
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
@@ -74,7 +76,8 @@ def _only_grow(calls: Sequence[Sequence[int]]) -> bool:
 def numbers_read(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
     """Positions of the scalar tensors among the inputs whose values the graph may read as Python numbers.
 
-    These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`.
+    These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`. A tensor to
+    which it writes must stay an input.
     """
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
@@ -83,7 +86,18 @@ def numbers_read(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
 def _read(node: Node, value: object) -> bool:
     if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
         return False
-    return not value.is_floating_point() or any(user.target == "item" for user in node.users)
+    read = not value.is_floating_point() or any(user.target == "item" for user in node.users)
+    return read and not _is_written(node)
+
+
+def _is_written(node: Node) -> bool:
+    """Whether an op writes to a tensor, or to what an op makes of it, which may be a view."""
+    for user in node.users:
+        if user.args and user.args[0] is node:
+            name = user.target if isinstance(user.target, str) else getattr(user.target, "__name__", "")
+            if user.target is operator.setitem or re.search(r"[a-z]_$", name) or _is_written(user):
+                return True
+    return False
 
 
 def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:

@@ -148,14 +148,20 @@ def _evaluated(
     if not isinstance(new, torch.Tensor) or new.numel() > _LARGEST or new.dtype not in DTYPES:
         return None
     operands = [values[name] for name in statements[-1].operands]
-    kept = _as_float32(new, operands) and not undefined(statements[-1].text, operands)
+    kept = _as_float32(new, inputs, statements) and not undefined(statements[-1].text, operands)
     return values if kept else None
 
 
-def _as_float32(value: torch.Tensor, operands: Sequence[torch.Tensor]) -> bool:
-    """Whether float32 has the value too: float16 and float64 are computed in it, so their own limits are not kept."""
+def _as_float32(value: torch.Tensor, inputs: Mapping[str, torch.Tensor], statements: Sequence[Statement]) -> bool:
+    """Whether float32 has the value too: float16 and float64 are computed in it, so their own limits are not kept.
+    float16 overflows where float32 does not, and has infinities and NaN then."""
     if value.dtype == torch.float16:
-        return not value.isinf().any() or any(x.dtype.is_floating_point and x.isinf().any() for x in operands)
+        wide = Program(dict(inputs), tuple(statements), (statements[-1].result,)).in_dtype(torch.float32)
+        try:
+            (other,) = wide.function()(*copy.deepcopy(list(wide.inputs.values())))
+        except _REFUSALS:
+            return False
+        return other.shape == value.shape and torch.equal(other.isfinite(), value.isfinite())
     rounded = value.float()
     same = torch.equal(value.isfinite(), rounded.isfinite()) and torch.equal(value == 0, rounded == 0)
     return value.dtype != torch.float64 or same

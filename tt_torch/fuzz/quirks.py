@@ -58,6 +58,18 @@ def _is_permuted(x: torch.Tensor) -> bool:
     return not x.is_contiguous()
 
 
+def _is_narrow(x: torch.Tensor) -> bool:
+    return x.dtype in (torch.float16, torch.bfloat16)
+
+
+def _is_expanded(x: torch.Tensor) -> bool:
+    return 0 in x.stride()
+
+
+def _repeats(x: torch.Tensor) -> bool:
+    return x.dtype in (torch.int64, torch.int32) and x.unique().numel() < x.numel()
+
+
 def _repeats_in_training(x: torch.Tensor) -> bool:
     return x.requires_grad and x.unique().numel() < x.numel()
 
@@ -70,7 +82,7 @@ _REMAINDERS = re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode")
 QUIRKS = (
     # The vector loop gives NaN, and the loop over the remaining elements gives the remainder.
     Quirk(_REMAINDERS, _has_denormals),
-    Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45"), _always),
+    Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45|1e-45.*rounding_mode"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
@@ -86,7 +98,8 @@ QUIRKS = (
     Quirk(re.compile(r"complex.* \* "), _is_not_finite),
     # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
     Quirk(
-        re.compile(r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|pool1d"), _is_near_overflow
+        re.compile(r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|avg_pool|cross|addc(mul|div)"),
+        _is_near_overflow,
     ),
     # With an operand of another dtype, the distances from nothing have the dtype of the first operand.
     Quirk(re.compile("cdist"), _is_empty),
@@ -98,14 +111,21 @@ QUIRKS = (
     Quirk(re.compile("cdist"), _has_many_rows),
     # The kernel for a CPU takes a row of NaN for an empty one.
     Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
-    # The gradient at NaN is 0 in the vector loop, and that of the result in the loop over the remaining elements.
-    Quirk(re.compile(r"hardtanh|\belu\("), _has_nan),
+    # The gradient at NaN is 0 or NaN in the vector loop, and another one in the loop over the remaining elements.
+    Quirk(re.compile(r"hardtanh|\b[cs]?elu\(|hardswish|relu6|hardshrink|softshrink|logit"), _has_nan),
     # The result of the kernel for gradients has the order of its input in memory, that of the other one has not.
     Quirk(re.compile("max_pool1d"), _is_permuted),
     # The kernel sorts by `<`, so a NaN stays anywhere: the mode of [2, nan, 1] is 1, and that of [nan, 2, 1] is NaN.
     Quirk(re.compile(r"\.mode\("), _has_nan),
-    # The kernel partitions the elements around the median, so any of the equal ones may be it, and gets the gradient.
-    Quirk(re.compile("median"), _repeats_in_training),
+    # Which of the equal elements is the median, and gets the gradient, follows from how the kernel moves elements.
+    Quirk(re.compile(r"median|kthvalue|\.mode\("), _repeats_in_training),
+    # The kernel counts in the dtype of the operand, and bfloat16 has no 257.
+    Quirk(re.compile("histc"), _is_narrow),
+    # The kernel moves elements in a copy that has the memory of the whole, and no place for each element of a view
+    # that repeats some.
+    Quirk(re.compile("median"), _is_expanded),
+    # The kernel writes in an order that depends on the strides, so another source may be the last one.
+    Quirk(re.compile(r"index_put_?\(((?!accumulate=True).)*$"), _repeats),
     # IEEE 754 leaves the sign of a NaN open that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.
@@ -113,7 +133,9 @@ QUIRKS = (
     # `sub` adds with the negative of `alpha`, and int64 has no 2**63.
     Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
     # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.
-    Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan)"), _always),
+    Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan|1e-45)"), _always),
+    # A product that is added in one step does not underflow before the addition.
+    Quirk(re.compile("alpha=1e-45"), _always),
 )
 
 

@@ -29,14 +29,26 @@ _ROUNDINGS = 4  # units in the last place of one result; our kernels and eager's
 _MOVEMENTS = 16  # what an element may differ by, in its largest movement: few runs do not show the worst
 _LEAST = 4 * 2.0**-149  # a few units in the last place of denormal numbers of float32
 _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
-# Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded. The
-# sinc of a large number is the sine of a rounded product with pi. The cross product of equal vectors is the rounding
-# error of one product where the compiler of the kernel joined the other product with the subtraction.
-_CANCEL = {getattr(torch.ops.aten, name) for name in ("std", "std_mean", "var", "var_mean", "sinc", "linalg_cross")}
+# Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded, and so
+# may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
+# cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
+# product with the subtraction. A Fourier transform adds products of which some are the negatives of others.
+_CANCEL = {
+    getattr(torch.ops.aten, name)
+    for name in (
+        "std std_mean var var_mean sinc linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm native_group_norm "
+        "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional"
+    ).split()
+}
+# Ops that add many numbers to one, and round after each of them.
+_ACCUMULATE = {
+    getattr(torch.ops.aten, name)
+    for name in "index_put _index_put_impl index_add scatter_add scatter_reduce embedding_dense_backward col2im".split()
+}
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
 # elements choose differently, and so do one element and several. In the same way, the gradient of `gelu` below -13 is a
 # denormal number or zero.
-_EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink")
+_EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross")
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 
@@ -82,12 +94,13 @@ class OtherRoundings(TorchDispatchMode):
     def _operands(self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
         """The operands. If an op makes float32 of integers only, these are as the device converts them: bfloat16 has
         no 32767. Those of ops that lose digits have errors already."""
-        if op.overloadpacket in _CANCEL and any(
+        if _loses_digits(op, args, kwargs) and any(
             x.is_floating_point or x.is_complex for x in _dtypes(op(*args, **kwargs))
         ):
-            return tree_map_only(torch.Tensor, lambda x: self._moved(_as_floats(x), exact=False), args)
+            moved = _float_arguments if op.overloadpacket in _CANCEL else _floats_among
+            return moved(lambda x: self._moved(x, exact=False), args)
         tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
-        if self._device is not torch.bfloat16 or any(x.is_floating_point() or x.is_complex() for x in tensors):
+        if self._device is not torch.bfloat16 or any(map(_is_float, tensors)):
             return args
         if schema(op).is_mutable or _dtypes(op(*args, **kwargs)) != {torch.float32}:
             return args
@@ -120,8 +133,28 @@ class OtherRoundings(TorchDispatchMode):
         return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)
 
 
-def _as_floats(x: torch.Tensor) -> torch.Tensor:
-    return x if x.is_floating_point() or x.is_complex() else x.float()
+def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an op's result may have other digits than its operands decide."""
+    packet = getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op.overloadpacket)  # `add_` is as `add`
+    if packet not in _ACCUMULATE:
+        return packet in _CANCEL
+    given = dict(zip((a.name for a in schema(op).arguments), args, strict=False)) | dict(kwargs)
+    adds = given.get("accumulate", True) and given.get("reduce", "sum") in ("sum", "mean", "prod")
+    return adds and not schema(op).is_mutable
+
+
+def _float_arguments(change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments with all tensors changed, those of integers as floats."""
+    return tree_map_only(torch.Tensor, lambda x: change(x if _is_float(x) else x.float()), args)
+
+
+def _floats_among(change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments with tensors of floats changed; others are indices."""
+    return tree_map_only(torch.Tensor, lambda x: change(x) if _is_float(x) else x, args)
+
+
+def _is_float(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
 
 
 def _dtypes(result: Any) -> set[torch.dtype]:

@@ -192,11 +192,27 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType
     return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)
 
 
-@decomposes(aten.logaddexp.default)
-def logaddexp(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
-    if x.dtype not in NARROW or y.dtype != x.dtype:
-        return NotImplemented
-    return aten.logaddexp(x.to(torch.float32), y.to(torch.float32)).to(x.dtype)
+def _in_float32(op: OpOverload) -> None:
+    """An op of two floats whose narrow results are rounded once, at the end. The operands may have several dtypes."""
+
+    def wide(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
+        dtype = torch.result_type(x, y)
+        if dtype not in NARROW:
+            return NotImplemented
+        return op(x.to(torch.float32), y.to(torch.float32)).to(dtype)
+
+    decomposes(op)(wide)
+
+
+_in_float32(aten.logaddexp.default)
+_in_float32(aten.logaddexp2.default)
+
+
+@decomposes(aten.clamp.default)
+def clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor | NotImplementedType:
+    """Bounds that are booleans are numbers. torch-mlir allocates memory without end for them."""
+    bounds = [int(v) if isinstance(v, bool) else v for v in (low, high)]
+    return aten.clamp(x, *bounds) if any(isinstance(v, bool) for v in (low, high)) else NotImplemented
 
 
 @decomposes(aten.elu.default)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from types import NotImplementedType
 
@@ -69,6 +68,8 @@ def index_put(
     if any(i.dtype is torch.uint8 for _, i in given):  # they are masks, too
         masks = [i.to(torch.bool) if i is not None and i.dtype is torch.uint8 else i for i in indices]
         return aten.index_put(x, masks, values, accumulate)
+    if any(not i.numel() for _, i in given):
+        return x.clone()
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
         return NotImplemented
     if not values.numel():
@@ -132,15 +133,8 @@ _composed(aten.scatter_add.default)
 
 # --- reductions by index
 
-# The initial value of a reduction if the element's own value is not included.
+# The initial value of a sum or product if the element's own value is not included.
 NEUTRAL = {"sum": 0, "mean": 0, "prod": 1}
-
-
-def _neutral(reduce: str, dtype: torch.dtype) -> float:
-    if reduce in NEUTRAL:
-        return NEUTRAL[reduce]
-    end = math.inf if dtype.is_floating_point else min(torch.iinfo(dtype).max, 2**31 - 1)
-    return -end if reduce == "amax" else end
 
 
 @decomposes(aten.scatter_reduce.two)
@@ -158,7 +152,8 @@ def scatter_reduce(
         return aten.scatter_reduce(given[0], 0, *given[1:], reduce, include_self=include_self).reshape(x.shape)
     if include_self and reduce != "mean":
         return NotImplemented
-    start = x if include_self else x.scatter(dim, index, _neutral(reduce, x.dtype))
+    # Any source is a start for the largest and for the smallest one.
+    start = x if include_self else x.scatter(dim, index, NEUTRAL.get(reduce, source))
     if reduce != "mean":
         return aten.scatter_reduce(start, dim, index, source, reduce)
     total = start.scatter_add(dim, index, source)

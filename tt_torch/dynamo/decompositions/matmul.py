@@ -21,9 +21,18 @@ def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     return (x if beta == 1 else x * beta) + product if beta else product
 
 
+def _is_float(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
 @decomposes(aten.addmm.default)
 def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | NotImplementedType:
-    return NotImplemented if x.is_floating_point() or x.is_complex() else _sum(x, a @ b, beta, alpha)
+    """Without `beta`, NaN and infinities of `x` do not count."""
+    if _is_float(x) and beta:
+        return NotImplemented
+    if x.dtype in NARROW and alpha != 1:  # rounded once, at the end
+        a, b = a.to(torch.float32), b.to(torch.float32)
+    return _sum(x, a @ b, beta, alpha).to(x.dtype)
 
 
 @decomposes(aten.baddbmm.default)
@@ -31,7 +40,7 @@ def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 
     if x.dtype in NARROW:
         wide = (v.to(torch.float32) for v in (x, a, b))
         return aten.baddbmm(*wide, beta=beta, alpha=alpha).to(x.dtype)
-    return NotImplemented if x.is_floating_point() or x.is_complex() else _sum(x, torch.bmm(a, b), beta, alpha)
+    return NotImplemented if _is_float(x) and beta else _sum(x, torch.bmm(a, b), beta, alpha)
 
 
 @decomposes(aten.addbmm.default)

@@ -23,28 +23,22 @@ aten = torch.ops.aten
 Ints = Sequence[int]
 
 
-def _lowest(x: Tensor) -> float:
-    """The lowest value of the tensor's type: -inf for floats; for integers not below the device's lowest, -2^31."""
-    return -math.inf if x.is_floating_point() else max(torch.iinfo(x.dtype).min, -(2**31))
-
-
 def _strides(sizes: Ints) -> list[int]:
     return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
-def _max_of(x: Tensor, places: Sequence[Tensor], pads: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    """Maxima of windows and their positions. Each dimension has (windows, elements) places, and how far these reach
-    beyond both ends. The elements are looked up, so that a window is a row."""
-    dims, padded = len(places), x
-    if any(sum(pair) for pair in pads):
-        padded = aten.constant_pad_nd(x, [p for pair in list(pads)[::-1] for p in pair], _lowest(x))
-    there = _flat([p + low for p, (low, _) in zip(places, pads, strict=True)], padded.shape[-dims:])
-    own = _flat(places, x.shape[-dims:])
-    windows = padded.flatten(-dims).index_select(-1, there.flatten()).unflatten(-1, list(there.shape))
+def _max_of(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Maxima of windows and their positions. Each dimension has (windows, elements) places. The elements are looked up,
+    so that a window is a row."""
+    there = _flat(places, x.shape[-len(places) :])
+    windows = x.flatten(-len(places)).index_select(-1, there.flatten()).unflatten(-1, list(there.shape))
     values, which = windows.max(-1)
-    row = torch.arange(own.shape[0]) * own.shape[1]
+    if x.is_floating_point():  # of several NaN, eager takes the last one
+        count = torch.arange(there.shape[1])
+        which = torch.where(values.isnan(), torch.where(windows.isnan(), count, 0).amax(-1), which)
+    row = torch.arange(there.shape[0]) * there.shape[1]
     shape = [p.shape[0] for p in places]
-    return values.unflatten(-1, shape), own.flatten()[which + row].unflatten(-1, shape)
+    return values.unflatten(-1, shape), there.flatten()[which + row].unflatten(-1, shape)
 
 
 def _flat(places: Sequence[Tensor], sizes: Ints) -> Tensor:
@@ -61,12 +55,14 @@ def _flat(places: Sequence[Tensor], sizes: Ints) -> Tensor:
 def _max_of_sliding(
     x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    places, pads = [], []
+    """Where a window reaches beyond the elements, its first or its last element there repeats."""
+    places = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         windows = Windows.over(size, k, s, p, ceil_mode, d)
-        places.append(windows.begin.unsqueeze(1) + torch.arange(k) * d)
-        pads.append((p, max(0, windows.reach - p - size)))
-    return _max_of(x, places, pads)
+        place = windows.begin.unsqueeze(1) + torch.arange(k) * d
+        place = torch.where(place < 0, place % d, place)
+        places.append(torch.where(place >= size, size - 1 - (size - 1 - place) % d, place))
+    return _max_of(x, places)
 
 
 @decomposes(aten.max_pool2d_with_indices.default)
@@ -119,7 +115,7 @@ def adaptive_max_pool(x: Tensor, counts: Ints) -> tuple[Tensor, Tensor]:
         begin, end = adaptive_windows(size, count)
         longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
         places.append(torch.minimum(begin.unsqueeze(1) + torch.arange(longest), end.unsqueeze(1) - 1))
-    return _max_of(x, places, [(0, 0)] * len(counts))
+    return _max_of(x, places)
 
 
 def _put(source: Tensor, positions: Tensor, shape: Ints, dims: int, add: bool) -> Tensor:

@@ -9,7 +9,7 @@ from types import NotImplementedType
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import decomposes, lengths
+from tt_torch.dynamo.decompositions.registry import NARROW, decomposes, lengths
 from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
@@ -32,7 +32,17 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
     return torch.linalg.vector_norm(x[first] - x[second], p, -1)
 
 
-@decomposes(aten.var.correction, aten.std.correction)
+@decomposes(aten.mean.dim)
+def mean(
+    x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor | NotImplementedType:
+    """The mean in a narrow dtype of wider elements, which eager rounds only once, at the end."""
+    if dtype not in NARROW or x.dtype in NARROW or x.is_complex():
+        return NotImplemented
+    return aten.mean.dim(x.to(torch.float32), dim, keepdim).to(dtype)
+
+
+@decomposes(aten.var.correction)
 def variance(
     x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Tensor | NotImplementedType:
@@ -48,6 +58,16 @@ def variance(
         return torch.where(x == x, 0.0 if freedom > 0 else math.nan, math.nan).to(x.dtype)
     spread = (x - x.mean(dims, True)).abs().amax(dims, keepdim)
     return torch.where(spread > 0, math.inf, math.nan).to(x.dtype)
+
+
+@decomposes(aten.std.correction)
+def deviation(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor | NotImplementedType:
+    """float16 has no variance of numbers that are some hundreds apart, but their standard deviation."""
+    if x.dtype is not torch.float16:
+        return variance(x, dim, correction=correction, keepdim=keepdim)
+    return aten.std(x.to(torch.float32), dim, correction=correction, keepdim=keepdim).to(x.dtype)
 
 
 @decomposes(aten.var_mean.correction)
