@@ -40,9 +40,9 @@ def calls(draw: st.DrawFn) -> tuple[str, torch.Tensor, list[Any]]:
     if min(new) < 1 or draw(st.booleans()):
         new, known = draw(st.lists(st.sampled_from(SIZES), min_size=rank, max_size=rank)), 0
     align = [] if "nearest" in name else [draw(st.booleans())]
-    x = torch.randn(draw(st.sampled_from([1, 2])), draw(st.sampled_from([1, 3])), *old)
-    if rank == 2 and draw(st.booleans()):
-        x = x.contiguous(memory_format=torch.channels_last)
+    x = torch.randn(draw(st.sampled_from([1, 2])), draw(st.sampled_from([1, 3, 4])), *old)
+    if rank > 1 and draw(st.booleans()):
+        x = x.contiguous(memory_format=torch.channels_last if rank == 2 else torch.channels_last_3d)
     return name, x, [new, *align, *factors[:known]]
 
 

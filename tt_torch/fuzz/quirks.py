@@ -98,7 +98,9 @@ QUIRKS = (
     Quirk(re.compile(r"complex.* \* "), _is_not_finite),
     # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
     Quirk(
-        re.compile(r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|avg_pool|cross|addc(mul|div)"),
+        re.compile(
+            r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|avg_pool|cross|addc(mul|div)"
+        ),
         _is_near_overflow,
     ),
     # With an operand of another dtype, the distances from nothing have the dtype of the first operand.

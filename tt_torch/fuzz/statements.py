@@ -111,7 +111,7 @@ _FUNCTIONS = """
 {x}.lgamma() | {x}.digamma() | {x}.sinc() | {x}.logit() | {x}.logit(0.3) | {x}.deg2rad() | {x}.sgn()
 {x}.float_power({y}) | torch.special.i0({x}) | torch.special.entr({x}) | torch.special.ndtr({x})
 torch.special.xlog1py({x}, {y}) | torch.logaddexp2({x}, {y}) | torch.nextafter({x}, {y}) | torch.ldexp({x}, {y})
-torch.frexp({x})[0] | torch.frexp({x})[1] | torch.lcm({x}, {y}) | torch.fmin({x}, {y}) | {x}.clamp({y}, {z})
+torch.frexp({x})[0] | torch.frexp({x})[1] | torch.lcm({x}.clamp(min=-99), {y}) | torch.fmin({x}, {y}) | {x}.clamp({y}, {z})
 {x}.logical_or({y}) | {x}.round(decimals=1) | torch.nn.functional.mish({x}) | torch.nn.functional.hardswish({x})
 torch.nn.functional.hardsigmoid({x}) | torch.nn.functional.celu({x}, {s}) | torch.nn.functional.selu({x})
 torch.nn.functional.glu({x}, {d}) | torch.nn.functional.logsigmoid({x}) | torch.nn.functional.softsign({x})

@@ -160,7 +160,7 @@ SMOOTH: dict[str, tuple[MakeTaps, Forgets, Forgets]] = {
 NEAREST: dict[str, tuple[MakeTaps, Forgets, Forgets]] = {
     "upsample_nearest1d": (nearest, never, same_or_double),
     "upsample_nearest2d": (nearest, same_or_double, same_or_double),
-    "upsample_nearest3d": (nearest, never, same_or_double),
+    "upsample_nearest3d": (nearest, same_or_double, same_or_double),
     "_upsample_nearest_exact1d": (nearest_exact, never, never),
     "_upsample_nearest_exact2d": (nearest_exact, never, never),
     "_upsample_nearest_exact3d": (nearest_exact, never, never),
@@ -230,9 +230,18 @@ def _smooth(make: MakeTaps, forgets: Forgets) -> Function:
     return upsample
 
 
+def _is_by_whole_numbers(x: Tensor, new: Sequence[int]) -> bool:
+    """Whether eager's kernel looks at sizes before it looks at factors: that for more than three channels which lie
+    last in memory, and for images of at most 128 rows and columns together. The others only look at factors."""
+    last = {2: torch.channels_last, 3: torch.channels_last_3d}.get(len(new))
+    deep = last is not None and x.shape[1] > 3 and x.is_contiguous(memory_format=last)
+    return deep or (len(new) == 2 and sum(new) <= 128)
+
+
 def _selected(make: MakeTaps, forgets: Forgets) -> Function:
     def upsample(x: Tensor, new: Sequence[int], *factors: float | None) -> Tensor:
-        return _per_dimension(x, _every(make, forgets, x.shape[2:], new, False, factors), _chosen)
+        forgotten = forgets if _is_by_whole_numbers(x, new) else never
+        return _per_dimension(x, _every(make, forgotten, x.shape[2:], new, False, factors), _chosen)
 
     return upsample
 
