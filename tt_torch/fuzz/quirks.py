@@ -87,6 +87,8 @@ QUIRKS = (
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
     Quirk(re.compile("interpolate.*(linear|cubic)|fft"), _is_not_finite),
+    # What remains of a denormal number without the mean is a rounding.
+    Quirk(re.compile("_norm"), _has_denormals),
     # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),
