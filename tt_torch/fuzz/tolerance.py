@@ -48,7 +48,7 @@ _ACCUMULATE = {
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
 # elements choose differently, and so do one element and several. In the same way, the gradient of `gelu` below -13 is a
 # denormal number or zero.
-_EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross")
+_EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft")
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 

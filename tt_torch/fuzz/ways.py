@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.dynamo.types import Function
-from tt_torch.errors import InexactError
+from tt_torch.errors import InexactError, TTTorchError
+from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import Compiler, Trained, train
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import TorchDispatchMode, storage_of
@@ -78,6 +80,32 @@ def _from_cache(function: Function, examples: Sequence[Any]) -> Function:
     return run
 
 
+def _after(change: Callable[[torch.Tensor], torch.Tensor], function: Function, examples: Sequence[Any]) -> Function:
+    """A program whose first call had other inputs. What it found out from these must not decide about the second call.
+    A program that is trained has its parameters from the beginning, so nothing goes before it."""
+    if isinstance(function, Trained):
+        return _torch_compile(function, examples)
+    compiled = torch.compile(function, backend=tt_torch.backend)
+
+    def run(*inputs: Any) -> Any:
+        with torch.random.fork_rng(), suppress(RuntimeError, IndexError, TTTorchError):  # of inputs that do not fit
+            compiled(*tree_map_only(torch.Tensor, change, inputs))
+        return compiled(*inputs)
+
+    return run
+
+
+def _with_other_values(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of this form with the numbers 0, 1 and 2."""
+    other = copy.deepcopy(x)
+    memory(other).copy_(torch.arange(memory(other).numel()) % 3)
+    return other
+
+
+def _with_more_rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x, x, x[:1]]) if x.dim() else x.clone()
+
+
 def _eager(function: Function, examples: Sequence[Any]) -> Function:
     return function
 
@@ -99,6 +127,8 @@ WAYS: Mapping[str, Way] = {
     "bf16": Way(partial(_torch_compile, dtype="bf16"), bf16=True),
     "aot": Way(_ahead_of_time),
     "cache": Way(_from_cache),
+    "again": Way(partial(_after, _with_other_values)),
+    "sizes": Way(partial(_after, _with_more_rows)),
     "tt": Way(_eager, device="tt"),
 }
 EAGER, TRACED = Way(_eager), Way(_traced)
