@@ -14,8 +14,9 @@ import torch
 
 import tt_torch
 from tt_torch import user_code
-from tt_torch.driver import report, sizes
+from tt_torch.driver import report
 from tt_torch.driver.report import CACHED, COMPILED, ProgramReport, Running, compiling, time_left
+from tt_torch.driver.sizes import GROWING_SHAPES
 
 
 def new(action) -> list[ProgramReport]:
@@ -105,10 +106,10 @@ def told(sizes, monkeypatch) -> list[str]:
         warnings.simplefilter("always")
         for size in sizes:
             region(torch.ones(size))
-    return [str(w.message) for w in caught if str(w.message) == sizes.GROWING_SHAPES]
+    return [str(w.message) for w in caught if str(w.message) == GROWING_SHAPES]
 
 
 def test_sizes_that_only_grow_are_told_once(monkeypatch):
-    assert told([5, 6, 7, 8, 9], monkeypatch) == [sizes.GROWING_SHAPES]
+    assert told([5, 6, 7, 8, 9], monkeypatch) == [GROWING_SHAPES]
     assert told([9, 5, 7, 6], monkeypatch) == []
     assert told([5, 6, 5, 6], monkeypatch) == []

@@ -127,3 +127,20 @@ def test_floats_are_numbers_with_dynamic_sizes() -> None:
         x = torch.randn(batch, 4)
         torch.testing.assert_close(run(x, number), layers(x) * number)
     assert len(programs) == 2
+
+
+@pytest.mark.parametrize("name", ["windows", "a repeated element", "gaps"])
+def test_results_of_changing_sizes_lie_in_memory_as_in_eager(name: str) -> None:
+    programs = {
+        "windows": lambda x: (x.sin().unfold(0, 2, 1), x + 1),
+        "a repeated element": lambda x: (y := (x + 1)[:1].expand(4, -1), y.cummax(0)[1]),
+        "gaps": lambda x: (y := x.slice_scatter(x, -2, 0), y[1:]),
+    }
+    compiled = torch.compile(programs[name], backend=tt_torch.backend)
+    for rows, columns in ((3, 4), (5, 4), (6, 7), (5, 4)):
+        for x in (torch.randn(rows, columns), torch.randn(columns, rows).t()):
+            expected, got = programs[name](x), compiled(x)
+            assert [y.stride() for y in got] == [y.stride() for y in expected]
+            expected[0][0].fill_(5)
+            got[0][0].fill_(5)
+            torch.testing.assert_close(got, expected)

@@ -25,7 +25,7 @@ from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
-from tt_torch.driver.sizes import numbers_read, once_per_size
+from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
@@ -100,8 +100,8 @@ def compile_captured(
         without = "(1, 1) for a program without DTensors, or automatic_parallelization=True, which splits the batch"
         raise ConfigError("mesh_shape", config.mesh_shape, without)
     elif any(isinstance(value, torch.SymInt) for value in example_inputs) and not config.buckets:
-        plain = partial(_aot, config=config, options=options, observer=observer)
-        run = once_per_size(gm, [], partial(once_per_overlap, build=plain, fallback=config.fallback))
+        build = partial(_of_concrete_sizes, options=options, observer=observer)
+        run = once_per_size(gm, [], partial(once_per_overlap, build=build, fallback=config.fallback))
     else:
         build = partial(_in_memory_of_eager, options=options, observer=observer)
         run = once_per_overlap(gm, example_inputs, build, config.fallback)
@@ -118,6 +118,19 @@ def _in_memory_of_eager(
         return _aot(gm, examples, options.compiler_config, options, observer)
 
     run = kept(gm, example_inputs, options, observer, compile_for)
+    return in_strides_of_eager(gm, share_strided(gm, run))
+
+
+def _of_concrete_sizes(
+    gm: GraphModule, inputs: Sequence[object], options: BackendOptions, observer: Observer
+) -> Function:
+    """The program of a graph with symbolic sizes for those of a call, with results in the memory of eager's. For a
+    graph that also reads values, `_aot` comes back here with the values."""
+    try:
+        gm = with_examples(gm, inputs)
+    except DataDependentOutputException:
+        return _aot(gm, inputs, options.compiler_config, options, observer)
+    run = _aot(gm, inputs, options.compiler_config, options, observer)
     return in_strides_of_eager(gm, share_strided(gm, run))
 
 
@@ -145,7 +158,7 @@ def _aot(
     except Exception as error:
         numbers = numbers_read(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
-            return once_per_size(gm, numbers, lambda gm, inputs: _aot(gm, inputs, config, options, observer))
+            return once_per_size(gm, numbers, partial(_of_concrete_sizes, options=options, observer=observer))
         if config.fallback == "error" or error in ours:
             raise
         return wholly_on_host(gm, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")

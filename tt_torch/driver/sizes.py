@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Interpreter, Node
 
 from tt_torch import user_code
 from tt_torch.dynamo.passes.rewriting import copied
@@ -46,7 +46,7 @@ def once_per_size(
 
     def run(*inputs: Argument) -> Result:
         values = {i: inputs[i].item() for i in numbers}
-        shapes = [(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
+        shapes = [(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
         key = (*shapes, *values.values())
         if key not in programs:
             with tracing(TracingContext(FakeTensorMode())):
@@ -60,6 +60,22 @@ def once_per_size(
         return programs[key](*inputs)
 
     return run
+
+
+def with_examples(gm: GraphModule, inputs: Sequence[object]) -> GraphModule:
+    """A copy of a captured graph whose examples have the sizes, the strides and the memory of these inputs."""
+    gm, mode = copied(gm), FakeTensorMode()
+    with mode:
+        _Examples(gm).run(*(mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs))
+    return gm
+
+
+class _Examples(Interpreter):
+    """Runs a graph and keeps each value as the example of its node."""
+
+    def run_node(self, n: Node) -> Result:
+        n.meta["example_value"] = super().run_node(n)
+        return n.meta["example_value"]
 
 
 def _sizes(key: Sequence[object]) -> list[int]:

@@ -138,8 +138,11 @@ QUIRKS = (
     Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
     # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.
     Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan|1e-45)"), _always),
-    # A product that is added in one step does not underflow before the addition.
+    # A product that is added in one step does not leave float32 before the addition.
     Quirk(re.compile("alpha=1e-45"), _always),
+    Quirk(re.compile("alpha="), _is_near_overflow),
+    # So the cross product of a vector with itself is the rounding of a product, or zero.
+    Quirk(re.compile(r"cross\((\w+), \1"), _always),
 )
 
 

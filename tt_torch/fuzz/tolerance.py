@@ -36,8 +36,8 @@ _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bf
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
-        "std std_mean var var_mean sinc linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm native_group_norm "
-        "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional"
+        "std std_mean var var_mean sinc linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm "
+        "native_group_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional"
     ).split()
 }
 # Ops that add many numbers to one, and round after each of them.
@@ -48,7 +48,9 @@ _ACCUMULATE = {
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
 # elements choose differently, and so do one element and several. In the same way, the gradient of `gelu` below -13 is a
 # denormal number or zero.
-_EITHER_ZERO = re.compile(r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft")
+_EITHER_ZERO = re.compile(
+    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft|lerp"
+)
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 
