@@ -167,3 +167,12 @@ def test_a_number_that_a_graph_reads_beside_one_that_it_writes() -> None:
         written = torch.tensor(False)
         assert compiled(written, torch.tensor(number)) is written
         assert written
+
+
+def test_a_number_that_a_graph_reads_beside_one_that_it_returns() -> None:
+    compiled = torch.compile(lambda x, whole, read: (whole[None], x[read]), backend=tt_torch.backend)
+    for number in (1, 2):
+        whole = torch.tensor(7)
+        result, _ = compiled(torch.randn(3), whole, torch.tensor(number))
+        whole.fill_(9)
+        assert result.tolist() == [9]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from tt_torch import user_code
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.aot import TracingContext, tracing
-from tt_torch.torch_private.tensors import FakeTensorMode
+from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 # The number of programs that are kept for a graph with changing sizes.
 MOST_SHAPES = 64
@@ -93,27 +92,33 @@ def numbers_read(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
     """Positions of the scalar tensors among the inputs whose values the graph may read as Python numbers.
 
     These are all integers that it uses, and the floats that Dynamo passes as tensors and reads with `item`. A tensor to
-    which it writes must stay an input.
+    which it writes, or whose memory it returns, must stay an input.
     """
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    return [i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v)]
+    kept, placeholders = _kept(gm), gm.graph.find_nodes(op="placeholder")
+    read = (i for i, (node, v) in enumerate(zip(placeholders, inputs, strict=True)) if node.users and _read(node, v))
+    return [i for i in read if _memory(placeholders[i]) not in kept]
 
 
 def _read(node: Node, value: object) -> bool:
     if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
         return False
-    read = not value.is_floating_point() or any(user.target == "item" for user in node.users)
-    return read and not _is_written(node)
+    return not value.is_floating_point() or any(user.target == "item" for user in node.users)
 
 
-def _is_written(node: Node) -> bool:
-    """Whether an op writes to a tensor, or to what an op makes of it, which may be a view."""
-    for user in node.users:
-        if user.args and user.args[0] is node:
-            name = user.target if isinstance(user.target, str) else getattr(user.target, "__name__", "")
-            if user.target is operator.setitem or re.search(r"[a-z]_$", name) or _is_written(user):
-                return True
-    return False
+def _kept(gm: GraphModule) -> set[int]:
+    """The memory to which the graph writes, and that of its results."""
+    kept = {_memory(node) for node in gm.graph.find_nodes(op="output")[0].all_input_nodes}
+    for node in gm.graph.nodes:
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if node.args and isinstance(node.args[0], Node) and (name == "setitem" or re.search(r"[a-z]_$", name)):
+            kept.add(_memory(node.args[0]))
+    return kept - {0}
+
+
+def _memory(node: Node) -> int:
+    """A number for the memory of a node's example; 0 if it has none."""
+    value = node.meta.get("example_value")
+    return storage_of(value) if isinstance(value, torch.Tensor) else 0
 
 
 def _with_values(gm: GraphModule, values: Mapping[int, int | float | bool]) -> GraphModule:
