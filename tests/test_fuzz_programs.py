@@ -388,3 +388,23 @@ def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path) -> None:
     for options, said in (([], "--minutes"), (["--count", "1", "--way", "nowhere"], "nowhere")):
         refused = CliRunner().invoke(app, ["fuzz", *options])
         assert refused.exit_code == 2 and said in refused.output
+
+
+def test_a_script_has_inputs_that_overlap() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    statements = Statement("v0", "x1.mul_(2)", ("x1",)), Statement("v1", "x0 + 1", ("x0",))
+    program = Program({"x0": x, "x1": x[1]}, statements, ("v0", "v1"))
+    scope: dict[str, Any] = {"torch": torch}
+    exec("\n".join(line for line in check.source(program, "compile").splitlines() if line.startswith("x")), scope)
+    scope["x1"].mul_(2)
+    assert torch.equal(scope["x0"], torch.tensor([[0.0, 1, 2], [6, 8, 10]]))
+    assert check.wrong(program, "compile") == check.MATCH
+    assert check.wrong(program, "aot") == check.REFUSED
+
+
+def test_some_programs_have_inputs_that_overlap() -> None:
+    programs = [generate(seed, 3) for seed in range(120)]
+    memory = [[x.untyped_storage().data_ptr() for x in p.inputs.values() if x.numel()] for p in programs]
+    shared = [p for p, addresses in zip(programs, memory, strict=True) if len(set(addresses)) < len(addresses)]
+    assert shared
+    assert not any(p.trains for p in shared)

@@ -7,18 +7,19 @@ import logging
 import re
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from tt_torch.dynamo.types import Function
-from tt_torch.errors import CompileError
+from tt_torch.errors import ArgumentError, CompileError
 from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.tolerance import DOUBTED, RUNS, OtherRoundings, difference, memory
 from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, StridesOfShapeFunctions, Way, run
 from tt_torch.records.lines import Record
 from tt_torch.torch_private.dynamo import TorchRuntimeError, guards_not_timed
+from tt_torch.torch_private.tensors import storage_of
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
@@ -59,7 +60,8 @@ def wrong(program: Program, way: str) -> str:
         # TorchRuntimeError is that of a shape function of PyTorch.
         if isinstance(error, (CompileError, TorchRuntimeError)) or _traced(function, inputs, trains) is None:
             return REFUSED
-        if way == "aot" and _is_of_a_formula(error):  # torch.compile runs such an op on the host
+        # torch.compile runs such an op on the host, and takes inputs that overlap.
+        if way == "aot" and (_is_of_a_formula(error) or isinstance(error, ArgumentError)):
             return REFUSED
         return f"{type(error).__name__}: {str(getattr(error, 'inner_exception', error))[:300]}"
     if not _departure(program, got, expected, []):  # other roundings only allow more, and they take most of the time
@@ -208,7 +210,11 @@ def _given(program: Program, index: int) -> Program:
 
 def source(program: Program, way: str) -> str:
     """The program as a script that shows the difference."""
-    inputs = "\n".join(f"{name} = {_literal(value)}" for name, value in program.inputs.items())
+    first: dict[int, str] = {}
+    inputs = "\n".join(
+        f"{name} = {_literal(value) if first.setdefault(storage_of(value), name) == name else _view(first, value)}"
+        for name, value in program.inputs.items()
+    )
     return f"""import torch
 from torch import inf, nan
 
@@ -221,6 +227,11 @@ from tt_torch.fuzz.ways import show
 
 show(program, [{", ".join(program.inputs)}], {way!r}, trains={program.trains})
 """
+
+
+def _view(first: Mapping[int, str], value: torch.Tensor) -> str:
+    """A tensor in the memory of the first input that has it."""
+    return f"{first[storage_of(value)]}.as_strided({(*value.shape,)}, {value.stride()}, {value.storage_offset()})"
 
 
 def _literal(value: torch.Tensor) -> str:

@@ -96,6 +96,8 @@ def generate(seed: int, length: int) -> Program:
     for i in range(draw.randint(1, 4)):
         used = [x.shape for x in inputs.values()]
         inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else SHAPES)
+    if not trains:
+        inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs)
     values: Mapping[str, torch.Tensor] = inputs
     statements: list[Statement] = []
     for _ in range(length):
@@ -109,6 +111,16 @@ def generate(seed: int, length: int) -> Program:
     outputs = sorted({results[-1], *draw.sample(results, min(3, len(results)))})
     program = Program(inputs, tuple(statements), tuple(outputs)).without_dead_code()
     return replace(program, trains=trains and trainable(program))
+
+
+def _overlapping(draw: random.Random, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """One program in twelve has an input that is a part of another one, in its memory."""
+    whole = [x for x in inputs.values() if x.numel() > 1 and x.dtype not in (torch.float16, torch.float64)]
+    if not whole or draw.random() > 1 / 12:
+        return {}
+    x = draw.choice(whole)
+    parts = (x[:1], x[-1], x[..., 1:], x.transpose(0, -1), x.select(draw.randrange(x.dim()), 0), x[:])
+    return {f"x{len(inputs)}": draw.choice(parts)}
 
 
 def trainable(program: Program) -> bool:
