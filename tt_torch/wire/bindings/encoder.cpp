@@ -71,9 +71,23 @@ class Encoder {
   uoffset_t once(SomeImage& image) {
     const auto found = by_content_.find(image.content());
     if (found != by_content_.end()) return found->second;
-    if (builder_.GetSize() + image.content().size() > kLargest)
-      throw std::length_error("the message is too large: a binary cannot be larger than 2 GB");
+    require_place(image.content().size());
     return by_content_.emplace(image.content(), image.write(builder_)).first->second;
+  }
+
+  void require_place(size_t bytes) {
+    if (builder_.GetSize() + bytes > kLargest)
+      throw std::length_error("the message is too large: a binary cannot be larger than 2 GB");
+  }
+
+  // Adds the bytes of a buffer, without a copy of them if they lie one behind the other.
+  void add_bytes(VectorImage& items, const py::memoryview& view) {
+    const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
+    require_place(static_cast<size_t>(buffer.len));
+    if (PyBuffer_IsContiguous(&buffer, 'C'))
+      items.add_all({static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len)});
+    else
+      items.add_all(view.attr("tobytes")().cast<std::string_view>());
   }
 
   uoffset_t table(int type, const py::object& message) {
@@ -173,7 +187,7 @@ class Encoder {
     const py::memoryview view(value);
     if (view.attr("ndim").cast<int>() != 1) throw Unfit();
     if (as.kind == 'B' && as.ref < 0 && view.attr("format").cast<std::string>() == "B")
-      items.add_all(view.attr("tobytes")().cast<std::string_view>());
+      add_bytes(items, view);
     else if (PyBytes_Check(value.ptr()) || PyByteArray_Check(value.ptr()))
       throw Unfit();
     else
