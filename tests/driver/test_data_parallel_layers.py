@@ -139,8 +139,9 @@ def test_a_batch_norm_on_other_meshes(mesh):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_distributed_layer(name):
+def test_a_distributed_layer(name, recwarn):
     check_distributed(name, compiled=True)
+    assert [w for w in recwarn if "/tt_torch/" in w.filename] == []  # Dynamo compiles no function of ours
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if "norm" in name or name in SPLIT_ONCE])

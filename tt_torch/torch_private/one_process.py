@@ -46,6 +46,7 @@ from torch.testing._internal.distributed.fake_pg import (
 
 from tt_torch.errors import CollectiveError, MeshError, ShardingError
 from tt_torch.torch_private import shardings
+from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
 from tt_torch.torch_private.trees import tree_leaves, tree_map
@@ -131,6 +132,9 @@ class Chips(LocalTensorMode):
 
     def everywhere(self, x: torch.Tensor) -> torch.Tensor:
         return of_parts([x] * len(self.ranks))
+
+
+part_of_graphs(Chips.__torch_dispatch__)
 
 
 def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -305,6 +309,7 @@ def _of_all_chips_or_one(of: Any) -> Callable[..., Any]:
         with without_modes():
             return of(self, *args)
 
+    part_of_graphs(coordinate)
     return coordinate
 
 

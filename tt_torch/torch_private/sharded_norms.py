@@ -17,6 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
+from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema
 
 aten = torch.ops.aten
@@ -29,6 +30,7 @@ def handles(*ops: OpOverload) -> Callable[[Handler], Handler]:
     """Registers a function that computes an op of DTensors, in place of PyTorch's rule."""
 
     def register(function: Handler) -> Handler:
+        part_of_graphs(function)  # Dynamo would compile what runs after a graph break
         HANDLERS.update(dict.fromkeys(ops, torch.no_grad()(function)))  # DTensor calls it below autograd
         return function
 

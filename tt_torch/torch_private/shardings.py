@@ -23,6 +23,7 @@ from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.errors import CollectiveError
+from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.trees import tree_leaves
@@ -60,6 +61,9 @@ def _attention(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
         of_mask = [p if split else Replicate() for p, split in zip(placements, fits, strict=True)]
         kwargs = kwargs | {"attn_mask": local(mask, mesh, of_mask)}
     return tuple(DTensor.from_local(x, mesh, placements, run_check=False) for x in op(*given, **kwargs))
+
+
+part_of_graphs(_attention)
 
 
 def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Placement]:
@@ -128,6 +132,7 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
         return of(op_call, *given, **named)
 
+    part_of_graphs(_propagate_op_sharding_dispatch_slow_path)
     return _propagate_op_sharding_dispatch_slow_path
 
 
