@@ -307,10 +307,18 @@ def without_beta(x: torch.Tensor, a: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return *product, *vectors, torch.baddbmm(*batch, beta=0), torch.addbmm(x, *batch[1:], beta=0)
 
 
+def divided(x: torch.Tensor) -> list[torch.Tensor]:
+    return [div(mode)(x, n) for mode in ("trunc", "floor") for n in (0.1, 65520.0, -70000.0, 1e-9, 3, 0.0)]
+
+
 TEN_BILLION = of(i64, BIG, 3, -BIG)
 OTHERS = [
     Exact("clamp between booleans", lambda x: (x.clamp(False, 3.7), x.clamp(max=True), F.hardtanh(x, False, 2)), [FEW]),
     Exact("deviations of float16", lambda x: (x.std(), x.std(0), x.std(-1, False)), [of(f16, 470, -720, 24, 300)]),
+    *(
+        Exact(f"quotients of {t} and numbers", divided, [of(t, 1, -1, 0.3, 5, inf, -inf, 65504, -65504, 0.0, -0.0)])
+        for t in (f16, bf16)
+    ),
     Exact("a narrow mean", lambda x: (x.mean(0, dtype=bf16), x.mean((0,), True, dtype=f16)), [of(f32, 3.01, -3, 9e-3)]),
     Exact(
         "logaddexp of two dtypes",

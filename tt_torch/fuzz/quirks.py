@@ -101,7 +101,7 @@ QUIRKS = (
     # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
     Quirk(
         re.compile(
-            r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|mean|var|std|trace|norm|mse_loss|avg_pool|cross|addc(mul|div)"
+            r"@|mm\(|mv\(|dot|linear|conv|einsum|sum|prod|mean|var|std|trace|norm|mse_loss|avg_pool|cross|addc(mul|div)"
         ),
         _is_near_overflow,
     ),
