@@ -24,7 +24,8 @@ from tt_torch.records.summary import print_summary
 from tt_torch.reports.compare import compare
 from tt_torch.reports.op_pages import op_pages
 from tt_torch.reports.reading import read
-from tt_torch.runtime import _TORCH_TYPES, Binary, Device, Executable
+from tt_torch.runtime import Binary, Device, Executable
+from tt_torch.runtime.buffers import TORCH_TYPES
 from tt_torch.runtime._runtime import Package
 from tt_torch.tools import inspection, package_inspection
 from tt_torch.tools.link import link
@@ -121,7 +122,7 @@ def _of_package(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], ob
 def _run_package(path, on):
     """Runs a package by the C++ library. Large tensors are expanded scalars, or results that nobody wants."""
     package = Package(str(path), on._impl)
-    forms = [[(t.name, t.shape, _TORCH_TYPES[t.dtype]) for t in of] for of in (package.inputs, package.outputs)]
+    forms = [[(t.name, t.shape, TORCH_TYPES[t.dtype]) for t in of] for of in (package.inputs, package.outputs)]
     inputs = {name: torch.ones((), dtype=dtype).expand(shape) for name, shape, dtype in forms[0]}
     inputs = {name: x.contiguous() if x.numel() <= SMALL else x for name, x in inputs.items()}
     small = [form for form in forms[1] if prod(form[1]) <= SMALL]

@@ -29,8 +29,9 @@ from tt_torch.errors import (
     PackageError,
     TTTorchError,
 )
-from tt_torch.runtime import _TORCH_TYPES, Device, default_device
+from tt_torch.runtime import Device, default_device
 from tt_torch.runtime._runtime import Package
+from tt_torch.runtime.buffers import TORCH_TYPES
 
 IDS = torch.tensor([[1, 4]])
 
@@ -41,7 +42,7 @@ def load(path: Path, device: Device | None = None) -> Package:
 
 def run(package: Package, **inputs: Tensor) -> dict[str, Tensor]:
     """All results of the package by name."""
-    results = {o.name: torch.full(o.shape, 77, dtype=_TORCH_TYPES[o.dtype]) for o in package.outputs}
+    results = {o.name: torch.full(o.shape, 77, dtype=TORCH_TYPES[o.dtype]) for o in package.outputs}
     package.run(inputs, results)
     return results
 

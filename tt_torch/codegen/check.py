@@ -16,7 +16,8 @@ from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
 from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFacts
 from tt_torch.errors import DeviceError, WorkerError
-from tt_torch.runtime import Binary, Device, result_forms
+from tt_torch.runtime import Binary, Device
+from tt_torch.runtime.buffers import result_forms
 from tt_torch.runtime.mesh_executable import MeshExecutable
 from tt_torch.wire.decode import decode
 

@@ -32,6 +32,7 @@ from tt_torch.errors import (
     InputDtypeError,
     InputShapeError,
 )
+from tt_torch.runtime.buffers import make_results, result_forms
 from tt_torch.runtime.mesh import Sharding
 from tt_torch.runtime.residents import Residents
 from tt_torch.wire.decode import decode
@@ -279,7 +280,7 @@ class TtnnExecutable:
         described = runtime.Binary(binary).programs[0]
         self.inputs: list[runtime.TensorSpec] = described.inputs
         self.outputs: list[runtime.TensorSpec] = described.outputs
-        forms = zip(runtime.result_forms(self.outputs), self.program.output_shardings, strict=True)
+        forms = zip(result_forms(self.outputs), self.program.output_shardings, strict=True)
         self._results = [(whole(shape, sharding, mesh), dtype) for (shape, dtype), sharding in forms]
         if device.enable_trace and (needs := self.program.needs_host):
             warnings.warn(
@@ -301,7 +302,7 @@ class TtnnExecutable:
         described = self.program.main.inputs
         if len(inputs) != len(described):
             raise InputCountError(f"program {self.program.main.name} takes {len(described)} inputs, got {len(inputs)}")
-        results = runtime.make_results(self._results, output_dtypes, output_strides, output_devices)
+        results = make_results(self._results, output_dtypes, output_strides, output_devices)
         with self.device.session() as session:
             arguments = [
                 self._argument(session, tensor, value, i, i in resident)

@@ -10,7 +10,8 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.package.contents import is_package, read
 from tt_torch.driver.package.loading import LoadedModel
-from tt_torch.runtime import _RESULT_TYPES, TensorSpec
+from tt_torch.runtime import TensorSpec
+from tt_torch.runtime.buffers import RESULT_TYPES
 
 
 class LoadedProgram:
@@ -41,7 +42,7 @@ class LoadedProgram:
 
 def host_dtype(spec: TensorSpec) -> torch.dtype:
     """The PyTorch dtype of a tensor with this spec, outside of the device."""
-    return _RESULT_TYPES[spec.dtype]
+    return RESULT_TYPES[spec.dtype]
 
 
 def load(path: str | Path, device: Device | None = None) -> LoadedProgram | LoadedModel:

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tt_torch import runtime
 from tt_torch.errors import BinaryFormatError, KernelError
 from tt_torch.extending.arguments import Call, decoded
+from tt_torch.runtime import buffers
 from tt_torch.torch_private.tensors import without_modes
 
-Buffer: TypeAlias = runtime.Buffer
+Buffer: TypeAlias = buffers.Buffer
 
 
 def run_kernel(
@@ -32,16 +32,16 @@ def run_kernel(
     if len(call.tensors()) != len(inputs) or len(call.results) != len(outputs):
         raise BinaryFormatError(f"{op} at {location}: its arguments do not fit its operands and results")
     for (_, _, wire), dtype in zip([*inputs, *outputs], [t.dtype for t in call.tensors()] + call.results, strict=True):
-        if not runtime.holds(wire, dtype):
+        if not buffers.holds(wire, dtype):
             raise BinaryFormatError(f"{op} at {location}: its arguments say {dtype}, and the file has {wire.name}")
     who = f"{op} at {location}"
     with without_modes(), torch.no_grad():
-        given = [runtime.read(x).to(place.dtype) for x, place in zip(inputs, call.tensors(), strict=True)]
+        given = [buffers.read(x).to(place.dtype) for x, place in zip(inputs, call.tensors(), strict=True)]
         results = _called(function, who, call, given)
         _require_unchanged(who, inputs, given)
         forms = [(tuple(shape), dtype) for (_, shape, _), dtype in zip(outputs, call.results, strict=True)]
         for result, buffer in zip(_checked(who, results, forms), outputs, strict=True):
-            runtime.write(result, buffer)
+            buffers.write(result, buffer)
 
 
 def _called(function: Callable[..., Any], who: str, call: Call, given: Sequence[torch.Tensor]) -> Any:
@@ -54,7 +54,7 @@ def _called(function: Callable[..., Any], who: str, call: Call, given: Sequence[
 
 def _require_unchanged(who: str, inputs: Sequence[Buffer], given: Sequence[torch.Tensor]) -> None:
     for number, (buffer, tensor) in enumerate(zip(inputs, given, strict=True)):
-        before = runtime.read(buffer).to(tensor.dtype)
+        before = buffers.read(buffer).to(tensor.dtype)
         if tensor.shape != before.shape or not torch.equal(_bytes(tensor), _bytes(before)):
             raise KernelError(f"{who} failed: its kernel wrote to its tensor {number}; it must return new tensors")
 

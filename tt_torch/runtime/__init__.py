@@ -7,11 +7,9 @@ remembers the tensors that stay on the device. It imports neither torch-mlir nor
 from __future__ import annotations
 
 import atexit
-import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -19,31 +17,13 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
-from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
+from tt_torch.runtime.buffers import Buffer, make_results, read, result_forms
 from tt_torch.runtime.mesh import MeshSpec, PartSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
-
-_TYPES = {
-    torch.float32: DataType.Float32, torch.float16: DataType.Float16, torch.bfloat16: DataType.BFloat16,
-    torch.float64: DataType.Float64, torch.int64: DataType.Int64, torch.int32: DataType.Int32,
-    torch.int16: DataType.Int16, torch.int8: DataType.Int8, torch.uint8: DataType.UInt8,
-    torch.uint16: DataType.UInt16, torch.uint32: DataType.UInt32, torch.uint64: DataType.UInt64,
-    torch.bool: DataType.Bool,
-}  # fmt: skip
-_TORCH_TYPES = {wire: dtype for dtype, wire in _TYPES.items()}
-
-# The types of results if the caller gives none. Unsigned integers become signed, because PyTorch has few kernels for
-# unsigned types.
-_RESULT_TYPES = _TORCH_TYPES | {
-    DataType.BFP_BFloat8: torch.bfloat16, DataType.BFP_BFloat4: torch.bfloat16,
-    DataType.UInt32: torch.int64, DataType.UInt16: torch.int32,
-}  # fmt: skip
-_CPU = torch.device("cpu")
-Buffer: TypeAlias = tuple[int, list[int], Native]  # a row-major tensor of the runtime: address, shape and data type
 
 
 class Binary:
@@ -308,43 +288,6 @@ class Executable:
         return self._impl.memory
 
 
-def result_forms(outputs: Sequence[TensorSpec]) -> list[tuple[list[int], torch.dtype]]:
-    """Shape and dtype of a program's results if the caller asks for no other type."""
-    return [(spec.shape, _RESULT_TYPES[spec.dtype]) for spec in outputs]
-
-
-def make_results(
-    results: Sequence[tuple[list[int], torch.dtype]],
-    dtypes: Sequence[torch.dtype | None] | None,
-    strides: Sequence[tuple[int, ...] | None] | None,
-    devices: Sequence[torch.device] | None,
-    given: Mapping[int, torch.Tensor] = MappingProxyType({}),
-) -> list[torch.Tensor]:
-    """Allocates the results of a program. An entry that is None means the program's dtype, contiguous, on the CPU.
-    `given` has the tensors of results that are not allocated.
-
-    Raises InputCountError if a list has another length than `results`, and DeviceMemoryError if memory is exhausted.
-    """
-    for name, said in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
-        if said is not None and len(said) != len(results):
-            raise InputCountError(f"{name} has {len(said)} entries, but the program has {len(results)} results")
-    # without a device, `torch.empty` would take the default one, such as that of `with torch.device("meta")`
-    forms = enumerate(zip(results, dtypes or repeat(None), devices or repeat(_CPU), strict=False))
-    try:
-        made = [
-            given[i] if i in given else torch.empty(shape, dtype=dtype or own, device=device)
-            for i, ((shape, own), dtype, device) in forms
-        ]
-        for i, stride in enumerate(strides or ()):
-            if stride is not None and i not in given:
-                like = made[i]
-                made[i] = torch.empty_strided(like.shape, stride, dtype=like.dtype, device=like.device)
-        return made
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        raise DeviceMemoryError(f"the results cannot be allocated: {reason}") from None
-
-
 def _arch(name: str) -> Native:
     known = _runtime.Arch.__members__
     if name not in known:
@@ -359,27 +302,6 @@ CallKernel: TypeAlias = Callable[[str, str, str, list[Buffer], list[Buffer]], No
 def add_kernel(op: str, kernel: CallKernel) -> None:
     """Registers the kernel of an op of the user, for the programs that are loaded from now on."""
     _runtime.register_kernel(op, kernel)
-
-
-def holds(wire: Native, dtype: torch.dtype) -> bool:
-    """Whether the device holds tensors of a dtype in a data type of the wire: floats in floats, integers in integers,
-    and booleans in any type."""
-    return dtype is torch.bool or _TORCH_TYPES[wire].is_floating_point == dtype.is_floating_point
-
-
-def read(buffer: Buffer) -> torch.Tensor:
-    """A copy of a tensor that the runtime passes to a callback or a kernel."""
-    data, shape, wire = buffer
-    result = torch.empty(shape, dtype=_TORCH_TYPES[wire], device=_CPU)
-    ctypes.memmove(result.data_ptr(), data, result.nbytes)
-    return result
-
-
-def write(tensor: torch.Tensor, buffer: Buffer) -> None:
-    """Copies a tensor of the same shape to memory that the runtime passes to a kernel."""
-    data, _, wire = buffer
-    plain = tensor.detach().to(_TORCH_TYPES[wire]).contiguous()
-    ctypes.memmove(data, plain.data_ptr(), plain.nbytes)
 
 
 devices: weakref.WeakSet[Device] = weakref.WeakSet()

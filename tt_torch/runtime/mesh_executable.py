@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from tt_torch.errors import InputCountError, InputShapeError
-from tt_torch.runtime import Binary, Device, Executable, make_results
+from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.runtime._runtime import Residents
+from tt_torch.runtime.buffers import make_results
 from tt_torch.runtime.mesh import Given, MeshSpec, PartSpec, Sharding, shardings_of
 from tt_torch.runtime.residents import Bound, Native, Split, is_negated
 
