@@ -8,6 +8,7 @@ from programs import Maker
 
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.runtime import Binary, Executable
+from tt_torch.wire.calls import public
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import DEFAULT
@@ -90,7 +91,11 @@ HOSTILE = {
     **{f"no program: {part}": (lambda f, part=part: f.calls(**{f"{part}_program_id": 2**32 - 1}), NO_PROGRAM)
        for part in ("capture", "execute", "allocate_slots")},
     "an input is missing": (lambda f: f.calls(inputs=lambda i: i[:3]), "one tensor for each input and result"),
-    "inputs on the device are missing": (lambda f: f.calls(inputs=lambda i: i[:1]), "more inputs are on the device"),
+    "inputs on the device are missing": (lambda f: f.calls(inputs=lambda i: i[:1]), "device_resident_input_count"),
+    "a count of other inputs": (lambda f: f.calls(device_resident_input_count=1), "device_resident_input_count"),
+    "no count, and an input on the device is missing": (
+        lambda f: f.calls(device_resident_input_count=0, inputs=lambda i: i[1:]), "the number of inputs",
+    ),
     "an input too many": (lambda f: f.calls(inputs=lambda i: [*i, i[3]]), "one tensor for each input and result"),
     "inputs of other shapes": (lambda f: f.calls(inputs=swapped), OTHER),
     "inputs from the host of other shapes": (lambda f: f.calls(inputs=lambda i: [i[0], i[1], i[3], i[2]]), OTHER),
@@ -115,7 +120,6 @@ def test_programs_that_do_not_fit(name):
 WRITE, CALL = "WriteTensorOp", "FuncCallOp"
 BEGIN, STOP, REPLAY = "BeginTraceCaptureOp", "EndTraceCaptureOp", "ExecuteTraceOp"
 UNKNOWN = {
-    "a count of other inputs": (lambda f: f.calls(device_resident_input_count=1), "device_resident_input_count"),
     "recorder and replayer": (
         lambda f: f.calls(capture_program_id=EXECUTE, execute_program_id=CAPTURE), "in program run_and_capture",
     ),
@@ -152,22 +156,24 @@ def test_parts_of_recordings_outside_of_them(op):
         Executable(Binary(maker.binary()))
 
 
-def recording(resident):
-    """Programs that record y + y. y is an input on the device, or one from the host."""
+def recording(*places):
+    """Programs that record a + 2 b. `places` has, for a and b, "DRAM" for an input on the device, or "host"."""
     maker = Maker()
-    out = maker.tensor((2, 2))
-    y = maker.input((2, 2), buffer="DRAM" if resident else "host")
+    out, shape = maker.tensor((2, 2)), (2, 2)
+    operands = [maker.input(shape, buffer=place) for place in places]
     ids = {"allocate_slots_program_id": 1, "capture_program_id": 2, "execute_program_id": 3}
-    maker.op("CaptureOrExecuteTraceOp", **ids, inputs=[y], outputs=[out])
+    maker.op("CaptureOrExecuteTraceOp", **ids, inputs=operands, outputs=[out])
     maker.program["outputs"] = [out]
     maker.begin("allocate", private=True)
-    first = maker.input((2, 2)) if resident else maker.op("EmptyOp", shape=[2, 2], out=maker.tensor((2, 2)))
-    maker.program["outputs"] = [first, maker.op("EmptyOp", shape=[2, 2], out=maker.tensor((2, 2)))]
+    own = [maker.input(shape) if place == "DRAM" else None for place in places]
+    slots = [slot or maker.op("EmptyOp", shape=[2, 2], out=maker.tensor(shape)) for slot in [*own, None]]
+    maker.program["outputs"] = slots
     maker.begin("capture", private=True)
-    host = None if resident else maker.input((2, 2), buffer="host")
-    memory = [maker.input((2, 2)), maker.input((2, 2))]
-    if host:
-        maker.op(WRITE, host_tensor=host, device_tensor=memory[0])
+    of_host = [maker.input(shape, buffer="host") if place == "host" else None for place in places]
+    memory = [maker.input(shape) for _ in slots]
+    for host, device in zip(of_host, memory[:2], strict=True):
+        if host:
+            maker.op(WRITE, host_tensor=host, device_tensor=device)
     number = maker.tensor((), "UInt32", "host", False)
     maker.op(CALL, program_id=4, inputs=memory, outputs=[])
     maker.op(BEGIN, trace_id=number)
@@ -178,14 +184,19 @@ def recording(resident):
     maker.begin("execute", private=True)
     maker.op(REPLAY, trace_id=maker.input((), "UInt32", "host", False))
     maker.begin("recorded", private=True)
-    y, out = maker.input((2, 2)), maker.input((2, 2))
-    maker.op("CopyOp", src=maker.binary_op("Add", y, y, maker.tensor((2, 2))), dst=out)
-    return Binary(maker.binary(schema=DEFAULT))
+    a, b, out = (maker.input(shape) for _ in range(3))
+    twice = maker.binary_op("Add", b, b, maker.tensor(shape))
+    maker.op("CopyOp", src=maker.binary_op("Add", a, twice, maker.tensor(shape)), dst=out)
+    return maker.binary(schema=DEFAULT)
 
 
-def test_a_schema_that_does_not_say_which_inputs_are_on_the_device():
-    executable = Executable(recording(resident=False))
-    for x in torch.randn(2, 2, 2):
-        assert torch.equal(executable([x])[0], x + x)
-    with pytest.raises(UnsupportedBinaryError, match=r"device_resident_input_count in program allocate"):
-        Executable(recording(resident=True))
+@pytest.mark.parametrize("a", ["DRAM", "host"])
+@pytest.mark.parametrize("b", ["DRAM", "host"])
+def test_descriptions_say_which_inputs_are_on_the_device(a, b):
+    binary = recording(a, b)
+    executable = Executable(Binary(binary))
+    for x, y in torch.randn(2, 2, 2, 2):
+        torch.testing.assert_close(executable([x, y])[0], x + 2 * y)
+    (program,) = public(decode(binary))
+    writes = [op for op in program["operations"] if WRITE in op["type"]]
+    assert len(writes) == (a, b).count("host")

@@ -116,14 +116,16 @@ class _Expansion:
         self._return(record, [self.tensor(ref, inner) for ref in callee.get("outputs") or ()], frame)
 
     def _replay(self, record: Record, frame: _Frame) -> Iterator[Operation]:
-        """The inputs that are on the device are the first ones, and the results are the last tensors of the recording.
-        See recording.cpp in the runtime."""
+        """The description of an input says whether it is on the device. The results are the last tensors of the
+        recording. See recording.cpp in the runtime."""
         allocate, capture = (self._program(record[f"{part}_program_id"]) for part in ("allocate_slots", "capture"))
         given = self._given(record, frame)
-        resident = len(allocate.get("inputs") or ())
-        memory = self._frame(allocate, given[:resident], frame.depth)
+        on_device = [facts.tensor(ref).on_device for ref in record.get("inputs") or ()]
+        resident = [ref for ref, stays in zip(given, on_device, strict=True) if stays]
+        of_host = [ref for ref, stays in zip(given, on_device, strict=True) if not stays]
+        memory = self._frame(allocate, resident, frame.depth)
         tensors = [self.tensor(ref, memory) for ref in allocate.get("outputs") or ()]
-        inner = self._frame(capture, [*given[resident:], *tensors], frame.depth)
+        inner = self._frame(capture, [*of_host, *tensors], frame.depth)
         recorded = capture.get("operations") or ()
         before = itertools.takewhile(lambda op: "BeginTraceCaptureOp" not in op.get("type", {}), recorded)
         yield from self.operations(before, inner)

@@ -227,13 +227,18 @@ void Planner::call(OpBuilder& op, size_t index) {
 void Planner::replay(OpBuilder& op) {
   const Recording recording = recording_of(binary, op.operation());
   const std::vector<Slot> inputs = op.all_passed("inputs");
+  const auto refs = op.attributes().records("inputs");
   const size_t outputs = op.attributes().records("outputs").size();
-  op.require(recording.resident <= inputs.size(), "more inputs are on the device than there are inputs");
-  const auto first_of_host = inputs.begin() + static_cast<std::ptrdiff_t>(recording.resident);
-  const std::vector<Slot> tensors = expand(op, recording.allocate, {inputs.begin(), first_of_host});
+  std::vector<Slot> resident, arguments;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    (decode_operand(refs[i]).spec.buffer == BufferType::Host ? arguments : resident).push_back(inputs[i]);
+  // Only a newer schema has this field, which is 0 if it is absent.
+  const auto count = static_cast<size_t>(op.attributes().integer("device_resident_input_count"));
+  op.require(count == 0 || count == resident.size(),
+             "device_resident_input_count is not the number of inputs that are on the device");
+  const std::vector<Slot> tensors = expand(op, recording.allocate, resident);
   op.require(tensors.size() == inputs.size() + outputs,
              "the recording does not have one tensor for each input and result");
-  std::vector<Slot> arguments(first_of_host, inputs.end());
   arguments.insert(arguments.end(), tensors.begin(), tensors.end());
   expand(op, recording.steps, arguments);
   give(op, std::span(tensors).last(outputs));

@@ -64,13 +64,8 @@ Recording recording_of(const Binary::Impl& binary, const Operation& op) {
   const auto named = [&](const char* field) -> const Program& {
     return program_at(binary, static_cast<size_t>(op.record.integer(field)));
   };
-  const Program& allocate = named("allocate_slots_program_id");
   check_replay(named("execute_program_id"));
-  // Older schemas do not have this field, so their binaries do not say which inputs are on the device.
-  const auto resident = static_cast<size_t>(op.record.integer("device_resident_input_count"));
-  expect(resident == allocate.inputs.size(), allocate,
-         "a number of inputs other than device_resident_input_count");
-  return {allocate, resident, steps_of(named("capture_program_id"))};
+  return {named("allocate_slots_program_id"), steps_of(named("capture_program_id"))};
 }
 
 void refuse_outside_of_recording(const Operation& op) {

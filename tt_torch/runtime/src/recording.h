@@ -8,15 +8,14 @@ namespace tt::runtime {
 // What a CaptureOrExecuteTraceOp says about its recording.
 struct Recording {
   const Program& allocate;  // takes the inputs on the device, and returns all tensors of the recording
-  size_t resident;          // the number of inputs that are on the device; they are the first ones
   // Takes the inputs from the host and all tensors. Writes the former into theirs, and runs the recorded ops
   // once.
   Program steps;
 };
 
 // Reads the three programs that the op names. Throws a BinaryFormat error if one does not exist, and an
-// UnsupportedBinary error if they are not in the form that jax-tt-plugin 0.1.3 writes. Only this form is
-// known to mean what Recording says.
+// UnsupportedBinary error if they are not in the form that tt-mlir and jax-tt-plugin 0.1.3 write. Only this
+// form is known to mean what Recording says.
 Recording recording_of(const Binary::Impl& binary, const Operation& op);
 
 // Throws the error for an op that is used only inside of the programs of a recording.
