@@ -16,60 +16,14 @@ from torch import inf, nan
 from typer.testing import CliRunner
 
 from tt_torch.dynamo.types import Function
-from tt_torch.fuzz import check, programs
-from tt_torch.fuzz.check import run_seed, shrunk, source, wrong
+from tt_torch.fuzz import check
+from tt_torch.fuzz.check import shrunk, source, wrong
 from tt_torch.fuzz.cli import _again
-from tt_torch.fuzz.programs import Program, Statement, generate, trainable
+from tt_torch.fuzz.programs import Program, Statement, trainable
 from tt_torch.fuzz.quirks import undefined
-from tt_torch.fuzz.statements import DTYPES, FAMILIES
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
 from tt_torch.fuzz.ways import EAGER, WAYS, Way, run
 from tt_torch.tools.cli import app
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_seed_gives_the_same_program_each_time() -> None:
-    for seed in range(20):
-        first, second = generate(seed, 6), generate(seed, 6)
-        assert first.source() == second.source()
-        assert all(map(torch.equal, map(_bits, first.inputs.values()), map(_bits, second.inputs.values())))
-
-
-def _bits(x: torch.Tensor) -> torch.Tensor:
-    return x.nan_to_num(7) if x.dtype.is_floating_point else x
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_programs_are_of_all_kinds() -> None:
-    programs = [generate(seed, 6) for seed in range(150)]
-    assert {x.dtype for p in programs for x in p.inputs.values()} == set(DTYPES)
-    assert any(p.trains for p in programs)
-    assert any(not x.is_contiguous() for p in programs for x in p.inputs.values())
-    assert any(x.numel() > 1024 for p in programs for x in p.inputs.values())
-    assert {x.dim() for p in programs for x in p.inputs.values()} >= {0, 1, 2, 3, 4}
-    assert any(x.numel() == 0 for p in programs for x in p.inputs.values())
-    assert sum(len(p.statements) >= 4 for p in programs) > 75
-    texts = "\n".join(s.text for p in programs for s in p.statements)
-    for name, words in {"writes": "_(", "indexing": "scatter", "reductions": "sum(", "shapes": "transpose"}.items():
-        assert name in FAMILIES
-        assert words in texts
-
-
-@pytest.mark.parametrize("way", ["compile", "aot", "tt"])
-def test_programs_agree_with_eager(way: str) -> None:
-    """`tt-torch fuzz` runs more of them; these show that each way works."""
-    records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]
-    assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
-    assert "match" in {record["verdict"] for record in records}
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that eager PyTorch always refuses would test nothing."""
-    for text in {text for _, texts in FAMILIES.values() for text in texts}:
-        monkeypatch.setattr(programs, "_text", lambda draw, text=text: text)
-        assert any(generate(seed, 1).statements for seed in range(150)), text
-
 
 # --- what counts as a difference
 
@@ -114,6 +68,32 @@ def test_an_error_of_a_plain_result_is_seen() -> None:
         assert "(3 wrong)" in difference(torch.full((3,), special), expected, others(made))
     assert "dtype" in difference(expected.double(), expected, others(made))
     assert "shape" in difference(expected[None], expected, others(made))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.std()",
+        "torch.sinc(x)",
+        "torch.linalg.cross(x, x.flip(0))",
+        "torch.fft.rfft(x.float()).real",
+        "torch.nn.functional.layer_norm(x, [3])",
+        "torch.nn.functional.batch_norm(x.expand(2, 3).T, None, None, training=True)",
+        "x.new_zeros(2).index_add(0, torch.tensor([0, 1, 1]), x)",
+        "x.new_zeros(2).scatter_reduce(0, torch.tensor([0, 1, 1]), x, 'mean')",
+        "x.clamp(max=2.5)",
+        "x.cumsum(0)",
+        "torch.lerp(x, x.exp(), 0.3)",
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_errors_of_ops_with_rules_of_their_own_are_seen(text: str, dtype: torch.dtype) -> None:
+    """An op that may lose digits or choose the sign of a zero must still be right for numbers that lose none."""
+    made = program(text, x=torch.tensor([1.0, 2.0, 4.5], dtype=dtype))
+    (expected,) = made.function()(made.inputs["x"])
+    error = 1e-3 if dtype is torch.float32 else 0.3
+    assert difference(expected, expected, others(made)) == ""
+    assert "wrong" in difference(expected * (1 + error), expected, others(made))
 
 
 def test_only_an_unstable_comparison_may_differ() -> None:
@@ -400,11 +380,3 @@ def test_a_script_has_inputs_that_overlap() -> None:
     assert torch.equal(scope["x0"], torch.tensor([[0.0, 1, 2], [6, 8, 10]]))
     assert check.wrong(program, "compile") == check.MATCH
     assert check.wrong(program, "aot") == check.REFUSED
-
-
-def test_some_programs_have_inputs_that_overlap() -> None:
-    programs = [generate(seed, 3) for seed in range(120)]
-    memory = [[x.untyped_storage().data_ptr() for x in p.inputs.values() if x.numel()] for p in programs]
-    shared = [p for p, addresses in zip(programs, memory, strict=True) if len(set(addresses)) < len(addresses)]
-    assert shared
-    assert not any(p.trains for p in shared)

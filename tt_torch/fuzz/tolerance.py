@@ -25,7 +25,9 @@ RUNS = 4
 # Runs before a difference is reported. Four runs do not show how far a value moves that has no correct digit, such as a
 # second step of training whose operands a first one moved by a period of their tangent.
 DOUBTED = 64
-_ROUNDINGS = 4  # units in the last place of one result; our kernels and eager's may be of different algorithms
+# Units in the last place of one result: our kernels and eager's may be of different algorithms. Those of float16 and
+# bfloat16 compute in float32 and round once.
+_ROUNDINGS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 4, torch.float64: 4}
 _MOVEMENTS = 16  # what an element may differ by, in its largest movement: few runs do not show the worst
 _LEAST = 4 * 2.0**-149  # a few units in the last place of denormal numbers of float32
 _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
@@ -67,7 +69,6 @@ class OtherRoundings(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._converted = (torch.float16, torch.float64, *((torch.float32,) if bf16 else ()))
         self._device = torch.bfloat16 if bf16 else torch.float32
-        self._least = torch.finfo(self._device).eps  # relative precision, of any dtype
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def converted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -82,7 +83,7 @@ class OtherRoundings(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         if self._generator is None and op.overloadpacket in _NEARLY:
-            return _NEARLY[op.overloadpacket](*args, **kwargs, ulp=self._least)
+            return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
         result = op(*self._operands(op, args, kwargs), **kwargs)
         known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
         if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
@@ -130,9 +131,9 @@ class OtherRoundings(TorchDispatchMode):
             return value
         if self._generator is None:
             return value.to(self._device).to(value.dtype)
-        precision = max(self._least, torch.finfo(value.dtype).eps)
+        coarser = max(self._device, value.dtype, key=lambda dtype: torch.finfo(dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
-        return (value.to(torch.float64) * (1 + error * _ROUNDINGS * precision)).to(value.dtype)
+        return (value.to(torch.float64) * (1 + error * _units(coarser))).to(value.dtype)
 
 
 def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -163,22 +164,27 @@ def _dtypes(result: Any) -> set[torch.dtype]:
     return {x.dtype for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
 
 
-def _near(x: Any, y: Any, ulp: float) -> torch.Tensor:
-    """Which numbers could be equal if both were rounded otherwise; `ulp` is the relative size of a last place."""
+def _units(dtype: torch.dtype) -> float:
+    """The relative error of one result with other roundings."""
+    return _ROUNDINGS[dtype] * torch.finfo(dtype).eps
+
+
+def _near(x: Any, y: Any, apart: float) -> torch.Tensor:
+    """Which numbers could be equal if both were rounded otherwise, which moves them `apart` by that part of them."""
     x, y = torch.as_tensor(x), torch.as_tensor(y)
     if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
         return x == y
-    apart, size = (x.double() - y.double()).abs(), torch.maximum(x.double().abs(), y.double().abs())
-    return (x == y) | (size.isfinite() & (apart <= 2 * _ROUNDINGS * ulp * size))
+    distance, size = (x.double() - y.double()).abs(), torch.maximum(x.double().abs(), y.double().abs())
+    return (x == y) | (size.isfinite() & (distance <= apart * size))
 
 
-def _near_any(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False, ulp: float) -> torch.Tensor:
-    return _near(torch.as_tensor(x).unsqueeze(-1), torch.as_tensor(y).reshape(-1), ulp).any(-1) != invert
+def _near_any(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False, apart: float) -> torch.Tensor:
+    return _near(torch.as_tensor(x).unsqueeze(-1), torch.as_tensor(y).reshape(-1), apart).any(-1) != invert
 
 
 _NEARLY: Mapping[Any, Callable[..., torch.Tensor]] = {
     torch.ops.aten.eq: _near,
-    torch.ops.aten.ne: lambda x, y, ulp: ~_near(x, y, ulp),
+    torch.ops.aten.ne: lambda x, y, apart: ~_near(x, y, apart),
     torch.ops.aten.isin: _near_any,
 }
 

@@ -1,0 +1,63 @@
+"""The fuzzer draws programs of all kinds, and each of its ways runs them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tt_torch.fuzz import check, programs
+from tt_torch.fuzz.check import run_seed
+from tt_torch.fuzz.programs import generate
+from tt_torch.fuzz.statements import DTYPES, FAMILIES
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_seed_gives_the_same_program_each_time() -> None:
+    for seed in range(20):
+        first, second = generate(seed, 6), generate(seed, 6)
+        assert first.source() == second.source()
+        assert all(map(torch.equal, map(_bits, first.inputs.values()), map(_bits, second.inputs.values())))
+
+
+def _bits(x: torch.Tensor) -> torch.Tensor:
+    return x.nan_to_num(7) if x.dtype.is_floating_point else x
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_programs_are_of_all_kinds() -> None:
+    programs = [generate(seed, 6) for seed in range(150)]
+    assert {x.dtype for p in programs for x in p.inputs.values()} == set(DTYPES)
+    assert any(p.trains for p in programs)
+    assert any(not x.is_contiguous() for p in programs for x in p.inputs.values())
+    assert any(x.numel() > 1024 for p in programs for x in p.inputs.values())
+    assert {x.dim() for p in programs for x in p.inputs.values()} >= {0, 1, 2, 3, 4}
+    assert any(x.numel() == 0 for p in programs for x in p.inputs.values())
+    assert sum(len(p.statements) >= 4 for p in programs) > 75
+    texts = "\n".join(s.text for p in programs for s in p.statements)
+    for name, words in {"writes": "_(", "indexing": "scatter", "reductions": "sum(", "shapes": "transpose"}.items():
+        assert name in FAMILIES
+        assert words in texts
+
+
+@pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes"])
+def test_programs_agree_with_eager(way: str) -> None:
+    """`tt-torch fuzz` runs more of them; these show that each way works."""
+    records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]
+    assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
+    assert "match" in {record["verdict"] for record in records}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that eager PyTorch always refuses would test nothing."""
+    for text in {text for _, texts in FAMILIES.values() for text in texts}:
+        monkeypatch.setattr(programs, "_text", lambda draw, text=text: text)
+        assert any(generate(seed, 1).statements for seed in range(150)), text
+
+
+def test_some_programs_have_inputs_that_overlap() -> None:
+    programs = [generate(seed, 3) for seed in range(120)]
+    memory = [[x.untyped_storage().data_ptr() for x in p.inputs.values() if x.numel()] for p in programs]
+    shared = [p for p, addresses in zip(programs, memory, strict=True) if len(set(addresses)) < len(addresses)]
+    assert shared
+    assert not any(p.trains for p in shared)
