@@ -105,6 +105,17 @@ def test_gradients_are_refused_without_eager_pytorch() -> None:
         compiled(x[1], x)
 
 
+def test_more_ways_to_overlap_than_programs_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window that slides over a tensor has a program per place, and each further one replaces another."""
+    monkeypatch.setattr("tt_torch.driver.variants.MOST", 2)
+    program = PROGRAMS["a row, and all after it"]
+    run = torch.compile(program, backend=tt_torch.backend)
+    same(run, program, ["first", "last", "first"])
+    with pytest.warns(UserWarning, match="overlapped in memory in more than"):
+        same(run, program, ["between"])
+    same(run, program, ["first", "last"])
+
+
 def test_a_graph_that_only_reads_has_one_program(made: list[object]) -> None:
     compiled = torch.compile(lambda r, x: r + x, backend=tt_torch.backend)
     x = torch.arange(12.0).reshape(4, 3)

@@ -100,7 +100,7 @@ def test_a_marked_dimension_that_the_program_fixes_raises() -> None:
 
 
 def test_the_least_recently_used_shape_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tt_torch.driver.sizes.MOST_SHAPES", 2)
+    monkeypatch.setattr("tt_torch.driver.variants.MOST", 2)
     run, programs = recording(lambda x: x * 2, dynamic=True)
     for size in (2, 3, 2):
         run(torch.ones(size))

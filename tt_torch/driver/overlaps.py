@@ -8,7 +8,7 @@ such inputs at the offset of a tensor that the program returns, which on the dev
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +17,9 @@ from typing import TypeAlias
 import torch
 from torch.fx import GraphModule
 
+from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
+from tt_torch.driver.variants import Variants
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import ArgumentError
@@ -25,7 +27,10 @@ from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
 from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 Build: TypeAlias = Callable[[GraphModule, Sequence[object]], Function]
-_MOST = 64  # programs of one graph
+MANY_OVERLAPS = (
+    f"a graph writes to inputs that overlapped in memory in more than {variants.MOST} ways, so each new program replaces an "
+    "old one; pass copies of the inputs, or write outside of the compiled function"
+)
 NOT_PLAIN = "the graph writes to inputs that overlap in memory, and that need gradients or have several dtypes"
 
 
@@ -39,7 +44,7 @@ class Group:
 
 def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, fallback: str) -> Function:
     """The function that `build` makes of a captured graph. If the graph writes to inputs, one is made per way in which
-    these overlap; the least recently used one is dropped.
+    these overlap. `Variants` says how many are kept.
 
     Inputs that overlap and need gradients, or have several dtypes, are left to eager PyTorch. If `fallback` is "error",
     they raise ArgumentError.
@@ -50,18 +55,13 @@ def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, 
     metadata = context.fw_metadata
     if metadata is None or not writes_to_inputs(metadata):
         return first
-    programs: OrderedDict[tuple[Group, ...], Function] = OrderedDict()
+    programs = Variants(MANY_OVERLAPS)
     if not overlapping(examples):
         programs[()] = first
 
     def run(*inputs: Argument) -> Result:
         groups = overlapping(inputs)
-        if groups not in programs:
-            programs[groups] = _program(gm, inputs, groups, build, fallback)
-        programs.move_to_end(groups)
-        if len(programs) > _MOST:
-            programs.popitem(last=False)
-        return programs[groups](*inputs)
+        return programs.get(groups, lambda: _program(gm, inputs, groups, build, fallback))(*inputs)
 
     return run
 

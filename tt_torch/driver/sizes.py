@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
 from tt_torch import user_code
+from tt_torch.driver import variants
+from tt_torch.driver.variants import Variants
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.aot import TracingContext, tracing
 from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
-# The number of programs that are kept for a graph with changing sizes.
-MOST_SHAPES = 64
 MANY_SHAPES = (
-    f"a graph was compiled for more than {MOST_SHAPES} shapes, so each new program replaces an old one; "
+    f"a graph was compiled for more than {variants.MOST} shapes, so each new program replaces an old one; "
     "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
 )
 
@@ -38,25 +37,25 @@ def once_per_size(
     """A callable that compiles the graph once per set of concrete sizes, at the first call with that set.
 
     `numbers` are positions of scalar inputs whose values the graph reads as Python numbers, such as a position or an
-    amount of padding. The graph is compiled once per value of these, too. At most MOST_SHAPES programs are kept; then
-    the least recently used one is dropped, and compiled again when it is needed.
+    amount of padding. The graph is compiled once per value of these, too. `Variants` says how many programs are kept.
     """
-    programs: OrderedDict[tuple[object, ...], Function] = OrderedDict()
+    programs = Variants(MANY_SHAPES)
+    sizes: list[list[int]] = []  # of all programs, in the order in which they were compiled
 
     def run(*inputs: Argument) -> Result:
         values = {i: inputs[i].item() for i in numbers}
         shapes = [(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
         key = (*shapes, *values.values())
-        if key not in programs:
+
+        def compiled() -> Function:
             with tracing(TracingContext(FakeTensorMode())):
-                programs[key] = compile_for(_with_values(gm, values), inputs)
-            if len(programs) == GROWING and _only_grow([_sizes(key) for key in programs]):
+                program = compile_for(_with_values(gm, values), inputs)
+            sizes.append(_sizes(key))
+            if len(sizes) == GROWING and _only_grow(sizes):
                 user_code.warn_once("growing shapes", UserWarning(GROWING_SHAPES))
-        programs.move_to_end(key)
-        if len(programs) > MOST_SHAPES:
-            programs.popitem(last=False)
-            user_code.warn(UserWarning(MANY_SHAPES))
-        return programs[key](*inputs)
+            return program
+
+        return programs.get(key, compiled)(*inputs)
 
     return run
 
