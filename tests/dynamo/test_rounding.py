@@ -47,3 +47,12 @@ def test_rounded_once(name: str, dtype: torch.dtype) -> None:
     expected = fn(*(x.float() for x in inputs)).to(dtype)
     assert (got == expected).float().mean() > 0.99
     torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("policy", ["bf16", "f32", None])
+def test_subnormal_numbers_of_float16_stay(policy: str | None) -> None:
+    """In a program that computes in bfloat16, they are rounded to its digits, but they are no zeros."""
+    x = torch.tensor([2.0**-24, -5 * 2.0**-24, 2.0**-14 - 2.0**-24, 1.3, 0.0])
+    options = {"compiler_config": CompilerConfig(fallback="error", dtype=policy)}
+    expected = (x.bfloat16().float() if policy == "bf16" else x).half()
+    assert torch.equal(torch.compile(lambda x: x.half(), backend=tt_torch.backend, options=options)(x), expected)

@@ -28,8 +28,8 @@ from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 Build: TypeAlias = Callable[[GraphModule, Sequence[object]], Function]
 MANY_OVERLAPS = (
-    f"a graph writes to inputs that overlapped in memory in more than {variants.MOST} ways, so each new program replaces an "
-    "old one; pass copies of the inputs, or write outside of the compiled function"
+    f"a graph writes to inputs that overlapped in memory in more than {variants.MOST} ways, so each new program "
+    "replaces an old one; pass copies of the inputs, or write outside of the compiled function"
 )
 NOT_PLAIN = "the graph writes to inputs that overlap in memory, and that need gradients or have several dtypes"
 

@@ -68,3 +68,21 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xi32>, tensor<
   %3 = "ttir.exp"(%2) : (tensor<4xf32>) -> tensor<4xf32>
   return %1, %3 : tensor<4xi32>, tensor<4xf32>
 }
+
+// -----
+
+// An op may say that it computes in float32. The value between two such ops has no cast.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4xf32>, %step: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: [[Y:%[0-9]+]] = "ttir.exp"({{.*}} -> tensor<4xbf16>
+  %0 = "ttir.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: [[W:%[0-9]+]] = "ttir.typecast"([[Y]]) {dtype = f32}
+  // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.add"([[W]], %arg1) {{.*}} -> tensor<4xf32>
+  %1 = "ttir.add"(%0, %step) {tt.in_float32} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"([[A]], %arg1) {{.*}} -> tensor<4xf32>
+  %2 = "ttir.subtract"(%1, %step) {tt.in_float32} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK-NEXT: [[C:%[0-9]+]] = "ttir.typecast"([[S]]) {dtype = bf16}
+  // CHECK: "ttir.exp"([[C]]) {{.*}} -> tensor<4xbf16>
+  %3 = "ttir.exp"(%2) : (tensor<4xf32>) -> tensor<4xf32>
+  return %3 : tensor<4xf32>
+}

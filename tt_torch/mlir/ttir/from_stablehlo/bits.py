@@ -14,6 +14,7 @@ from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.ttir.from_stablehlo.arranging import part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
+from tt_torch.mlir.ttir.passes.apply_dtype import IN_FLOAT32
 from tt_torch.mlir.types import Op, Value
 
 WIDTHS = {"f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8}
@@ -33,6 +34,12 @@ class Words:
 
     def __call__(self, name: str, x: Value, y: Value | float) -> Value:
         return self.b(f"ttir.{name}", x, y if isinstance(y, ir.Value) else self.like(x, y))
+
+    def in_float32(self, name: str, x: Value, y: float) -> Value:
+        """An op whose result depends on the roundings of float32, whatever the program computes in."""
+        made = self(name, x, y)
+        made.owner.attributes[IN_FLOAT32] = ir.UnitAttr.get()
+        return made
 
     def chosen(self, condition: Value, x: Value, y: Value | float) -> Value:
         return self.b("ttir.where", condition, x, y if isinstance(y, ir.Value) else full(self.b, shape(x), dtype(x), y))
@@ -85,7 +92,7 @@ def rounded(b: Builder, x: Value, kind: tuple[int, int], gradual: bool) -> Value
         zero = w("multiply", x, 0.0)  # with the sign of x
         if gradual:  # the sum has no bits below those of the smallest subnormal number
             step = 1.5 * 2.0 ** (FLOAT32[1] - mantissa + 1 - bias)
-            near = w("subtract", w("add", x, step), step)
+            near = w.in_float32("subtract", w.in_float32("add", x, step), step)
             zero = w.chosen(w("eq", near, 0.0), zero, near)
         y = w.chosen(small, zero, y)
     return y

@@ -16,6 +16,7 @@ from tt_torch.mlir.types import Function, Value
 
 ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
 FLOATS = (ir.BF16Type, ir.F32Type)
+IN_FLOAT32 = "tt.in_float32"  # an op that computes in float32 under each policy
 PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dialect.UNARY_PREDICATES]}
 
 
@@ -39,7 +40,7 @@ def _apply(function: Function, target: ir.Type) -> None:
         results = list(op.results)
         if op.name == "func.return":
             _restore(op, function)
-        elif op.name == "ttir.bitcast_convert" and results[0] not in constant:
+        elif _keeps_width(op) and results[0] not in constant:
             _keep_width(op, target)
         elif not results or results[0] not in constant:
             with ir.InsertionPoint(op), op.location:
@@ -50,15 +51,21 @@ def _apply(function: Function, target: ir.Type) -> None:
                 op.erase()
 
 
+def _keeps_width(op: ir.Operation) -> bool:
+    """Whether an op reads and makes floats of 32 bits, whatever the policy is."""
+    return op.name == "ttir.bitcast_convert" or IN_FLOAT32 in op.attributes
+
+
 def _keep_width(op: ir.Operation, target: ir.Type) -> None:
-    """A bitcast reads and makes 32 bits, whatever the policy is."""
-    (operand,), (result,), wide = op.operands, op.results, ir.F32Type.get()
+    """Casts the operands to float32, and the result to the target type where other ops read it."""
+    (result,), wide = op.results, ir.F32Type.get()
     with op.location:
-        if isinstance(dtype(operand), ir.BF16Type):
-            with ir.InsertionPoint(op):
-                op.operands[0] = Builder()("ttir.typecast", operand, dtype=wide)
-        if dtype(result) == wide != target:
-            users = [use.owner for use in result.uses]
+        for i, operand in enumerate(op.operands):
+            if isinstance(dtype(operand), ir.BF16Type):
+                with ir.InsertionPoint(op):
+                    op.operands[i] = Builder()("ttir.typecast", operand, dtype=wide)
+        users = {use.owner for use in result.uses if not _keeps_width(use.owner)}
+        if users and dtype(result) == wide != target:
             with ir.InsertionPoint.after(op):
                 cast = Builder()("ttir.typecast", result, dtype=target)
             for user in users:
