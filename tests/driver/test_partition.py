@@ -189,6 +189,15 @@ def test_views_of_views_at_the_border() -> None:
     torch.testing.assert_close(got, function(X))
 
 
+def test_views_of_results_whose_strides_are_those_of_a_kernel() -> None:
+    """Tracing takes the results of an index for contiguous ones. A call with large integers runs on the host, where the
+    kernel gives them the strides of the index."""
+    x, i = torch.arange(9).reshape(3, 3) + 2**40, torch.arange(9).reshape(3, 3).t() % 3
+    assert not x[i].is_contiguous()
+    got, _ = run(lambda x, i: x[i].median(), x, i)
+    assert torch.equal(got, x[i].median())
+
+
 def test_results_have_the_strides_of_eager() -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = x + 1

@@ -25,8 +25,8 @@ from tt_torch.reports.compare import compare
 from tt_torch.reports.op_pages import op_pages
 from tt_torch.reports.reading import read
 from tt_torch.runtime import Binary, Device, Executable
-from tt_torch.runtime.buffers import TORCH_TYPES
 from tt_torch.runtime._runtime import Package
+from tt_torch.runtime.buffers import TORCH_TYPES
 from tt_torch.tools import inspection, package_inspection
 from tt_torch.tools.link import link
 from tt_torch.wire.binary import system

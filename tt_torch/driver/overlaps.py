@@ -15,11 +15,12 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
 from tt_torch.driver.variants import Variants
+from tt_torch.dynamo.facts import called
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import ArgumentError
@@ -27,9 +28,10 @@ from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
 from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 Build: TypeAlias = Callable[[GraphModule, Sequence[object]], Function]
+STRIDED = [getattr(torch.ops.aten, name) for name in ("as_strided", "as_strided_", "as_strided_copy")]
 MANY_OVERLAPS = (
-    f"a graph writes to inputs that overlapped in memory in more than {variants.MOST} ways, so each new program "
-    "replaces an old one; pass copies of the inputs, or write outside of the compiled function"
+    f"a graph that writes to inputs, or counts from the begin of their memory, had these in more than {variants.MOST} "
+    "sets of places, so each new program replaces an old one; pass copies of the inputs"
 )
 NOT_PLAIN = "the graph writes to inputs that overlap in memory, and that need gradients or have several dtypes"
 
@@ -44,7 +46,8 @@ class Group:
 
 def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, fallback: str) -> Function:
     """The function that `build` makes of a captured graph. If the graph writes to inputs, one is made per way in which
-    these overlap. `Variants` says how many are kept.
+    these overlap, and if it counts places from the begin of a memory, one per set of offsets of the inputs. `Variants`
+    says how many are kept.
 
     Inputs that overlap and need gradients, or have several dtypes, are left to eager PyTorch. If `fallback` is "error",
     they raise ArgumentError.
@@ -53,17 +56,33 @@ def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, 
     context.fw_metadata = None  # of another graph, or of none
     first = build(gm, examples)
     metadata = context.fw_metadata
-    if metadata is None or not writes_to_inputs(metadata):
+    writes = metadata is not None and writes_to_inputs(metadata)
+    counts = any(map(_counts_from_memory, gm.graph.nodes))
+    if not writes and not counts:
         return first
     programs = Variants(MANY_OVERLAPS)
-    if not overlapping(examples):
-        programs[()] = first
+
+    def places(inputs: Sequence[object]) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+        return overlapping(inputs) if writes else (), _offsets(inputs) if counts else ()
+
+    groups, _ = here = places(examples)
+    if not groups:
+        programs[here] = first
 
     def run(*inputs: Argument) -> Result:
-        groups = overlapping(inputs)
-        return programs.get(groups, lambda: _program(gm, inputs, groups, build, fallback))(*inputs)
+        groups, _ = here = places(inputs)
+        return programs.get(here, lambda: _program(gm, inputs, groups, build, fallback))(*inputs)
 
     return run
+
+
+def _counts_from_memory(node: Node) -> bool:
+    """Whether an op is given a place that counts from the begin of its operand's memory, not from the operand."""
+    return called(node) in STRIDED and (len(node.args) > 3 or "storage_offset" in node.kwargs)
+
+
+def _offsets(inputs: Sequence[object]) -> tuple[int, ...]:
+    return tuple(int(x.storage_offset()) for x in inputs if isinstance(x, torch.Tensor) and x.layout is torch.strided)
 
 
 def overlapping(inputs: Sequence[object]) -> tuple[Group, ...]:
@@ -126,17 +145,21 @@ def _in_one_memory(gm: GraphModule, examples: Sequence[Argument], groups: Sequen
     It takes the place of the first one; tensors without elements take the places of the others.
     """
     gm = copied(gm)
-    placeholders = gm.graph.find_nodes(op="placeholder")
+    placeholders, parts = gm.graph.find_nodes(op="placeholder"), set[Node]()
     for group in groups:
         begin, _ = _memory([examples[i] for i in group.positions])
+        whole = placeholders[group.positions[0]]
         for i in group.positions:
             x, node = examples[i], placeholders[i]
-            # An input without elements may begin before the part of memory that the others have.
-            place = (tuple(x.shape), x.stride(), max(0, x.storage_offset() - begin))
+            first, end = _elements(x) if x.numel() else (begin, begin)
+            # `as_strided` without an offset counts from its operand. With one, it would count from the caller's memory.
             with gm.graph.inserting_after(placeholders[-1]):
-                view = gm.graph.call_function(torch.as_strided, (placeholders[group.positions[0]], *place))
+                part = gm.graph.call_function(torch.narrow, (whole, 0, first - begin, end - first))
+            with gm.graph.inserting_after(part):
+                view = gm.graph.call_function(torch.as_strided, (part, tuple(x.shape), x.stride()))
             view.meta = dict(node.meta)
-            node.replace_all_uses_with(view, delete_user_cb=lambda user: user.target is not torch.as_strided)
+            parts.add(part)
+            node.replace_all_uses_with(view, delete_user_cb=lambda user: user not in parts)
     gm.recompile()
     run = build(gm, _joined(groups, examples))
     return lambda *inputs: run(*_joined(groups, inputs))

@@ -25,7 +25,7 @@ from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
-from tt_torch.dynamo.passes.rewriting import copied, user_line
+from tt_torch.dynamo.passes.rewriting import copied, user_line, views_to_reshapes
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import CompileError, UnsupportedOpError
 
@@ -101,6 +101,7 @@ def compile_with_host_ops(
     parts = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)} | loops
     if len(parts) == len(runners) + len(loops) > 1 and _from_host(gm):
         move_once(outer, parts, _is_view)
+    views_to_reshapes(outer)
     outer.recompile()
     host = {node: why for node, why in host.items() if node.name not in loops}
     if host:

@@ -16,7 +16,7 @@ from torch.fx.node import map_arg
 from tt_torch import user_code
 from tt_torch.dynamo.facts import ByOp
 from tt_torch.dynamo.scalars import number_in
-from tt_torch.dynamo.types import Argument, Arguments, Function, Scalar
+from tt_torch.dynamo.types import Argument, Arguments, Function, Scalar, Target
 from tt_torch.torch_private.captured import keep_notes
 from tt_torch.torch_private.ops import OpOverload, schema
 
@@ -85,8 +85,26 @@ def copied(gm: GraphModule) -> GraphModule:
 
 
 def as_function(gm: GraphModule) -> Function:
-    """The graph as it is now, as a function. It is Python code, so later changes of the graph do not affect it."""
-    return GraphModule(gm, gm.graph).forward
+    """The graph as it is now, as a function in eager PyTorch. It is Python code, so later changes of the graph do not
+    affect it."""
+    views = views_to_reshapes(gm)
+    run = GraphModule(gm, gm.graph).forward
+    for node, target in views.items():
+        node.target = target
+    return run
+
+
+def views_to_reshapes(gm: GraphModule) -> dict[Node, Target]:
+    """Makes a reshape of each view, for a graph that runs in eager PyTorch, and returns the targets that were.
+
+    Kernels may give other strides than the shape functions with which the graph was traced: those of `x[i]` with a
+    permuted `i`, of which `view` refuses what it accepts of others.
+    """
+    kinds = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+    views = {n: n.target for n in gm.graph.nodes if n.target in kinds}
+    for node in views:
+        node.target = torch.ops.aten.reshape.default
+    return views
 
 
 def arguments(node: Node) -> Arguments:
