@@ -317,7 +317,7 @@ def test_factors_that_eager_does_not_define() -> None:
     x = [torch.ones(2)]
     assert undefined("torch.fmod(v0, 1e-45)", x) and not undefined("torch.fmod(v0, 1e-38)", x)
     assert undefined("v0.sub(v0, alpha=-9223372036854775808)", x)
-    assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x)
+    assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x) and undefined("torch.addmv(v0, v0, v0, beta=1e-45)", x)
     assert undefined("torch.ldexp(v0, v1)", [*x, torch.tensor([2**40])])
     assert not undefined("torch.ldexp(v0, v1)", [*x, torch.tensor([2**30])])
     assert not undefined("v0.sub(v0, alpha=-2147483648)", x)

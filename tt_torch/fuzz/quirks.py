@@ -144,8 +144,9 @@ QUIRKS = (
     Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
     # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.
     Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan|1e-45)"), _always),
-    # A product that is added in one step does not leave float32 before the addition.
-    Quirk(re.compile("alpha=1e-45"), _always),
+    # A product that is added in one step does not leave float32 before the addition. A product with `beta` may be left
+    # out, as with 0, or be one with a denormal number.
+    Quirk(re.compile("(alpha|beta)=1e-45"), _always),
     Quirk(re.compile("alpha="), _is_near_overflow),
     # The kernel adds 1 to a tanh that rounds to -1. What is left is zero, where other formulas have a tiny number.
     Quirk(re.compile("gelu.*tanh"), _is_below_minus_5),
