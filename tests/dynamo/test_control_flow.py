@@ -1,4 +1,4 @@
-"""Ops that call graphs: they are unrolled if the number of calls is known and small; otherwise they run on the host."""
+"""Ops that call graphs: they are written out if the number of calls is known and small, or run on the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
-from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import tt_torch
@@ -76,15 +75,6 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
 @pytest.mark.parametrize(
     ("op", "function"),
     [
-        (
-            "cond",  # on the device, both branches would be computed, so neither may contain a loop
-            lambda x: torch.cond(
-                x.sum() < 1e9,
-                lambda x: while_loop(lambda y: y.sum() < 99, lambda y: (y * 2 + 1,), (x + 1,))[0],
-                lambda x: x + 1,
-                (x,),
-            ),
-        ),
         ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too many steps
     ],
 )

@@ -10,7 +10,7 @@ import torch
 from torch._higher_order_ops.while_loop import while_loop
 
 import tt_torch
-from tt_torch.driver.loops import Loop
+from tt_torch.driver.decisions import Loop
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import UnsupportedOpError
 

@@ -247,7 +247,9 @@ def _compiled(
     programs: list[Program] = []
     names = [given.name for given in inputs]
     called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
-    observer = Observer(executors.append, program=programs.append, input_name=lambda name: called[name], flag=False)
+    observer = Observer(
+        executors.append, program=programs.append, input_name=lambda name: called[name], flag=False, host_decides=False
+    )
     try:
         with backward_ahead_of_time(), without_modes():  # as in torch.compile: a mesh of chips is such a mode
             run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))

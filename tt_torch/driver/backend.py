@@ -262,7 +262,7 @@ def _program(
     """Compiles a functional graph that returns tensors: see _compile."""
     written = written_inputs(gm)
     views = views_of_inputs(gm, seen)
-    gm = write_out(gm, DECOMPOSITIONS)
+    gm = write_out(gm, DECOMPOSITIONS, _host_decides(config, observer))
     checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     if interface.seeds and options.async_mode:
@@ -271,6 +271,17 @@ def _program(
     updates = states_of(written, interface, program)
     runner = _runner(program, interface.roles(roles), updates, config, options, observer)
     return Program(interface, runner, checks, views)
+
+
+def _is_plain(config: CompilerConfig, observer: Observer) -> bool:
+    """Whether the graphs that `while_loop` and `cond` call can be programs of their own."""
+    return not observer.make_executor and config.mesh_shape == (1, 1) and not config.device_map
+
+
+def _host_decides(config: CompilerConfig, observer: Observer) -> bool:
+    """Whether the programs may be several, between which the host chooses."""
+    whole = observer.take_graph or config.fallback == "error"
+    return observer.host_decides and not whole and _is_plain(config, observer)
 
 
 def _runner(
@@ -297,8 +308,8 @@ def _runner(
             return MeshExecutor(compiled, devices[chip], shards.varying_results(piece.graph))
         return Executor(compiled, devices[chip])
 
-    inner = Observer(reached=observer.reached, flag=observer.flag)
-    is_plain = not observer.make_executor and config.mesh_shape == (1, 1) and not config.device_map
+    inner = Observer(reached=observer.reached, flag=observer.flag, host_decides=observer.host_decides)
+    is_plain = _is_plain(config, observer)
     compile_body = partial(_program, config=config, options=options, observer=inner) if is_plain else None
 
     def compile_on(config: CompilerConfig, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:

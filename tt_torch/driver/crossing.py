@@ -12,7 +12,7 @@ from tt_torch.driver.executor import eager_device
 
 
 class Piece(Protocol):
-    """What runs a device subgraph, or a loop: `kinds` are the roles of its inputs."""
+    """What runs a device subgraph, a loop, or branches: `kinds` are the roles of its inputs."""
 
     @property
     def kinds(self) -> Sequence[str]: ...
@@ -22,7 +22,8 @@ class Piece(Protocol):
 
 
 def move_once(outer: GraphModule, pieces: Mapping[str, Piece], is_view: Callable[[Node], bool]) -> None:
-    """Rewrites the calls of a partitioned graph, whose device subgraphs and loops are submodules, run by `pieces`.
+    """Rewrites the calls of a partitioned graph, whose device subgraphs, loops and branches are submodules, run by
+    `pieces`.
 
     A result that another device subgraph reads stays on the device, also if it is read through views; `is_view` tells
     which nodes are views. Host ops read one copy of it. A host tensor that several device subgraphs read is copied

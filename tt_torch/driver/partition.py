@@ -19,8 +19,8 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from tt_torch import user_code
 from tt_torch.driver.crossing import move_once
+from tt_torch.driver.decisions import CompileBody, compile_decisions
 from tt_torch.driver.executor import Executor
-from tt_torch.driver.loops import CompileBody, compile_loops
 from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.constant_fold import constant_fold
@@ -79,7 +79,7 @@ def compile_with_host_ops(
     """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host.
 
     `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
-    `compile_body` compiles the condition or the body of a `while_loop`; without it, loops run on the host.
+    `compile_body` compiles a graph that `while_loop` or `cond` calls; without it, these run on the host.
     """
     reason, named = "", ""
     if not refused(computing(gm.graph)):
@@ -97,16 +97,16 @@ def compile_with_host_ops(
         host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
     outer, pieces = _partition(gm, roles, host, compile_piece)
     runners = {name: outer.get_submodule(name).runner for name in pieces}
-    loops = compile_loops(outer, roles, compile_body) if compile_body else {}
-    parts = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)} | loops
-    if len(parts) == len(runners) + len(loops) > 1 and _from_host(gm):
+    decisions = compile_decisions(outer, roles, compile_body) if compile_body else {}
+    parts = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)} | decisions
+    if len(parts) == len(runners) + len(decisions) > 1 and _from_host(gm):
         move_once(outer, parts, _is_view)
     views_to_reshapes(outer)
     outer.recompile()
-    host = {node: why for node, why in host.items() if node.name not in loops}
+    host = {node: why for node, why in host.items() if node.name not in decisions}
     if host:
-        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces, loops)))
-    inner = [each for loop in loops.values() for each in loop.pieces]
+        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces, decisions)))
+    inner = [each for decision in decisions.values() for each in decision.pieces]
     return HostProgram(outer, [*runners.values(), *inner], list(constants.values()))
 
 
@@ -230,13 +230,15 @@ def inputs_first(graph: Graph) -> None:
         first.prepend(node)
 
 
-def report(graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule], loops: Collection[str]) -> list[HostOp]:
+def report(
+    graph: Graph, host: dict[Node, str], pieces: dict[str, GraphModule], decisions: Collection[str]
+) -> list[HostOp]:
     """One entry per combination of op, user's line and reason, in the order of the graph.
 
-    `loops` are the names of the nodes that are loops of device programs.
+    `decisions` are the names of the nodes that are loops and branches of device programs.
     """
     device = {n.name for piece in pieces.values() for n in piece.graph.nodes if n.op == "call_function"}
-    device |= {n.name for loop in graph.nodes if loop.name in loops for n in (loop, *loop.users)}
+    device |= {n.name for op in graph.nodes if op.name in decisions for n in (op, *op.users)}
     groups: dict[tuple[str, str, str], list[Node]] = {}
     for node in graph.nodes:
         if node in host:

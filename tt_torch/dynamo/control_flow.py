@@ -1,8 +1,8 @@
 """PyTorch's higher-order operators: ops that call graphs.
 
-If the number of calls is known, the calls are written out as plain ops for the device. For `cond`, both branches are
-computed and one result is selected. `driver/loops.py` makes device programs of `while_loop`. Other operators run on the
-host.
+If the number of calls is known, the calls are written out as plain ops for the device. `driver/decisions.py` makes
+device programs of `while_loop`, and of the branches of `cond`. A program that must decide by itself computes both
+branches, and selects the results of one. Other operators run on the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.fx.traceback import preserve_node_meta
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
 from tt_torch.dynamo.types import Argument, Arguments, Decompositions, Result, Target
-from tt_torch.torch_private.ops import HigherOrderOperator, math_attention
+from tt_torch.torch_private.ops import HigherOrderOperator, cond, math_attention
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
 from tt_torch.torch_private.tracing import make_fx
 from tt_torch.torch_private.trees import tree_map
@@ -31,13 +31,17 @@ MOST_STEPS = 128
 Results: TypeAlias = Sequence[Result]
 
 
-def write_out(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
-    """The graph with the calls of its subgraphs written out, as far as this is possible. `gm` is not changed."""
-    if not any(_rule(n.target) for n in gm.graph.nodes):
+def write_out(gm: GraphModule, decompositions: Decompositions, host_decides: bool) -> GraphModule:
+    """The graph with the calls of its subgraphs written out, as far as this is possible. `gm` is not changed.
+
+    If `host_decides`, `cond` stays, unless its predicate is a Python number.
+    """
+    ops = [n for n in gm.graph.nodes if _rule(n.target)]
+    if all(host_decides and n.target is cond and isinstance(n.args[0], Node) for n in ops):
         return gm
     values = fake_inputs(gm)
     with preserve_node_meta(), detect_fake_mode(values) or FakeTensorMode():
-        written = make_fx(_WrittenOut(gm).run, decomposition_table=decompositions)(*values)
+        written = make_fx(_WrittenOut(gm, host_decides).run, decomposition_table=decompositions)(*values)
     for new, old in zip(*(g.graph.find_nodes(op="placeholder") for g in (written, gm)), strict=True):
         new.meta = old.meta | {"val": new.meta.get("val", old.meta["val"])}
     for cast in written.graph.find_nodes(op="call_function", target=aten._to_copy.default):
@@ -55,8 +59,13 @@ def _rule(target: Target) -> Callable[..., Results] | None:
 class _WrittenOut(Interpreter):
     """Runs a graph, and applies the rules to its higher-order operators."""
 
+    def __init__(self, gm: GraphModule, host_decides: bool = False) -> None:
+        super().__init__(gm)
+        self.host_decides = host_decides
+
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
-        rule = _rule(target)
+        stays = target is cond and self.host_decides and isinstance(args[0], Tensor)
+        rule = None if stays else _rule(target)
         given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
         results = rule(*given, **kwargs) if rule else NotImplemented
         return super().call_function(target, args, kwargs) if results is NotImplemented else results

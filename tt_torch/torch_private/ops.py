@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey  # 2.13.0: for take_early_kernels
+from torch._higher_order_ops.cond import cond_op as cond  # 2.13.0: without it both branches of cond are computed
 from torch._higher_order_ops.flex_attention import math_attention  # 2.13.0: without it flex_attention runs on the host
 from torch._higher_order_ops.while_loop import while_loop_op as while_loop  # 2.13.0: without it loops run on the host
 from torch._ops import (
@@ -16,7 +17,7 @@ from torch._ops import (
     OpOverloadPacket,  # 2.13.0: without it the table of ATen facts has no type for its keys
 )
 
-__all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "math_attention", "while_loop"]
+__all__ = ["HigherOrderOperator", "Kernels", "OpOverload", "OpOverloadPacket", "cond", "math_attention", "while_loop"]
 
 Kernels = dict[DispatchKey, object]
 # The keys of Python kernels that AOTAutograd runs before it looks into a table of decompositions.
