@@ -62,6 +62,27 @@ def test_one_branch_runs(chosen: Callable[[], list[list[int]]]) -> None:
 
 
 @on_the_device
+def test_sizes_that_change() -> None:
+    def sized(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x.sin() * x.shape[0], lambda x: x.cos() + x.shape[1], (x,))
+
+    torch._dynamo.reset()
+    program = torch.compile(sized, backend=tt_torch.backend, dynamic=True)
+    for x in (X.abs(), -X.abs(), X[:3].abs(), -X[:, :2].abs()):
+        torch.testing.assert_close(program(x), sized(x))
+
+
+@on_the_device
+def test_random_numbers_of_a_branch() -> None:
+    dropout = torch.nn.functional.dropout
+    program = compiled(lambda x: torch.cond(x.sum() > 0, lambda x: dropout(x, 0.5), lambda x: torch.rand_like(x), (x,)))
+    first, second = (program(torch.ones(100)) for _ in range(2))
+    assert set(first.tolist()) == {0, 2} and not torch.equal(first, second)
+    drawn = program(-torch.ones(100))
+    assert 0 <= drawn.min() < drawn.max() < 1
+
+
+@on_the_device
 def test_an_error_of_the_other_branch_is_none() -> None:
     def row(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         inside = i < x.shape[0]

@@ -8,16 +8,18 @@ support run on the host, as in other graphs. The values then cross in each step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
 
 from tt_torch.driver.executor import KEPT, Executor, eager_device
 from tt_torch.driver.program import Program, Runner
 from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.passes.rewriting import copied
-from tt_torch.dynamo.types import Function
+from tt_torch.dynamo.types import Argument, Function
 from tt_torch.torch_private.ops import cond, while_loop
 
 CompileBody: TypeAlias = Callable[[GraphModule, Sequence[str]], Program]
@@ -114,17 +116,20 @@ def _with_cpu_tensors(function: Function) -> Function:
 def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: CompileBody) -> dict[str, Decision]:
     """Replaces the `while_loop` and `cond` ops of a graph by modules, which are returned by name.
 
-    `roles` are those of the placeholders. Ops that take or return Python numbers stay as they are.
+    `roles` are those of the placeholders. Ops that carry or return Python numbers stay as they are.
     """
     kinds = dict(zip(outer.graph.find_nodes(op="placeholder"), roles, strict=True))
     made: dict[str, Decision] = {}
     for node in [n for n in outer.graph.nodes if n.target in FORMS]:
-        parts, read = FORMS[node.target](node)
-        graphs = [_with_tuple(outer.get_submodule(part.target)) for part in parts]
-        if not all(isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor) for x in read):
+        form = FORMS[node.target](node)
+        if not all(isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor) for x in form.changing):
             continue
+        graphs = [_with_tuple(outer.get_submodule(part.target)) for part in form.graphs]
+        for graph in graphs:
+            _write_numbers(graph.graph, form.operands)
         if not all(map(_returns_tensors, graphs)):
             continue
+        read = [x for x in form.read if isinstance(x, Node)]
         made[node.name] = _compiled(node, graphs, [kinds.get(x, "input") for x in read], compile_body)
         outer.add_submodule(node.name, made[node.name])
         with outer.graph.inserting_before(node):
@@ -137,18 +142,41 @@ def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: Co
     return made
 
 
-def _of_loop(node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+@dataclass(frozen=True)
+class Form:
+    """The parts of an op: the graphs that it calls, their operands, all that it reads, and what must be tensors of
+    these, because a step or a call changes it. Other operands may be numbers, such as the sizes of a tensor."""
+
+    graphs: Sequence[Node]
+    operands: Sequence[Argument]
+    read: Sequence[Argument]
+    changing: Sequence[Argument]
+
+
+def _of_loop(node: Node) -> Form:
     condition, body, carried, others = node.args
-    return (condition, body), [*carried, *others]
+    return Form((condition, body), [*carried, *others], [*carried, *others], carried)
 
 
-def _of_cond(node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+def _of_cond(node: Node) -> Form:
     predicate, yes, no, operands = node.args
-    return (yes, no), [predicate, *operands]
+    return Form((yes, no), operands, [predicate, *operands], [predicate])
 
 
-# The graphs that an op calls, and what it reads.
-FORMS: dict[object, Callable[[Node], tuple[Sequence[Node], Sequence[Node]]]] = {while_loop: _of_loop, cond: _of_cond}
+FORMS: dict[object, Callable[[Node], Form]] = {while_loop: _of_loop, cond: _of_cond}
+
+
+def _write_numbers(graph: Graph, operands: Sequence[Argument]) -> None:
+    """Replaces the inputs of a graph that are numbers by these numbers."""
+    for placeholder, number in zip(graph.find_nodes(op="placeholder"), operands, strict=True):
+        if isinstance(number, Node):
+            continue
+        for user in list(placeholder.users):
+            user.args, user.kwargs = map_arg(
+                (user.args, user.kwargs),
+                lambda n, placeholder=placeholder, number=number: number if n is placeholder else n,
+            )
+        graph.erase_node(placeholder)
 
 
 def _compiled(node: Node, graphs: Sequence[GraphModule], kinds: list[str], compile_body: CompileBody) -> Decision:
