@@ -47,3 +47,12 @@ def test_gradients(name: str) -> None:
         (parts * torch.arange(parts.numel()).view(parts.shape)).sum().backward()
         results.append([y.detach(), *(v.grad for v in inputs)])
     torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [4, 8, 12, 16])
+def test_roots_that_are_zero_are_exact(n: int) -> None:
+    """A large element does not appear in the parts of the results that do not depend on it."""
+    x = torch.zeros(n)
+    x[0], x[1] = 1.0, 1e19
+    got = torch.compile(lambda x: torch.view_as_real(torch.fft.rfft(x)), backend=tt_torch.backend)(x)
+    assert got[n // 4, 0] == 1 and got[n // 2, 1] == 0

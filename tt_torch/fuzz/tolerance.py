@@ -115,6 +115,9 @@ class OtherRoundings(TorchDispatchMode):
             x.copy_(changed)
 
     def _changed(self, x: torch.Tensor, op: OpOverload, exact: bool) -> torch.Tensor:
+        if x.is_complex():
+            parts = torch.view_as_real(x.resolve_conj()).clone()
+            return torch.view_as_complex(self._changed(parts, op, exact).contiguous())
         moved = self._moved(x, exact)
         if not (x.dtype.is_floating_point and _EITHER_ZERO.search(op.overloadpacket.__name__)):
             return moved

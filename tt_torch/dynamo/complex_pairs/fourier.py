@@ -86,10 +86,15 @@ def _last(x: Pair, sign: int) -> Pair:
 
 
 def _roots(rows: int, columns: int, n: int, sign: int, dtype: torch.dtype) -> Pair:
-    """exp(sign 2 pi i j k / n) for j below `rows` and k below `columns`, exact to `dtype`."""
+    """exp(sign 2 pi i j k / n) for j below `rows` and k below `columns`, exact to `dtype`.
+
+    Zeros are exact, too: the cosine of the rounded half pi is 6e-17, which a large element would make visible.
+    """
     steps = (torch.arange(rows).unsqueeze(1) * torch.arange(columns)) % n
     angles = steps.double() * (sign * 2 * math.pi / n)
-    return Pair(torch.cos(angles).to(dtype), torch.sin(angles).to(dtype))
+    cosine = torch.where((4 * steps == n) | (4 * steps == 3 * n), 0.0, torch.cos(angles))
+    sine = torch.where(2 * steps == n, 0.0, torch.sin(angles))
+    return Pair(cosine.to(dtype), sine.to(dtype))
 
 
 def _divisor(n: int) -> int:
