@@ -48,10 +48,10 @@ _ACCUMULATE = {
     for name in "index_put _index_put_impl index_add scatter_add scatter_reduce embedding_dense_backward col2im".split()
 }
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
-# elements choose differently, and so do one element and several. In the same way, the gradient of `gelu` below -13 is a
-# denormal number or zero.
+# elements choose differently, and so do one element and several. A matrix product of narrow floats begins its sums with
+# 0.0, one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal number or zero.
 _EITHER_ZERO = re.compile(
-    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft|lerp"
+    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft|lerp|mm$"
 )
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
