@@ -298,6 +298,7 @@ def test_errors_of_pytorchs_own_tracing_are_told_apart() -> None:
         ("(torch.complex(v0, v1) * torch.complex(v1, v0)).imag", torch.tensor([inf]), torch.tensor([1e30])),
         ("v1.std()", torch.tensor([2e19]), torch.tensor([1e17, inf])),
         ("torch.cdist(v0, v1)", torch.ones(0, 5), torch.ones(1, 5)),
+        ("torch.complex(v0, v1).abs()", torch.tensor([1e-40]), torch.tensor([1e-30, inf])),
         ("v0 @ v1", torch.full((2, 2), 3e38), torch.full((2, 2), inf)),
         ("v0.sum()", torch.tensor([3e38]), torch.tensor([1e30])),
         ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),

@@ -66,3 +66,30 @@ def test_the_error_names_op_number_and_line() -> None:
     assert isinstance(raised.value.inner_exception, NumberError)
     message = r"aten.full_like.default does not take 300 for torch.uint8\n  at .*test_numbers.py:\d+"
     assert raised.match(message)
+
+
+EDGES = (
+    torch.tensor([1, 2, 5, 200], dtype=torch.uint8), torch.tensor([-100, 1, 2], dtype=torch.int8),
+    torch.tensor([1, 2, 5]), *(torch.tensor([1, 2, 5]).to(x) for x in (torch.float32, torch.half, torch.bfloat16)),
+)  # fmt: skip
+PLACED = (
+    666,
+    2.5,
+    -3,
+    True,
+    2.0000001,
+    torch.tensor(666),
+    torch.tensor(2.5),
+    torch.tensor(2**40),
+    torch.tensor([257, 3]),
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # 2**40 beside edges of 64 bits is computed on the host
+@pytest.mark.parametrize("value", PLACED, ids=str)
+@pytest.mark.parametrize("edges", EDGES, ids=lambda edges: str(edges.dtype))
+def test_places_among_edges_of_another_dtype(edges: torch.Tensor, value: float | torch.Tensor) -> None:
+    """Eager PyTorch compares in the common dtype, in which a single value has the type of the edges."""
+    torch._dynamo.reset()
+    got = torch.compile(torch.searchsorted, backend=tt_torch.backend)(edges, value)
+    assert torch.equal(got, torch.searchsorted(edges, value))

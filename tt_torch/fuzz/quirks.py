@@ -95,6 +95,8 @@ QUIRKS = (
     Quirk(re.compile("interpolate.*(linear|cubic)|fft"), _is_not_finite),
     # What remains of a denormal number without the mean is a rounding.
     Quirk(re.compile("_norm"), _has_denormals),
+    # The gradient of the absolute value of a complex number divides by it, and the inverse is infinite.
+    Quirk(re.compile(r"complex\(.*abs\("), _has_denormals),
     # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),

@@ -107,9 +107,11 @@ def searchsorted(
     edges of one dimension, any shape.
 
     This is a binary search with eager's steps and comparisons, so edges that are NaN or not sorted give its places.
+    As there, both are compared in their common dtype: a single value beside edges of uint8 becomes uint8.
     """
     edges, upper = edges if sorter is None else edges.gather(-1, sorter), right or side == "right"
-    shape, n = values.shape, edges.shape[-1]
+    shape, n, common = values.shape, edges.shape[-1], torch.result_type(edges, values)
+    edges, values = edges.to(common), values.to(common)
     values = values.reshape(-1) if edges.dim() == 1 else values
     low, high = (torch.full(values.shape, bound, dtype=torch.int64) for bound in (0, n))
     for _ in range(n.bit_length()):
@@ -122,7 +124,7 @@ def searchsorted(
 
 @decomposes(aten.searchsorted.Scalar)
 def searchsorted_scalar(edges: Tensor, value: float, **options: Argument) -> Tensor:
-    return searchsorted(edges, torch.full((), value, dtype=edges.dtype), **options)
+    return searchsorted(edges, torch.full((), value), **options)
 
 
 @decomposes(aten.bucketize.Tensor)
