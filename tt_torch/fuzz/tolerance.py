@@ -34,11 +34,12 @@ _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bf
 # Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded, and so
 # may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
 # cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
-# product with the subtraction. A Fourier transform adds products of which some are the negatives of others.
+# product with the subtraction. A Fourier transform adds products of which some are the negatives of others. A product
+# that an op adds is rounded in one kernel, and not in another one; so it is with `alpha`.
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
-        "std std_mean var var_mean sinc linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm "
+        "std std_mean var var_mean sinc addcmul addcdiv lerp linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm "
         "native_group_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional"
     ).split()
 }
@@ -101,7 +102,7 @@ class OtherRoundings(TorchDispatchMode):
             x.is_floating_point or x.is_complex for x in _dtypes(op(*args, **kwargs))
         ):
             moved = _float_arguments if op.overloadpacket in _CANCEL else _floats_among
-            return moved(lambda x: self._moved(x, exact=False), args)
+            return _keep_written(op, args, moved(lambda x: self._moved(x, exact=False), args))
         tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
         if self._device is not torch.bfloat16 or any(map(_is_float, tensors)):
             return args
@@ -143,10 +144,16 @@ def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     """Whether an op's result may have other digits than its operands decide."""
     packet = getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op.overloadpacket)  # `add_` is as `add`
     if packet not in _ACCUMULATE:
-        return packet in _CANCEL
+        return packet in _CANCEL or kwargs.get("alpha", 1) != 1
     given = dict(zip((a.name for a in schema(op).arguments), args, strict=False)) | dict(kwargs)
     adds = given.get("accumulate", True) and given.get("reduce", "sum") in ("sum", "mean", "prod")
     return adds and not schema(op).is_mutable
+
+
+def _keep_written(op: OpOverload, args: Sequence[Any], moved: Sequence[Any]) -> Sequence[Any]:
+    """The moved arguments, but those to which the op writes as they are."""
+    written = [bool(a.alias_info and a.alias_info.is_write) for a in schema(op).arguments]
+    return [old if writes else new for old, new, writes in zip(args, moved, written, strict=False)]
 
 
 def _float_arguments(change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any]) -> Sequence[Any]:
