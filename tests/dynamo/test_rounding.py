@@ -49,6 +49,34 @@ def test_rounded_once(name: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(got, expected)
 
 
+SCALARS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "threshold": lambda x: F.threshold(x, 0.1, 5.0),
+    "threshold beyond float16": lambda x: F.threshold(x, 70000.0, 0.3),
+    "softshrink": lambda x: F.softshrink(x, 0.3),
+    "hardshrink": lambda x: F.hardshrink(x, 0.3),
+    "hardtanh": lambda x: F.hardtanh(x, -0.3, 0.1),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.3),
+    "elu": lambda x: F.elu(x, 0.3),
+    "softplus": lambda x: F.softplus(x, 2.05, 1.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("name", SCALARS)
+def test_numbers_beside_narrow_floats_are_of_float32(name: str, dtype: torch.dtype) -> None:
+    """Among the inputs are the numbers themselves, rounded to the dtype: 0.1 becomes 0.1001 in bfloat16, which is more."""
+    fn = SCALARS[name]
+    x = torch.cat([torch.tensor([0.1, 0.3, -0.1, -0.3, 0.0, -0.0, 99, -99]), torch.linspace(-2, 2, 33)]).to(dtype)
+    x.requires_grad_()
+    gradient = torch.linspace(0.5, 1.5, len(x), dtype=dtype)
+    got = torch.compile(fn, backend=tt_torch.backend, options=OPTIONS, dynamic=False)(x)
+    tolerance = {"rtol": 1e-5, "atol": 1e-7} if dtype == torch.float32 else {"rtol": 0, "atol": 0}
+    torch.testing.assert_close(got, fn(x), **tolerance)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, x, gradient), torch.autograd.grad(fn(x), x, gradient), **tolerance
+    )
+
+
 @pytest.mark.parametrize("policy", ["bf16", "f32", None])
 def test_subnormal_numbers_of_float16_stay(policy: str | None) -> None:
     """In a program that computes in bfloat16, they are rounded to its digits, but they are no zeros."""

@@ -18,6 +18,10 @@ from tt_torch.torch_private.tracing import pw_cast_for_int_to_real, pw_cast_for_
 aten = torch.ops.aten
 
 
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.float32) if x.dtype in NARROW else x
+
+
 @decomposes(aten.sinh.default)
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
@@ -157,10 +161,17 @@ def heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
 
 @decomposes(aten.threshold.default)
 def threshold(x: Tensor, least: float, value: float) -> Tensor:
-    """NaN stays NaN, because it is not at most `least`. Integers are compared with an integer, as in eager."""
+    """NaN stays NaN, because it is not at most `least`. As in eager, integers are compared with an integer, and narrow
+    floats in float32."""
     if not x.is_floating_point():
         least, value = int(least), int(value)
-    return torch.where(x <= least, value, x).to(x.dtype)
+    return torch.where(_wide(x) <= least, value, x).to(x.dtype)
+
+
+@decomposes(aten.threshold_backward.default)
+def threshold_backward(gradient: Tensor, x: Tensor, least: float) -> Tensor:
+    """Narrow floats are compared in float32, as in eager."""
+    return torch.where(_wide(x) <= least, torch.zeros((), dtype=gradient.dtype), gradient)
 
 
 def _of_integers(op: OpOverload) -> Function:
@@ -192,6 +203,28 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType
     return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)
 
 
+@decomposes(aten.softshrink.default)
+def softshrink(x: Tensor, least: float = 0.5) -> Tensor:
+    """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. The sign of
+    a zero stays, and so does NaN."""
+    wide = _wide(x)
+    return torch.where(wide.abs() > least, wide - wide.sign() * least, wide * 0).to(x.dtype)
+
+
+@decomposes(aten.softshrink_backward.default)
+def softshrink_backward(gradient: Tensor, x: Tensor, least: float) -> Tensor:
+    """The kernel rounds the number to the dtype of `x`, unlike the one of `softshrink`."""
+    return torch.where(x.abs() <= least, torch.zeros((), dtype=gradient.dtype), gradient)
+
+
+@decomposes(aten.softplus.default)
+def softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor | NotImplementedType:
+    """Narrow floats take the two numbers in float32, and their result is rounded once, as in eager."""
+    if x.dtype not in NARROW:
+        return NotImplemented
+    return aten.softplus(x.to(torch.float32), beta, threshold).to(x.dtype)
+
+
 def _in_float32(op: OpOverload) -> None:
     """An op of two floats whose narrow results are rounded once, at the end. The operands may have several dtypes."""
 
@@ -218,7 +251,7 @@ def clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Ten
 @decomposes(aten.elu.default)
 def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """A zero takes the linear part, as in eager's kernel: with a negative `alpha`, the other part changes its sign."""
-    wide = x.to(torch.float32) if x.dtype in NARROW else x
+    wide = _wide(x)
     result = torch.where(wide < 0, torch.expm1(wide * input_scale) * (alpha * scale), wide * scale)
     return result.to(x.dtype)
 
