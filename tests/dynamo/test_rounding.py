@@ -64,7 +64,7 @@ SCALARS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("name", SCALARS)
 def test_numbers_beside_narrow_floats_are_of_float32(name: str, dtype: torch.dtype) -> None:
-    """Among the inputs are the numbers themselves, rounded to the dtype: 0.1 becomes 0.1001 in bfloat16, which is more."""
+    """Among the inputs are the numbers themselves, rounded to the dtype: in bfloat16, 0.1 becomes 0.1001."""
     fn = SCALARS[name]
     x = torch.cat([torch.tensor([0.1, 0.3, -0.1, -0.3, 0.0, -0.0, 99, -99]), torch.linspace(-2, 2, 33)]).to(dtype)
     x.requires_grad_()

@@ -40,12 +40,13 @@ from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only,
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
 from tt_torch.dynamo.python_numbers import without_python_numbers
+from tt_torch.dynamo.repeated_elements import REASON, with_views, writes_to_repeated
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Function
-from tt_torch.errors import AsyncError, ConfigError, TTTorchError
+from tt_torch.errors import ArgumentError, AsyncError, ConfigError, TTTorchError
 from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import (
     TracingContext,
@@ -142,7 +143,15 @@ def _aot(
     options: BackendOptions,
     observer: Observer,
 ) -> Function:
-    """Lets AOTAutograd make the graph functional. Its wrapper handles inputs that are mutated or aliased."""
+    """Lets AOTAutograd make the graph functional. Its wrapper handles inputs that are mutated or aliased.
+
+    Raises ArgumentError for a graph that AOTAutograd would make a wrong one of, if no graph may run on the host.
+    """
+    if writes_to_repeated(gm):
+        if config.fallback == "error":
+            raise ArgumentError(f"{REASON}; write to the tensor before expand(), or to a clone() behind it")
+        return wholly_on_host(gm, REASON)
+    gm = with_views(gm)
     guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)

@@ -205,8 +205,8 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType
 
 @decomposes(aten.softshrink.default)
 def softshrink(x: Tensor, least: float = 0.5) -> Tensor:
-    """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. The sign of
-    a zero stays, and so does NaN."""
+    """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. The sign
+    of a zero stays, and so does NaN."""
     wide = _wide(x)
     return torch.where(wide.abs() > least, wide - wide.sign() * least, wide * 0).to(x.dtype)
 

@@ -1,0 +1,80 @@
+"""Writes to views of elements that `expand` repeats give what eager PyTorch gives, on the host and with a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.errors import ArgumentError
+from tt_torch.torch_private.dynamo import BackendCompilerFailed
+
+MASK, ROWS = torch.tensor([True, False, True, False]), torch.tensor([0, 2])
+WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "fill_": lambda v: v.fill_(33),
+    "zero_": lambda v: v.zero_(),
+    "masked_fill_": lambda v: v.masked_fill_(MASK, 7),
+    "by a mask": lambda v: v.__setitem__((slice(None), MASK), 7.0),
+    "index_fill_": lambda v: v.index_fill_(1, ROWS, 5),
+    "a diagonal": lambda v: v.diagonal().fill_(4),
+    "a row": lambda v: v[1].mul_(2),
+    "a row, out of place": lambda v: torch.exp(torch.arange(4.0), out=v[2]),
+    "an activation in place": lambda v: torch.nn.functional.relu(v[0], inplace=True),
+}
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "expand": lambda x: x.expand(3, 4),
+    "broadcast_to": lambda x: torch.broadcast_to(x, (3, 4)),
+    "meshgrid": lambda x: torch.meshgrid(torch.zeros(3), x, indexing="ij")[1],
+    "a view of it": lambda x: x.expand(2, 5, 4)[1, 1:4],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors:UserWarning")
+def test_a_write_reaches_each_element_once(view: str, write: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        repeated = VIEWS[view](x)
+        WRITES[write](repeated)
+        return repeated * 2, x + 1
+
+    x = torch.tensor([0.3, -1.5, torch.inf, 2.0])
+    expected_x, got_x = x.clone(), x.clone()
+    expected = function(expected_x)
+    with pytest.warns(HostFallbackWarning, match="expand"):
+        got = torch.compile(function, backend="tt")(got_x)
+    for a, b in zip((*got, got_x), (*expected, expected_x), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
+    options = {"compiler_config": CompilerConfig(fallback="error")}
+    with pytest.raises(BackendCompilerFailed, match=r"elements that expand\(\) repeats.*clone\(\)"):
+        torch.compile(lambda x: x.expand(3, 4).fill_(2) + 1, backend=tt_torch.backend, options=options)(torch.ones(4))
+    with pytest.raises(ArgumentError, match="clone"):
+        tt_torch.compile_model(lambda x: x.expand(3, 4).fill_(2) + 1, (torch.ones(4),))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.expand(3, 4).clone().fill_(2) + x,
+        lambda x: x.mul_(2).expand(3, 4) + 1,
+        lambda x: x.expand(1, 1, 4).fill_(2) + x,
+        lambda x: x.expand_as(x).mul_(2) + x,
+        lambda x: torch.broadcast_to(x, (1, 4))[0, 1:].fill_(2).sum() + x,
+        lambda x: (x.expand(3, 4) + 0).mul_(3),
+    ],
+)
+def test_writes_to_other_tensors_stay_on_the_device(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.tensor([0.3, -1.5, torch.inf, 2.0])
+    y = x.clone()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = torch.compile(function, backend="tt")(x)
+    assert torch.equal(got, function(y)) and torch.equal(x, y)

@@ -1,0 +1,81 @@
+"""Graphs that write to what `expand` gives, such as `x.expand(3, 4).fill_(2)`.
+
+PyTorch makes such a graph functional by adding to each element how much its repetitions change. `fill_(33)` over 15
+rows would add 15 times the difference. Even one repetition gives `x + (33 - x)`, which is NaN for an infinite `x`. All
+backends have this error in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch.fx import GraphModule, Node
+
+from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.torch_private.tensors import storage_of
+
+REASON = "the graph writes to elements that expand() repeats, whose changes PyTorch's capture would add up"
+_EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
+_EXPAND_SEVERAL = [getattr(torch.ops.aten, name) for name in ("broadcast_tensors", "meshgrid")]
+
+
+def writes_to_repeated(gm: GraphModule) -> bool:
+    """Whether a captured graph writes to a view, or to a view of a view, that repeats elements of another tensor."""
+    return any(_repeats(view) or called(view) in _EXPAND_SEVERAL for view in _written_views(gm))
+
+
+def with_views(gm: GraphModule) -> GraphModule:
+    """The graph, or a copy of it in which a write to an `expand` that repeats nothing is one to a plain view."""
+    if not any(called(node) in _EXPAND for node in _written_views(gm)):
+        return gm
+    gm = copied(gm)
+    for node in {node: None for node in _written_views(gm) if called(node) in _EXPAND}:
+        base = view = node.all_input_nodes[0]
+        with gm.graph.inserting_before(node):
+            for _ in range(_rank(node) - _rank(base)):
+                view = gm.graph.call_method("unsqueeze", (view, 0))
+            view = gm.graph.call_method("view_as", (view, view))
+        view.meta = dict(node.meta)
+        node.replace_all_uses_with(view)
+        gm.graph.erase_node(node)
+    gm.recompile()
+    return gm
+
+
+def _written_views(gm: GraphModule) -> list[Node]:
+    return [view for node in gm.graph.nodes for view in _written(node) if view.op != "placeholder"]
+
+
+def _written(node: Node) -> Iterator[Node]:
+    """The tensor to which a call writes, and those of which it is a view."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    into = node.kwargs.get("out")
+    in_place = name.endswith("_") and not name.endswith("__")
+    if name == "setitem" or in_place or node.kwargs.get("inplace") is True:
+        into = node.args[0] if node.args else None
+    while isinstance(into, Node):
+        yield into
+        into = next((base for base in into.all_input_nodes if _share(base, into)), None)
+
+
+def _share(base: Node, view: Node) -> bool:
+    """Whether two nodes have one memory. A node with several results, such as that of `meshgrid`, has that of each."""
+    return bool(set(map(storage_of, _tensors(base))) & set(map(storage_of, _tensors(view))))
+
+
+def _repeats(node: Node) -> bool:
+    return any(
+        size != 1 and stride == 0 for x in _tensors(node) for size, stride in zip(x.shape, x.stride(), strict=True)
+    )
+
+
+def _rank(node: Node) -> int:
+    return _tensors(node)[0].dim()
+
+
+def _tensors(node: Node) -> Sequence[torch.Tensor]:
+    value = node.meta.get("example_value")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
