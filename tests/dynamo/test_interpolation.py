@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections import Counter
@@ -88,6 +89,18 @@ CASES = [
     (2, {"mode": "bicubic", "size": 13, "antialias": True}),
     (2, {"mode": "lanczos", "size": (5, 7), "antialias": True}),
 ]
+
+
+@pytest.mark.parametrize("size", [14, 7, 21])
+def test_a_gradient_of_nearest_neighbours_stays_with_its_element(size: int) -> None:
+    """Also if it is infinite or NaN."""
+    x = torch.randn(1, 2, 7, 7, requires_grad=True)
+    gradient = torch.randn(1, 2, size, size)
+    gradient[0, 0, 3, 4], gradient[0, 1, -1, 2], gradient[0, 1, 2, 2] = math.nan, math.inf, -math.inf
+    function = resize(size=(size, size), mode="nearest")
+    (expected,) = torch.autograd.grad(function(x), x, gradient)
+    (got,) = torch.autograd.grad(torch.compile(function, backend="tt")(x), x, gradient)
+    torch.testing.assert_close(got, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,15 @@ def _weighted_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
     return result
 
 
+def _chosen_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
+    """The gradient of `_chosen`. If each element was chosen equally often in a row, it is a sum of neighbours, which
+    keeps an infinity and NaN with their own element."""
+    times, rest = divmod(len(taps.places), taps.size)
+    if rest == 0 and torch.equal(taps.places.squeeze(1), torch.arange(taps.size).repeat_interleave(times)):
+        return grad.unflatten(dim, (taps.size, times)).sum(dim + 1)
+    return _weighted_backward(grad, dim, taps)
+
+
 def _per_dimension(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
     """One step per dimension behind the first two. The result lies in memory as eager's does: channels last if those
     of `x` are."""
@@ -255,7 +264,7 @@ def _smooth_backward(make: MakeTaps, forgets: Forgets) -> Function:
 
 def _selected_backward(make: MakeTaps, forgets: Forgets) -> Function:
     def backward(grad: Tensor, new: Sequence[int], old: Sequence[int], *factors: float | None) -> Tensor:
-        return _in_float32(grad, _every(make, forgets, old[2:], new, False, factors), _weighted_backward)
+        return _in_float32(grad, _every(make, forgets, old[2:], new, False, factors), _chosen_backward)
 
     return backward
 
