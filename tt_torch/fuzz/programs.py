@@ -131,7 +131,7 @@ def trainable(program: Program) -> bool:
         train(function, copy.deepcopy(inputs), lambda function, _: function)
         train(function, after, lambda function, _: function, steps=1)
         return _is_defined(program, dict(zip(program.inputs, after, strict=True)))
-    except (RuntimeError, IndexError):
+    except _REFUSALS:
         return False
 
 

@@ -34,13 +34,15 @@ _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bf
 # Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded, and so
 # may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
 # cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
-# product with the subtraction. A Fourier transform adds products of which some are the negatives of others. A product
-# that an op adds is rounded in one kernel, and not in another one; so it is with `alpha`.
+# product with the subtraction. `gelu` with tanh adds 1 to nearly -1, and `digamma` has a zero near 1.4616. A Fourier
+# transform adds products of which some are the negatives of others. A product that an op adds is rounded in one kernel,
+# and not in another one; so it is with `alpha`.
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
-        "std std_mean var var_mean sinc addcmul addcdiv lerp linalg_cross _fft_r2c _fft_c2c _fft_c2r native_layer_norm "
-        "native_group_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional"
+        "std std_mean var var_mean sinc gelu digamma addcmul addcdiv lerp linalg_cross _fft_r2c _fft_c2c _fft_c2r "
+        "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit "
+        "_native_batch_norm_legit_functional"
     ).split()
 }
 # Ops that add many numbers to one, and round after each of them.
@@ -98,9 +100,7 @@ class OtherRoundings(TorchDispatchMode):
     def _operands(self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
         """The operands. If an op makes float32 of integers only, these are as the device converts them: bfloat16 has
         no 32767. Those of ops that lose digits have errors already."""
-        if _loses_digits(op, args, kwargs) and any(
-            x.is_floating_point or x.is_complex for x in _dtypes(op(*args, **kwargs))
-        ):
+        if _loses_digits(op, args, kwargs) and _gives_floats(op, args, kwargs):
             moved = _float_arguments if op.overloadpacket in _CANCEL else _floats_among
             return _keep_written(op, args, moved(lambda x: self._moved(x, exact=False), args))
         tensors = [x for x in tree_leaves([args, kwargs]) if isinstance(x, torch.Tensor)]
@@ -120,6 +120,8 @@ class OtherRoundings(TorchDispatchMode):
             parts = torch.view_as_real(x.resolve_conj()).clone()
             return torch.view_as_complex(self._changed(parts, op, exact).contiguous())
         moved = self._moved(x, exact)
+        if "_fft_" in op.overloadpacket.__name__:
+            moved = self._cancelled(moved)
         if not (x.dtype.is_floating_point and _EITHER_ZERO.search(op.overloadpacket.__name__)):
             return moved
         # All zeros change without a seed, and some of them with one, because a second such op changes them back.
@@ -127,6 +129,13 @@ class OtherRoundings(TorchDispatchMode):
         if self._generator is not None:
             changed &= torch.rand(x.shape, generator=self._generator) < 0.5
         return torch.where(changed, -moved, moved)
+
+    def _cancelled(self, x: torch.Tensor) -> torch.Tensor:
+        """What a cancellation leaves is a rounding error of the largest number, or an exact zero."""
+        if self._generator is None or x.numel() == 0:
+            return x
+        left = x.abs() <= _units(x.dtype) * x.abs().nan_to_num(0.0, 0.0).max()
+        return torch.where(left & (torch.rand(x.shape, generator=self._generator) < 0.5), torch.zeros_like(x), x)
 
     def _moved(self, value: torch.Tensor, exact: bool) -> torch.Tensor:
         if value.is_complex():
@@ -148,6 +157,12 @@ def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     given = dict(zip((a.name for a in schema(op).arguments), args, strict=False)) | dict(kwargs)
     adds = given.get("accumulate", True) and given.get("reduce", "sum") in ("sum", "mean", "prod")
     return adds and not schema(op).is_mutable
+
+
+def _gives_floats(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether an op computes floats. An op in place does so if it writes to one; it must not run for the answer."""
+    result = args[0] if schema(op).is_mutable else op(*args, **kwargs)
+    return any(x.is_floating_point or x.is_complex for x in _dtypes(result))
 
 
 def _keep_written(op: OpOverload, args: Sequence[Any], moved: Sequence[Any]) -> Sequence[Any]:
