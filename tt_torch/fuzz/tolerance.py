@@ -146,7 +146,7 @@ class OtherRoundings(TorchDispatchMode):
             return value.to(self._device).to(value.dtype)
         coarser = max(self._device, value.dtype, key=lambda dtype: torch.finfo(dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
-        return (value.to(torch.float64) * (1 + error * _units(coarser))).to(value.dtype)
+        return (value.to(torch.float64) * (1 + error * _units(coarser))).to(coarser).to(value.dtype)
 
 
 def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
