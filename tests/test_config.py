@@ -92,6 +92,7 @@ VARIABLES = [
     ("TT_TORCH_WEIGHT_DTYPE", "bfp8_b", "weight_dtype", "bfp8_b"),
     ("TT_TORCH_MATH_FIDELITY", "HiFi2", "math_fidelity", "hifi2"),
     ("TT_TORCH_FP32_DEST_ACC_EN", "0", "fp32_dest_acc_en", False),
+    ("TT_TORCH_PRECISION", '{"a": {"weight_dtype": null}}', "precision", (("a", (("weight_dtype", None),)),)),
     ("TT_TORCH_IR_LOG_LEVEL", "debug", "ir_log_level", "DEBUG"),
     ("TT_TORCH_SAVE_MLIR", "STABLEHLO, ttnn", "save_mlir", ("STABLEHLO", "TTNN")),
     ("TT_TORCH_SAVE_BINARY", "true", "save_binary", True),

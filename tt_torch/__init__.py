@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.report import compile_report
     from tt_torch.driver.stablehlo import compile_stablehlo
     from tt_torch.extending.registry import kernel, register_lowering
+    from tt_torch.layers import dump_weight_names
     from tt_torch.runtime import refresh
     from tt_torch.sharding import mark_sharding, sharding_constraint
     from tt_torch.version import __version__ as __version__
@@ -37,6 +38,7 @@ __all__ = [
     "compile_onnx",
     "compile_report",
     "compile_stablehlo",
+    "dump_weight_names",
     "explain",
     "kernel",
     "load",
@@ -61,6 +63,7 @@ _HOMES = {
     "compile_stablehlo": "driver.stablehlo",
     "backend": "driver.backend",
     "explain": "driver.explain",
+    "dump_weight_names": "layers",
     "kernel": "extending.registry",
     "register_lowering": "extending.registry",
     "load": "driver.loading",

@@ -31,6 +31,17 @@ class OpByOpBackend(IntEnum):
     STABLEHLO = 2
 
 
+# The options that `precision` has for parts of a model.
+WEIGHT_DTYPE = kinds.choice(None, "bfp8_b", "bfp4_b")
+MATH_FIDELITY = kinds.choice("lofi", "hifi2", "hifi3", "hifi4", "ttnn_default")
+FP32_DEST_ACC_EN = kinds.boolean()
+BY_LAYER = {
+    "weight_dtype": WEIGHT_DTYPE,
+    "math_fidelity": MATH_FIDELITY,
+    "fp32_dest_acc_en": FP32_DEST_ACC_EN,
+}
+
+
 @dataclasses.dataclass
 class CompilerOptions:
     """The table, as fields of CompilerConfig."""
@@ -67,23 +78,30 @@ class CompilerOptions:
         "TT_TORCH_DTYPE",
     )
     weight_dtype: str | None = option(
-        kinds.choice(None, "bfp8_b", "bfp4_b"),
+        WEIGHT_DTYPE,
         None,
         "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",
     )
     math_fidelity: str = option(
-        kinds.choice("lofi", "hifi2", "hifi3", "hifi4", "ttnn_default"),
+        MATH_FIDELITY,
         "hifi4",
         "how many of the four passes over the operands' bits the matrix unit makes: one (`lofi`) to four (`hifi4`). "
         "`ttnn_default` leaves this and `fp32_dest_acc_en` to the library. The names are those of tt-mlir",
         "TT_TORCH_MATH_FIDELITY",
     )
     fp32_dest_acc_en: bool = option(
-        kinds.boolean(),
+        FP32_DEST_ACC_EN,
         True,
         "add up in float32 in the registers of the matrix unit; if not, in bfloat16",
         "TT_TORCH_FP32_DEST_ACC_EN",
+    )
+    precision: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = option(
+        kinds.by_pattern(BY_LAYER),
+        (),
+        "the last three options for parts of the model: by patterns of module paths and parameter names. "
+        "[quantization.md](quantization.md#per-layer)",
+        "TT_TORCH_PRECISION",
     )
     fallback: str = option(
         kinds.choice("host", "error", "strict-dtype"),

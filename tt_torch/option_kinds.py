@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from tt_torch.errors import ConfigError
@@ -101,6 +103,28 @@ def device_map() -> Kind:
     return Kind('numbers of chips by module path, like {"encoder": 0, "decoder.layers.0": 1}', check)
 
 
+def by_pattern(options: Mapping[str, Kind]) -> Kind:
+    """Values of several options for the names that a pattern matches. They may be in a JSON file."""
+
+    def check(given: Setting) -> tuple[tuple[str, tuple[tuple[str, Setting], ...]], ...]:
+        if isinstance(given, str | os.PathLike):
+            given = json.loads(Path(given).read_text())
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return tuple((require(isinstance(pattern, str), pattern), values(entry)) for pattern, entry in pairs)
+
+    def values(entry: Setting) -> tuple[tuple[str, Setting], ...]:
+        pairs = entry.items() if isinstance(entry, Mapping) else entry
+        return tuple((name, options[name].check(value)) for name, value in pairs)
+
+    accepts = "; ".join(f"`{name}`: {kind.accepts}" for name, kind in options.items())
+    return Kind(
+        f'a dict of dicts, like {{"layers.*.mlp": {{"{next(iter(options))}": ...}}}}, or the path of a JSON file with '
+        f"it (in a variable: JSON, or the path). {accepts}",
+        check,
+        lambda text: json.loads(text) if text.lstrip().startswith("{") else text,
+    )
+
+
 def named_texts() -> Kind:
     def text_of(value: Setting) -> str:
         require(isinstance(value, str | int | float), value)
@@ -173,7 +197,7 @@ def checked(name: str, kind: Kind, value: Setting) -> Setting:
     """The normalised value. Raises ConfigError with the name if the kind does not accept the value."""
     try:
         return kind.check(value)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
         raise ConfigError(name, value, kind.accepts) from None
 
 
@@ -181,7 +205,7 @@ def read(variable: str, kind: Kind, text: str) -> Setting:
     """The value that the text of an environment variable gives; the error names the variable."""
     try:
         return kind.check(kind.parse(text))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
         raise ConfigError(variable, text, kind.accepts) from None
 
 

@@ -27,6 +27,7 @@ from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
+from tt_torch.driver.unmatched import tell_unmatched
 from tt_torch.dynamo import python_kernels
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
@@ -188,6 +189,7 @@ def _capture(
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         keep_saved_tensors(TracingContext.get().fw_metadata)
         name_inputs(graph, names)
+        tell_unmatched(graph, config)
         on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):

@@ -19,6 +19,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver import report
 from tt_torch.driver.cache.binaries import binary_of
 from tt_torch.driver.executor import CompiledProgram
+from tt_torch.dynamo.interface import module_path, weight_name
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.states import updates_of
@@ -27,6 +28,7 @@ from tt_torch.files import write
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.functions import block, main
+from tt_torch.mlir.layer_names import write_names
 from tt_torch.mlir.mesh import mesh_of, set_mesh
 from tt_torch.mlir.stablehlo.importer import import_graph
 from tt_torch.mlir.ttnn.to_binary import translate
@@ -79,11 +81,20 @@ def _compiled(
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds, updates))
     if math.prod(config.mesh_shape) > 1:
         set_mesh(module, config.mesh_shape)
+    if config.precision:
+        write_names(module, *_layer_names(gm.graph, compiled.kinds))
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)
     if config.compile_depth != CompileDepth.STABLEHLO:
         compiled.binary = _finish(module, config, timings, dump)
     return compiled
+
+
+def _layer_names(graph: torch.fx.Graph, kinds: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The module path of each node, and the name of each placeholder, which is "" for an input."""
+    placeholders = graph.find_nodes(op="placeholder")
+    weights = [weight_name(n) if kind == "parameter" else "" for n, kind in zip(placeholders, kinds, strict=True)]
+    return {n.name: module_path(n) for n in graph.nodes if n.op == "call_function"}, weights
 
 
 @contextmanager

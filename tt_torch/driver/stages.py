@@ -5,7 +5,6 @@ The stages run one after another. A value that a later stage reads goes over the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from torch.fx import GraphModule, Node
@@ -13,6 +12,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from tt_torch.driver.partition import DevicePiece, HostProgram, inputs_first, roles_of_piece
 from tt_torch.driver.program import Runner
+from tt_torch.dynamo.interface import module_path
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.errors import DeviceMapError
@@ -65,13 +65,6 @@ def _chip_of_module(path: str, device_map: DeviceMap) -> int | None:
     if names and not any(entry.startswith(f"{path}.") for entry in device_map):
         raise DeviceMapError(path, device_map)
     return None
-
-
-def module_path(node: Node) -> str:
-    """The path of the innermost module that calls the op, as in `named_modules()`; "" for the model itself."""
-    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    paths = [path for path, _ in stack.values()]
-    return re.sub(r"^[LG]\['\w+'\]\.?", "", paths[-1]) if paths else ""
 
 
 def _split(gm: GraphModule, chips: Mapping[Node, int]) -> tuple[GraphModule, dict[str, int]]:

@@ -91,6 +91,25 @@ def source(placeholder: Node) -> str:
     return re.sub(r"^L\['(?:kwargs'\]\[')?(\w+)'\]", r"\1", argument.source.name) if argument else placeholder.name
 
 
+def module_path(node: Node) -> str:
+    """The path of the innermost module that calls the op, as in `named_modules()`; "" for the model itself."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    paths = [path for path, _ in stack.values()]
+    return re.sub(r"^[LG]\['\w+'\]\.?", "", paths[-1]) if paths else ""
+
+
+def weight_name(placeholder: Node) -> str:
+    """The name of a parameter or buffer, as in `named_parameters()`, from the source of the input that it is."""
+    given = str(placeholder.meta.get("source", ""))
+    return ".".join(re.findall(r"_(?:modules|parameters|buffers)\['([^']+)'\]", given)) or given
+
+
+def layer_names(graph: torch.fx.Graph) -> set[str]:
+    """The paths of the modules of a graph's ops, and the names of its inputs, those of parameters included."""
+    inputs = {weight_name(node) for node in graph.find_nodes(op="placeholder")}
+    return inputs | {module_path(node) for node in graph.nodes if node.op == "call_function"}
+
+
 def name_inputs(graph: GraphModule, names: Sequence[str]) -> None:
     """Writes the names into `meta["source"]` of the placeholders, for messages."""
     for node in graph.graph.nodes:

@@ -42,6 +42,7 @@ from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
 from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
+from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.verify import verify
 from tt_torch.wire.binary import system
 
@@ -68,9 +69,9 @@ TO_TTIR: list[Step] = [
 TO_TTNN: list[Step] = [
     ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
     ("workarounds", lambda m, c: apply_workarounds(m)),
-    ("prepare-convolutions", lambda m, c: prepare_convolutions(m, c.weight_dtype)),
-    ("layouts", lambda m, c: assign_layouts(m, c.weight_dtype)),
-    ("compute-config", lambda m, c: set_compute_config(m, c)),
+    ("prepare-convolutions", lambda m, c: prepare_convolutions(m, Precision(m, c))),
+    ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
+    ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),

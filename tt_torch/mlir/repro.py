@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
@@ -11,6 +12,7 @@ from shlex import quote
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
+from tt_torch.option_kinds import Setting
 
 
 def snapshot(module: ir.Module) -> bytes:
@@ -23,7 +25,7 @@ def snapshot(module: ir.Module) -> bytes:
 # The options that steps read. Those with another value than their default become environment variables of the command.
 OPTIONS = (
     "dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters", "enable_optimizer",
-    "math_fidelity", "fp32_dest_acc_en",
+    "math_fidelity", "fp32_dest_acc_en", "precision",
 )  # fmt: skip
 
 
@@ -47,4 +49,11 @@ def write(config: CompilerConfig, step: str, before: bytes, error: Exception) ->
 def _settings(config: CompilerConfig) -> str:
     fields = (f for f in dataclasses.fields(config) if f.name in OPTIONS)
     changed = [(f, getattr(config, f.name)) for f in fields if getattr(config, f.name) != f.default]
-    return "".join(f"{f.metadata['env']}={quote(str(int(v) if isinstance(v, bool) else v))} " for f, v in changed)
+    return "".join(f"{f.metadata['env']}={quote(_text(v))} " for f, v in changed)
+
+
+def _text(value: Setting) -> str:
+    """The value of an option as an environment variable has it."""
+    if isinstance(value, tuple):  # `precision`
+        return json.dumps({pattern: dict(entry) for pattern, entry in value})
+    return str(int(value) if isinstance(value, bool) else value)

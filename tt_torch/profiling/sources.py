@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torch.fx import Graph, Node
 
 from tt_torch import user_code
-from tt_torch.driver.stages import module_path
+from tt_torch.dynamo.interface import module_path
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of, set_attribute
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls
 from tt_torch.mlir.ttir.from_stablehlo.collectives import own_part
@@ -47,6 +48,8 @@ def custom_call(op: Op, b: Builder) -> Results:
     if name in MARKS:
         if [x.type for x in op.operands[: len(op.results)]] != [r.type for r in op.results]:
             raise unsupported(op, accepted="a mark that leaves the shape as it is, as on one device")
+        if name == "tt.weight_dtype_override":
+            _mark_weight(op)
         return list(op.operands)[: len(op.results)]
     if name not in CALLS:
         return None
@@ -54,6 +57,15 @@ def custom_call(op: Op, b: Builder) -> Results:
         return CALLS[name](b, list(op.operands), _attributes(op))
     except KeyError as missing:
         raise unsupported(op, accepted=f"{name} with {missing.args[0]} among its attributes") from missing
+
+
+def _mark_weight(op: Op) -> None:
+    """Writes the data type to the arguments from which a weight is computed, as tt-mlir does."""
+    dtype = _attributes(op).get(WEIGHT_DTYPE)
+    if dtype not in WEIGHT_DTYPES:
+        raise unsupported(op, accepted=f"{WEIGHT_DTYPE} of {', '.join(WEIGHT_DTYPES)}")
+    for argument in constants_of(op.operands[0]):
+        set_attribute(argument, WEIGHT_DTYPE, dtype)
 
 
 def _attributes(op: Op) -> Attrs:

@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from torch_mlir import ir
 
-from tt_torch.compiler_options import CompilerOptions
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block
+from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.types import Attrs
 
 FIELD = "compute_config"
+OPTIONS = ("math_fidelity", "fp32_dest_acc_en")
 # The members of the wire's enum, by tt-mlir's name of the option's value.
 FIDELITIES = {"lofi": "LoFi", "hifi2": "HiFi2", "hifi3": "HiFi3", "hifi4": "HiFi4"}
 
 
-def set_compute_config(module: ir.Module, options: CompilerOptions) -> None:
+def set_compute_config(module: ir.Module, precision: Precision) -> None:
     """Sets the attribute in all functions, const-eval ones included, unless both options have their defaults."""
-    defaults = CompilerOptions()
-    if (options.math_fidelity, options.fp32_dest_acc_en) == (defaults.math_fidelity, defaults.fp32_dest_acc_en):
+    if not any(map(precision.has, OPTIONS)):
         return
     with module.context:
-        config = ods.to_attr("dict", _config(options))
         for function in module.body.operations:
             for op in (op.operation for op in block(function).operations):
                 if op.name in ods.OPS and FIELD in ods.OPS[op.name].attrs:
-                    op.attributes[FIELD] = config
+                    op.attributes[FIELD] = ods.to_attr("dict", _config(precision.of(op)))
 
 
-def _config(options: CompilerOptions) -> Attrs:
-    if options.math_fidelity not in FIDELITIES:
+def _config(chosen: Attrs) -> Attrs:
+    if chosen["math_fidelity"] not in FIDELITIES:
         return {}
-    return {"math_fidelity": FIDELITIES[options.math_fidelity], "fp32_dest_acc_en": options.fp32_dest_acc_en}
+    return {name: FIDELITIES.get(chosen[name], chosen[name]) for name in OPTIONS}

@@ -14,8 +14,8 @@ from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
+from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.types import Value
-from tt_torch.wire.facts import BLOCK_FLOATS
 
 # These ops take any layout, because they change layouts.
 FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_config")
@@ -26,11 +26,11 @@ HOST = {"buffer": "SystemMemory", "tiled": False}
 WEIGHTS = {("ttnn.matmul", "b"), ("ttnn.linear", "b")}
 
 
-def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
+def assign_layouts(module: ir.Module, precision: Precision) -> None:
     """Inserts to_device, to_layout, typecast and from_device before ops whose operands have another layout."""
     converted: dict[tuple[Value, Layout], Value] = {}
     with module.context, ir.Location.unknown():
-        weights = constant_values(main(module)) if weight_dtype else set()
+        weights = constant_values(main(module)) if precision.has("weight_dtype") else set()
         for op in list(main(module).regions[0].blocks[0].operations):
             op = op.operation
             if not op.name.startswith("ttnn.") or op.name in FREE:
@@ -38,7 +38,7 @@ def assign_layouts(module: ir.Module, weight_dtype: str | None = None) -> None:
             for i, name in enumerate(_operand_names(op)):
                 target = wanted(op, name, op.operands[i])
                 if (op.name, name) in WEIGHTS and op.operands[i] in weights:
-                    target = target.with_(dtype=BLOCK_FLOATS[str(weight_dtype)])
+                    target = target.with_(dtype=precision.weight_type(op) or target.dtype)
                 _fix(op, i, target, converted)
 
 

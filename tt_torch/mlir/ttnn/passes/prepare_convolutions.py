@@ -8,27 +8,27 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.types import Attrs, Op, Value
-from tt_torch.wire.facts import BLOCK_FLOATS
 
 PREPARED = ("ttnn.prepare_conv2d_weights", "ttnn.prepare_conv2d_bias")
 INTERLEAVED_DRAM = {"tensor_memory_layout": "Interleaved", "buffer_type": "DRAM"}
 
 
-def prepare_convolutions(module: ir.Module, weight_dtype: str | None = None) -> None:
-    """Inserts the preparing ops. Weights of 1x1 convolutions get the data type `weight_dtype`."""
+def prepare_convolutions(module: ir.Module, precision: Precision) -> None:
+    """Inserts the preparing ops. Weights of 1x1 convolutions get the data type that `weight_dtype` has for them."""
     rules = RuleSet("prepare-convolutions")
-    rules.rows(prepare, {"ttnn.conv2d": weight_dtype and BLOCK_FLOATS[weight_dtype]})
+    rules.rows(prepare, {"ttnn.conv2d": precision})
     rules.convert(module)
 
 
-def prepare(weights_dtype: str | None) -> Rule:
+def prepare(precision: Precision) -> Rule:
     def rule(op: Op, b: Builder) -> Value | None:
         operands, attributes = ods.operands_of(op), ods.attrs_of(op)
         weight, bias = operands["weight"], operands["bias"]
         if producer(weight, *PREPARED) or not is_constant(weight) or not (bias is None or is_constant(bias)):
             return None
-        dtype = (_is_product(weight, attributes) and weights_dtype) or layout_of(weight).dtype
+        dtype = (_is_product(weight, attributes) and precision.weight_type(op)) or layout_of(weight).dtype
         # The library has no default for this data type; the bias has the same one.
         attributes["conv2d_config"] = (attributes["conv2d_config"] or {}) | {"weights_dtype": dtype}
         described = attributes | _future_input(operands["input"])

@@ -1,0 +1,89 @@
+"""The names that ops and weights of a program have in the model: for options that a user sets by layer.
+
+The module has them in two attributes: `tt.modules` gives the module path of each FX node, which ops have in their
+location, and `tt.name` is an attribute of each argument that is a parameter or a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch_mlir import ir
+
+from tt_torch.mlir.functions import main
+from tt_torch.mlir.ttir.constness import is_constant
+from tt_torch.mlir.types import Op, Value
+from tt_torch.wire import locations
+
+MODULES, NAME = "tt.modules", "tt.name"
+# The attribute of an argument whose data type the model itself sets, and its values by those of the wire.
+WEIGHT_DTYPE = "ttcore.weight_dtype"
+WEIGHT_DTYPES = {"bf16": "BFloat16", "bfp_bf8": "BFP_BFloat8", "bfp_bf4": "BFP_BFloat4"}
+
+
+def write_names(module: ir.Module, modules: Mapping[str, str], weights: Sequence[str]) -> None:
+    """Writes the module path of each FX node, and the name of each argument, which is "" for an input."""
+    with module.context:
+        paths = {node: ir.StringAttr.get(path) for node, path in modules.items()}
+        module.operation.attributes[MODULES] = ir.DictAttr.get(paths)
+        function = main(module)
+        roles = [{a.name: a.attr for a in role} for role in function.attributes["arg_attrs"]]
+        for role, name in zip(roles, weights, strict=True):
+            role |= {NAME: ir.StringAttr.get(name)} if name else {}
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(role) for role in roles])
+
+
+class LayerNames:
+    """The names of a module's ops."""
+
+    def __init__(self, module: ir.Module) -> None:
+        found = module.operation.attributes
+        self._paths = {a.name: a.attr.value for a in found[MODULES]} if MODULES in found else {}
+
+    def of(self, op: Op) -> list[str]:
+        """The paths of the modules from which an op comes, and the names of the weights that it reads. An op that was
+        fused has those of all its parts; one without a name is of the model itself, which is "" as in PyTorch."""
+        nodes = locations.nodes(str(op.location))
+        names = [self._paths[node] for node in nodes if node in self._paths]
+        names += [name for value in op.operands for name in weights_of(value)]
+        return list(dict.fromkeys(names)) or [""]
+
+
+def weights_of(value: Value) -> list[str]:
+    """The names of the parameters from which a constant value is computed; none for another value."""
+    names = [attribute(argument, NAME) for argument in constants_of(value)]
+    return [name for name in names if name]
+
+
+def constants_of(value: Value) -> list[Value]:
+    """The arguments from which a constant value is computed; none for another value."""
+    if not is_constant(value):
+        return []
+    seen, pending = {value}, [value]
+    arguments = []
+    while pending:
+        owner = (value := pending.pop()).owner
+        if isinstance(owner, ir.Block):
+            arguments.append(value)
+            continue
+        fresh = [v for v in owner.operands if v not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return arguments
+
+
+def attribute(argument: Value, name: str) -> str:
+    """The text of an attribute of an argument; "" without it. The function of a loop's body has no attributes."""
+    function = argument.owner.owner
+    if "arg_attrs" not in function.attributes:
+        return ""
+    role = function.attributes["arg_attrs"][argument.arg_number]
+    return str(role[name].value) if name in role else ""
+
+
+def set_attribute(argument: Value, name: str, text: str) -> None:
+    function = argument.owner.owner
+    roles = list(function.attributes["arg_attrs"])
+    kept = {a.name: a.attr for a in roles[argument.arg_number]}
+    roles[argument.arg_number] = ir.DictAttr.get(kept | {name: ir.StringAttr.get(text)})
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
