@@ -24,7 +24,7 @@ def _around(name: str) -> list[str]:
 
 
 def dump_weight_names(model: nn.Module, path: str | Path | None = None) -> dict[str, dict[str, str | None]]:
-    """The weights of a model to which `weight_dtype` applies, as a value for the option `precision` that changes nothing.
+    """The weights of a model to which `weight_dtype` applies, as a value for `precision` that changes nothing.
 
     These are the parameters of two or more dimensions, but those of embeddings and of convolutions with windows.
     `path` is a JSON file to write as well. Edit the entries, and give the dict or the path as `precision`:

@@ -57,9 +57,7 @@ def products(binary: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The type of the weight, and the compute config, of each matrix product in order."""
     found = [op for program in decode(binary)["programs"] for op in ops(program)]
     return [
-        (op.operands[1].dtype, dict(op.record["compute_config"]))
-        for op in found
-        if op.name in ("LinearOp", "MatmulOp")
+        (op.operands[1].dtype, dict(op.record["compute_config"])) for op in found if op.name in ("LinearOp", "MatmulOp")
     ]
 
 
@@ -86,7 +84,7 @@ def test_each_layer_has_its_own() -> None:
     ]
 
 
-NAMES = ["*", "layers.*", "layers.0", "layers.?.up", "*.down", "*.weight", "layers.1.down.weight", "head", "h*d", "other"]
+NAMES = "* layers.* layers.0 layers.?.up *.down *.weight layers.1.down.weight head h*d other".split()
 ENTRIES = st.fixed_dictionaries(
     {},
     optional={
@@ -128,9 +126,11 @@ def test_a_file_and_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert [dtype for dtype, _ in compiled(Model(), {})][-1].startswith("BFP")
 
 
-@pytest.mark.parametrize("given", [{"a": {"weight_dtype": "bf8"}}, {"a": {"dtype": "bf16"}}, {3: {}}, "no.json", {"a": 1}])
+@pytest.mark.parametrize(
+    "given", [{"a": {"weight_dtype": "bf8"}}, {"a": {"dtype": "bf16"}}, {3: {}}, "no.json", {"a": 1}]
+)
 def test_other_values_are_refused(given: Any) -> None:
-    with pytest.raises(ConfigError, match="precision=.*JSON"):
+    with pytest.raises(ConfigError, match=r"precision=.*JSON"):
         CompilerConfig(precision=given)
 
 

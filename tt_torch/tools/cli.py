@@ -24,6 +24,7 @@ from tt_torch.tools.doctor import doctor
 from tt_torch.tools.explain_cli import explain
 from tt_torch.tools.opt_cli import opt
 from tt_torch.tools.run_cli import run
+from tt_torch.tools.tune_cli import tune_precision
 
 app = typer.Typer(
     cls=Commands,
@@ -45,6 +46,7 @@ app.command()(fuzz)
 app.command()(opt)
 app.command("compile")(compile_)
 app.command()(run)
+app.command()(tune_precision)
 ttnn_cli.add_to(app)
 
 Binary = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary")]

@@ -7,7 +7,7 @@ from torch_mlir import ir
 from tt_torch.compiler_options import BY_LAYER, CompilerOptions
 from tt_torch.layers import matches
 from tt_torch.mlir.functions import main
-from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, LayerNames, constants_of, attribute
+from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, LayerNames, attribute, constants_of
 from tt_torch.mlir.types import Attrs, Op
 from tt_torch.wire.facts import BLOCK_FLOATS
 
@@ -44,4 +44,3 @@ class Precision:
             if matches(pattern, names):
                 chosen |= dict(values)
         return chosen
-
