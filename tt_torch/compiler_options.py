@@ -156,8 +156,9 @@ class CompilerOptions:
     enable_trace: bool = option(
         kinds.boolean(),
         False,
-        "record the device's commands in the second call of a program, and only replay them in later calls; for "
-        '`device="ttnn"`: [ttnn_library.md](ttnn_library.md)',
+        "record the device's commands once, and only replay them in later calls; binaries have this recording: "
+        '[binary_format.md](binary_format.md#recordings). With `device="ttnn"`, the device makes it: '
+        "[ttnn_library.md](ttnn_library.md)",
         "TT_TORCH_ENABLE_TRACE",
     )
     trace_region_size: int = option(

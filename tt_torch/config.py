@@ -204,7 +204,9 @@ class BackendOptions(Checked):
         elif not isinstance(given, cls):
             raise ConfigError("options", given, "a BackendOptions, a CompilerConfig, or a dict of their fields")
         config = given.compiler_config
-        config = (config.frozen(enable_trace=True) if modes.known(mode).records else config).with_env()
+        if modes.known(mode).records and config.with_env().device == "ttnn":
+            config = config.frozen(enable_trace=True)
+        config = config.with_env()
         modes.tell(mode, config.device)
         complete = dataclasses.replace(given, compiler_config=config)
         vars(complete)["used"] = vars(given)["used"]

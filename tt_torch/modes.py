@@ -13,7 +13,8 @@ EMULATED = "only a device of Tenstorrent's library records its commands; the emu
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode: whether it sets the option `enable_trace`, and why it means nothing more here ("" if it does not)."""
+    """A mode: whether it sets the option `enable_trace` for `device="ttnn"`, and why it means nothing more here ("" if
+    it does not)."""
 
     records: bool
     reason: str

@@ -30,6 +30,7 @@ OTHER_NAMES = {
     "NLPConcatHeadsOp": "nlp_concat_heads",
     "PrepareConv2dBiasOp": "prepare_conv_bias",
     "PrepareConv2dWeightsOp": "prepare_conv_weights",
+    "WriteTensorOp": "copy_host_to_device_tensor",
 }
 MODULES = {
     "Conv3dOp": "ttnn.experimental",
@@ -59,6 +60,8 @@ NOT_PASSED = {
     "Pool2dOp.MaxPool2d": {"extra_params"},
     "Pool2dOp.AvgPool2d": {"dilation"},
     "ConstantOp": {"device", "layout", "input_dtype"},  # a program loads constants from a file
+    "WriteTensorOp": {"blocking"},
+    "BeginTraceCaptureOp": {"trace_id"},  # its result
     "EmptyOp": {"shape"},  # it has the shape of the result, padding of tiles included
     "AssignOp": {"output_memory_config"},  # it has that of the result
     "BatchNormInferenceOp": {"memory_config"},

@@ -25,6 +25,7 @@ print(json.dumps(errors))
 """
 # The library states no signature of these, and has no function for constants.
 UNSTATED = {"ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "ttnn.global_avg_pool2d", "ttnn.constant"}
+UNSTATED |= {"ttnn.copy_host_to_device_tensor"}
 SIGNATURE = re.compile(r"^ +(?:\d+\. )?\w+\((?!no_such_argument)(.*?)\)(?: -> .*)?$", re.MULTILINE)
 
 
@@ -44,7 +45,7 @@ def parameters(signature: str) -> list[str]:
             found.append("")
         else:
             found[-1] += c
-    return [text.strip() for text in found]
+    return [text.strip().removeprefix("\\") for text in found]  # some have the asterisk as "\\*"
 
 
 def fits(row: calls.Row, signature: str) -> bool:

@@ -20,10 +20,8 @@ INFERRED = "912b70aa"
 FOREIGN = {
     "ttnn.get_device": "GetDeviceOp", "ttcore.load_cached": "LoadCachedOp", "ttnn.zeros": "NamedFullOp.Zeros",
     "ttnn.ones": "NamedFullOp.Ones", "ttnn.rows_gather": "RowsGatherOp",
-    "ttnn.rows_scatter": "RowsScatterOp", "ttnn.begin_trace_capture": "BeginTraceCaptureOp",
-    "ttnn.capture_or_execute_trace": "CaptureOrExecuteTraceOp", "ttnn.copy": "CopyOp", "ttnn.empty": "EmptyOp",
-    "ttnn.end_trace_capture": "EndTraceCaptureOp", "ttnn.execute_trace": "ExecuteTraceOp",
-    "ttnn.write_tensor": "WriteTensorOp", "func.call": "FuncCallOp", "ttnn.assign": "AssignOp",
+    "ttnn.rows_scatter": "RowsScatterOp", "ttnn.capture_or_execute_trace": "CaptureOrExecuteTraceOp",
+    "func.call": "FuncCallOp", "ttnn.assign": "AssignOp",
 }  # fmt: skip
 TYPES = {"f32": "Float32", "bf16": "BFloat16", "si32": "Int32", "ui32": "UInt32"}
 

@@ -77,6 +77,12 @@ ROWS = {
     "BitcastConvertOp": "ttnn.bitcast(in, dtype, memory_config=memcfg)",
     "AssignOp": "ttnn.assign(input, memory_config=output.memory_config, dtype=output_dtype)",
     "DeallocateOp": "ttnn.deallocate(in, force=force)",
+    # recordings
+    "WriteTensorOp": "ttnn.copy_host_to_device_tensor(host_tensor, device_tensor, cq_id=queue(cq_id))",
+    "CopyOp": "ttnn.copy(src, dst)",
+    "BeginTraceCaptureOp": "ttnn.begin_trace_capture(device, cq_id=queue(cq_id))",
+    "EndTraceCaptureOp": "ttnn.end_trace_capture(device, trace_id, cq_id=queue(cq_id))",
+    "ExecuteTraceOp": "ttnn.execute_trace(device, trace_id, cq_id=queue(cq_id), blocking=blocking)",
     # creation
     "EmptyOp": f"ttnn.empty(out.shape, {CREATED})",
     "FullOp": f"ttnn.full(shape, number(fill_value), {CREATED})",

@@ -214,6 +214,10 @@ def sub_device(value: int) -> Call:
     return call("ttnn.SubDeviceId", str(value))
 
 
+def queue(value: int) -> Call:
+    return call("ttnn.QueueId", str(value))
+
+
 def coordinate(value: Sequence[int]) -> Call:
     """The place of a chip on its mesh: row and column."""
     return call("ttnn.MeshCoordinate", *map(str, value))
@@ -252,6 +256,6 @@ VALUES: dict[str, Callable[[Value], object]] = {
     f.__name__: f
     for f in (
         *(text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config),
-        *(sub_device, coordinate, mapper, composer),
+        *(sub_device, queue, coordinate, mapper, composer),
     )
 }

@@ -53,6 +53,32 @@ def argument_kinds(function: Function) -> list[str]:
     return [argument_kind(function, i) for i in range(len(function.arguments))]
 
 
+def private_function(
+    module: ir.Module,
+    name: str,
+    arguments: Sequence[ir.Type],
+    results: Sequence[ir.Type],
+    attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
+) -> ir.Operation:
+    """A new private function of these types at the end of the module, at the current location, without a body."""
+    given = dict(attributes)
+    given["sym_name"] = ir.StringAttr.get(name)
+    given["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(list(arguments), list(results)))
+    given["sym_visibility"] = ir.StringAttr.get("private")
+    with ir.InsertionPoint(module.body):
+        return ir.Operation.create("func.func", [], [], given, regions=1)
+
+
+def call(name: str, arguments: Sequence[Value], results: Sequence[ir.Type]) -> ir.Operation:
+    """A call of a function, at the current insertion point and location."""
+    return ir.Operation.create("func.call", list(results), list(arguments), {"callee": ir.FlatSymbolRefAttr.get(name)})
+
+
+def defined(module: ir.Module) -> list[Function]:
+    """The functions that have a body."""
+    return [function for function in module.body.operations if len(function.regions[0].blocks)]
+
+
 def block(function: Function) -> ir.Block:
     """The one block of a function."""
     return function.regions[0].blocks[0]

@@ -41,6 +41,7 @@ from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
 from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
+from tt_torch.mlir.ttnn.passes.trace import record
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
 from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.verify import verify
@@ -77,6 +78,7 @@ TO_TTNN: list[Step] = [
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
     ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
+    ("trace", lambda m, c: record(m) if c.enable_trace and c.device == "emulated" else None),
 ]
 # The level that a module is at after the last step of each list.
 LEVELS = {"STABLEHLO": TO_STABLEHLO, "TTIR": TO_TTIR, "TTNN": TO_TTNN}

@@ -7,13 +7,14 @@ from torch_mlir import ir
 from tt_torch.errors import IRVerificationError
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.context import describe
+from tt_torch.mlir.functions import block, defined
 
 
 def verify(module: ir.Module) -> None:
     """Raises IRVerificationError for the first op that breaks the rules of its level."""
     with module.context, ir.Location.unknown():
-        for function in module.body.operations:
-            for op in function.regions[0].blocks[0].operations:
+        for function in defined(module):
+            for op in block(function).operations:
                 _verify_op(op.operation)
         try:
             module.operation.verify()

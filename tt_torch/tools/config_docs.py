@@ -85,7 +85,7 @@ def _table(options: type) -> list[str]:
 
 
 def _modes() -> str:
-    effects = {True: 'sets `enable_trace`, which has an effect with `device="ttnn"`', False: "no effect"}
+    effects = {True: 'sets `enable_trace` with `device="ttnn"`', False: "no effect"}
     texts = {name: "; ".join(filter(None, (effects[mode.records], mode.reason))) for name, mode in MODES.items()}
     return MODES_HEAD + "".join(f"| `{name}` | {text} |\n" for name, text in texts.items())
 

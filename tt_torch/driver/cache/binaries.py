@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch_mlir import ir
 
+from tt_torch import user_code
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.cache.keys import hashed, options, sources, usable_store
 from tt_torch.mlir.repro import snapshot
@@ -19,7 +20,8 @@ from tt_torch.torch_private.tensors import without_modes
 
 
 def binary_of(module: ir.Module, config: CompilerConfig, compile_module: Callable[[], bytes]) -> bytes:
-    """The binary that `compile_module` makes of the module, which it may change; from the cache if it is there."""
+    """The binary that `compile_module` makes of the module, which it may change; from the cache if it is there. A
+    compilation that warns is not kept."""
     store = usable_store(config)
     if store is None or has_lowerings(module):  # nobody can tell what else a function of the user reads
         return compile_module()
@@ -27,7 +29,9 @@ def binary_of(module: ir.Module, config: CompilerConfig, compile_module: Callabl
     with without_modes():  # while PyTorch captures a graph, new tensors have no elements
         if found := store.read(key):
             return bytes(found[1]["binary"].numpy())
-    binary = compile_module()
+    with user_code.told() as warnings:
+        binary = compile_module()
     with without_modes():
-        store.write(key, {}, {"binary": torch.frombuffer(bytearray(binary), dtype=torch.uint8)})
+        if not warnings:  # a later compilation warns, too
+            store.write(key, {}, {"binary": torch.frombuffer(bytearray(binary), dtype=torch.uint8)})
     return binary

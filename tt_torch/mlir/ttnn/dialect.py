@@ -342,6 +342,17 @@ op("to_device", "ToDeviceOp", "in", derived=("device",))
 op("from_device", "FromDeviceOp", "in")
 op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)
 
+# --- recordings; they change memory and command queues
+EFFECT: dict[str, Any] = {"pure": False, "typed": False}
+DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
+op("empty", "EmptyOp", derived=("device", "dtype", "layout", "shape"), **EFFECT)
+op("write_tensor", "WriteTensorOp", "host_tensor device_tensor", "blocking cq_id", results="", **EFFECT)
+op("copy", "CopyOp", "src dst", results="", **EFFECT)
+QUEUE: dict[str, Any] = {"fixed": {"device": DEVICE}, **EFFECT}
+op("begin_trace_capture", "BeginTraceCaptureOp", "", "cq_id", results="trace_id", **QUEUE)
+op("end_trace_capture", "EndTraceCaptureOp", "trace_id", "cq_id", results="", **QUEUE)
+op("execute_trace", "ExecuteTraceOp", "trace_id", "cq_id blocking", results="", **QUEUE)
+
 # --- ops of the user with a kernel
 for count in range(1, MOST_RESULTS + 1):
     names = " ".join(f"out_{i}" for i in range(count))

@@ -38,14 +38,15 @@ def of_module(module: ir.Module) -> str:
 
 
 def by_function(source: str, functions: Sequence[Function]) -> dict[str, list[str]]:
-    """The lines of each function's ops, without locations; `functions` are those of `source`, in its order."""
+    """The lines of each function's ops, without locations; `functions` are those of `source` with a body, in its
+    order."""
     lines = iter(source.splitlines())
     return {function.name.value: list(_ops(lines)) for function in functions}
 
 
 def _ops(lines: Iterator[str]) -> Iterator[str]:
     """The ops of the next function. A function's lines are indented by two columns, its ops' by four."""
-    next(line for line in lines if line.startswith("  func.func "))
+    next(line for line in lines if line.startswith("  func.func ") and line.endswith("{"))
     return (
         _LOCATION.sub("", line.strip()) for line in itertools.takewhile(lambda line: line.startswith("    "), lines)
     )

@@ -14,11 +14,11 @@ from torch_mlir import ir
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import brief
-from tt_torch.mlir.functions import is_main
+from tt_torch.mlir.functions import defined, is_main
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
-from tt_torch.mlir.ttnn.dialect import wire_fields
+from tt_torch.mlir.ttnn.dialect import DEVICE, wire_fields
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Attr, Function
 from tt_torch.wire import bfloat16, binary
@@ -26,7 +26,7 @@ from tt_torch.wire.encode import encode
 from tt_torch.wire.facts import TILE
 
 Message: TypeAlias = dict[str, Any]  # a table of the wire format: the values of its fields by name
-DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
+RECORDING = ("allocate_slots", "capture", "execute")  # the programs of a recording
 CORES = 8  # the cores that each chip has in a row
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 # The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
@@ -39,7 +39,7 @@ SETTINGS: Message = {
 
 
 def translate(module: ir.Module, config: CompilerConfig) -> bytes:
-    """The binary of a module whose first function is the entry and whose others are const-eval functions."""
+    """The binary of a module whose first function is the entry. The others are called by it, or by each other."""
     return encode(_Translator(module, config).message(), config.schema)
 
 
@@ -49,7 +49,8 @@ class _Translator:
     def __init__(self, module: ir.Module, config: CompilerConfig) -> None:
         self.config = config
         self.source = text.of_module(module)
-        self.functions = list(module.body.operations)
+        self.functions = defined(module)
+        self.declared = {f.name.value: f for f in module.body.operations if f not in self.functions}
         rows, columns = self.chips = mesh_of(module)
         self.mesh = {"y": rows, "x": columns}
         self.texts = text.by_function(self.source, self.functions)
@@ -109,7 +110,7 @@ class _Translator:
         return ref
 
     def _operation(self, op: ir.Operation, line: str) -> Message:
-        record = self._load_cached(op) if op.name == "func.call" else self._record(op)
+        record = self._call(op) if op.name == "func.call" else self._record(op)
         return {"type": record, "debug_info": line, "loc_info": self._location(op.location)}
 
     def _location(self, location: ir.Location) -> str:
@@ -164,17 +165,19 @@ class _Translator:
             return DEVICE if layout.on_device else None
         return {"layout": layout.page_layout, "shape": result.desc["shape"]}.get(field, layout.dtype)
 
-    def _load_cached(self, op: ir.Operation) -> Message:
+    def _call(self, op: ir.Operation) -> Message:
+        """A call of a const-eval function, of the ops of a recording, or of a recording (see passes/trace.py)."""
         name = op.attributes["callee"].value
+        record: Message = {"inputs": [self._ref(v) for v in op.operands], "outputs": [self._ref(r) for r in op.results]}
+        if name in self.declared:
+            parts = self.declared[name].attributes
+            ids = {f"{part}_program_id": self.index[parts[f"{part}_callee"].value] for part in RECORDING}
+            return {"CaptureOrExecuteTraceOp": record | {"device": DEVICE} | ids}
         index = self.index[name]
-        record = {
-            "inputs": [self._ref(v) for v in op.operands],
-            "outputs": [self._ref(r) for r in op.results],
-            "callee_name": name,
-            "program_idx": index,
-            "program_hash": self._hash(self.functions[index]),
-        }
-        return {"LoadCachedOp": record}
+        if not op.results:
+            return {"FuncCallOp": record | {"program_id": index}}
+        cached = {"callee_name": name, "program_idx": index, "program_hash": self._hash(self.functions[index])}
+        return {"LoadCachedOp": record | cached}
 
     def _hash(self, function: Function) -> str:
         """Equal hashes must mean equal functions: hashed are all attributes but the name, the ops' text, and the

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.functions import VARYING, main, mark_arguments
+from tt_torch.mlir.functions import VARYING, call, main, mark_arguments, private_function
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.types import Function, Op, Value
 
@@ -73,20 +73,13 @@ def _groups(function: Function, constant: set[Value]) -> list[list[ir.Operation]
 def _hoist(module: ir.Module, first: Op, group: list[ir.Operation], constant: set[Value], name: str) -> None:
     arguments = list(dict.fromkeys(v for op in group for v in op.operands if isinstance(v.owner, ir.Block)))
     results = [r for op in group for r in _outside_uses(op, constant)]
-    signature = ir.FunctionType.get([a.type for a in arguments], [r.type for r in results])
-    attributes = {
-        "sym_name": ir.StringAttr.get(name),
-        "function_type": ir.TypeAttr.get(signature),
-        "sym_visibility": ir.StringAttr.get("private"),
-    }
-    with ir.InsertionPoint(module.body), group[-1].location:
-        hoisted = ir.Operation.create("func.func", [], [], attributes, regions=1)
+    with group[-1].location:
+        hoisted = private_function(module, name, [a.type for a in arguments], [r.type for r in results])
     block = hoisted.regions[0].blocks.append(*[a.type for a in arguments])
     mark_arguments(hoisted, ["parameter"] * len(arguments))
     _clone(block, group, dict(zip(arguments, block.arguments, strict=True)), results)
     with ir.InsertionPoint(first), group[-1].location:
-        callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
-        loaded = ir.Operation.create("func.call", [r.type for r in results], arguments, callee)
+        loaded = call(name, arguments, [r.type for r in results])
     for old, new in zip(results, loaded.results, strict=True):
         _replace_outside(old, new, constant)
 

@@ -1,0 +1,197 @@
+"""enable_trace: the binary has the recording that tt-mlir writes, and gives the values that it gives without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch_mlir import ir
+
+import tt_torch
+from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.compile import compile_module
+from tt_torch.mlir.context import context_to_compile
+from tt_torch.mlir.mesh import set_mesh
+from tt_torch.wire import facts
+from tt_torch.wire.calls import device_ops
+from tt_torch.wire.decode import decode
+
+THEIRS = Path(__file__).parents[1] / "data" / "plugin" / "trace.ttnn"
+TRACE = "CaptureOrExecuteTraceOp"
+WITH, WITHOUT = CompilerConfig(enable_trace=True), CompilerConfig()
+
+
+class OfTheFile(nn.Module):
+    """The program of tt-mlir's file."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 4))
+
+    def forward(self, x, i):
+        return torch.relu(x @ self.weight), i + 1
+
+
+def inputs():
+    return torch.randn(2, 8), torch.randint(-9, 9, (3,), dtype=torch.int32)
+
+
+def records(binary):
+    return any(op.name == TRACE for program in decode(binary)["programs"] for op in facts.ops(program))
+
+
+def numbered(part, known):
+    """A part of a message with its tensors numbered as they occur, and their form. A scalar counts as one of size 1,
+    because compilers choose either for a constant."""
+    if facts.is_tensor(part):
+        tensor = facts.tensor(part)
+        number = known.setdefault(tensor.id, len(known))
+        return number, tensor.shape or (1,), tensor.dtype, tensor.place, tensor.page_layout
+    if isinstance(part, dict):
+        return {name: numbered(value, known) for name, value in part.items() if value}
+    return [numbered(each, known) for each in part] if isinstance(part, list) else part
+
+
+def form(message):
+    """Inputs, ops and outputs of each program of a recording, by name.
+
+    Left out are ops that free memory, because tt-mlir also frees what the host has; loads of cached values, whose order
+    differs; and all recorded ops but the last, of which compilers choose others.
+    """
+    programs, found = message["programs"], {}
+    for program in programs:
+        known = {}
+        start = [numbered(ref, known) for ref in program["inputs"]]
+        ops = []
+        for op in facts.ops(program):
+            record = {k: programs[v]["name"] if k.endswith("program_id") else v for k, v in op.record.items()}
+            record.pop("device_resident_input_count", None)  # the schema that we write does not have it
+            if program["name"] == "trace_0_main" and op.name != "CopyOp":
+                continue
+            if op.name not in ("LoadCachedOp", "DeallocateOp"):
+                record.pop("src", None)  # the recorded ops before it
+                ops.append((op.name, numbered(record, known)))
+        if "const_eval" not in program["name"]:
+            found[program["name"]] = start, ops, [numbered(ref, known) for ref in program["outputs"]]
+    return found
+
+
+def test_the_programs_are_those_of_tt_mlir():
+    theirs = form(decode(THEIRS.read_bytes()))
+    assert form(decode(tt_torch.compile_model(OfTheFile().eval(), inputs(), WITH).binary)) == theirs
+    assert {*theirs} >= {"main", "trace_0_main", "run_and_capture_trace_0_main", "execute_trace_0_main"}
+
+
+def test_each_call_has_its_own_inputs_and_weights():
+    model = OfTheFile().eval()
+    compiled, results = tt_torch.compile_model(model, inputs(), WITH), []
+    assert records(compiled.binary)
+    for _ in range(3):
+        x, i = inputs()
+        got = compiled(x, i)
+        torch.testing.assert_close(got, (torch.relu(x @ model.weight), i + 1))
+        results.append((got, [tensor.clone() for tensor in got]))
+        with torch.no_grad():
+            model.weight.mul_(-1.5)
+    for got, kept in results:
+        torch.testing.assert_close(list(got), kept, rtol=0, atol=0)  # later calls write to other memory
+
+
+def test_packages_have_the_recording(tmp_path):
+    model = OfTheFile().eval()
+    tt_torch.compile_model(model, inputs(), WITH).save(tmp_path / "model.ttpkg")
+    loaded = tt_torch.load(tmp_path / "model.ttpkg")
+    for _ in range(2):
+        x, i = inputs()
+        torch.testing.assert_close(loaded(x, i), (torch.relu(x @ model.weight), i + 1))
+
+
+def test_one_copy_per_input_and_result_is_added():
+    """The cost of a call counts these, and the recorded ops once."""
+    model, x = nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)).eval(), torch.randn(2, 8)
+    plain, recorded = (tt_torch.compile_model(model, (x,), config).binary for config in (WITHOUT, WITH))
+    ops = [op.name for op in device_ops(decode(plain))]
+    assert [op.name for op in device_ops(decode(recorded))] == ["WriteTensorOp", *ops, "CopyOp"]
+
+
+EXP = '%0 = "stablehlo.exponential"(%x) : (tensor<4xf32>) -> tensor<4xf32>'
+RANDOM = """
+  %low = stablehlo.constant dense<0.0> : tensor<f32>
+  %high = stablehlo.constant dense<1.0> : tensor<f32>
+  %shape = stablehlo.constant dense<4> : tensor<1xi64>
+  %1 = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
+  %0 = stablehlo.add %x, %1 : tensor<4xf32>"""  # noqa: E501
+
+
+def compiled_text(config, mesh=(1, 1), body=EXP):
+    text = f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\n  return %0 : tensor<4xf32>\n}}"
+    with context_to_compile():
+        module = ir.Module.parse(text)
+        if mesh != (1, 1):
+            set_mesh(module, mesh)
+        return compile_module(module, config)
+
+
+def test_other_devices_make_recordings_of_their_own():
+    binary = compiled_text(CompilerConfig(enable_trace=True, device="ttnn"))
+    assert binary == compiled_text(WITHOUT) != compiled_text(WITH)
+
+
+@pytest.mark.parametrize(
+    ("body", "mesh", "reason"),
+    [
+        (RANDOM, (1, 1), "it needs the host in each call: ttnn.rand at "),
+        (EXP, (1, 2), "it is for several chips"),
+    ],
+)
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_programs_that_cannot_be_recorded_stay_as_they_are(body, mesh, reason, time):
+    with pytest.warns(UserWarning, match=f"enable_trace has no effect on this program, because {reason}"):
+        binary = compiled_text(WITH, mesh, body)
+    assert binary == compiled_text(WITHOUT, mesh, body)
+    assert compiled_text(WITH) != compiled_text(WITHOUT)
+
+
+def test_weights_that_are_sent_in_each_call_are_not_recorded():
+    model, x = nn.Linear(4, 4).eval(), torch.ones(4)
+    with pytest.warns(UserWarning, match=r"in each call: ttnn\.to_device at "):
+        run = tt_torch.compile_model(model, (x,), CompilerConfig(enable_trace=True, enable_consteval=False))
+    for _ in range(2):
+        torch.testing.assert_close(run(x), model(x).detach())
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(1, 2, 8, 4))
+
+    def forward(self, rows, position):
+        self.keys.index_copy_(2, position, rows)
+        return self.keys.sum(2)
+
+
+def test_caches_that_stay_on_the_device_are_not_recorded(made):
+    cache, rows = Cache(), torch.ones(1, 2, 1, 4)
+    run = torch.compile(cache, backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH))
+    with pytest.warns(UserWarning, match="it changes a tensor that stays on the device"):
+        assert [run(rows, torch.tensor([i]))[0, 0, 0].item() for i in (1, 3, 3)] == [1, 2, 2]
+    assert not records(made[0].binary)
+
+
+def test_seeds_are_inputs_of_a_recording(made):
+    run = torch.compile(
+        lambda x: x + torch.rand(4), backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH)
+    )
+    first, second = run(torch.ones(4)), run(torch.ones(4))
+    assert records(made[0].binary)
+    assert not torch.equal(first, second)
+    torch.manual_seed(0)
+    assert torch.equal(run(torch.ones(4)), first)
+
+
+@pytest.mark.parametrize(("device", "recorded"), [("emulated", False), ("ttnn", True)])
+def test_a_mode_of_torch_compile_is_for_the_library(device, recorded):
+    given = {"compiler_config": CompilerConfig(device=device)}
+    assert BackendOptions.of(given, "reduce-overhead").compiler_config.enable_trace == recorded
