@@ -116,10 +116,10 @@ def test_pools_keep_tables_of_indices_in_dram(return_indices):
     assert text.count("pool2d(\n") == text.count("config_tensor_in_dram=True") == 2
 
 
-@pytest.mark.parametrize("mesh", [False, True])
-def test_programs_are_formatted(binary, tmp_path, mesh):
+@pytest.mark.parametrize("file", ["", "tensor_parallel_2x4", "trace"])
+def test_programs_are_formatted(binary, tmp_path, file):
     path = tmp_path / "model.py"
-    path.write_text(to_python((PLUGIN / "tensor_parallel_2x4.ttnn").read_bytes() if mesh else binary))
+    path.write_text(to_python((PLUGIN / f"{file}.ttnn").read_bytes() if file else binary))
     for arguments in (["check", "--select", "B,C4,E,F,I,RUF,SIM,UP"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--line-length", "120", path]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from runtime.programs import Maker
 
-from tt_torch.codegen.program import from_message
-from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
+from tt_torch.errors import BinaryFormatError
 from tt_torch.explore.graphs import read_graphs
 from tt_torch.profiling.cost_model import of_call
 from tt_torch.wire import calls, facts
@@ -35,12 +34,10 @@ def test_a_recording_counts_as_in_later_calls():
     assert (of_call(message).device_ops, of_call(message).moves) == (9, 6)
 
 
-def test_recordings_in_tools():
-    """The graph of each program has its own ops; generated programs do not record."""
+def test_recordings_in_graphs():
+    """The graph of each program has its own ops."""
     graphs = {graph.name: graph for graph in read_graphs(TRACE)}
     assert "CaptureOrExecuteTraceOp" in {node.label for node in graphs["main"].nodes}
-    with pytest.raises(UnsupportedBinaryError, match=r"no call of the ttnn package for .*CaptureOrExecuteTraceOp"):
-        from_message(decode(TRACE.read_bytes()))
 
 
 def twice():

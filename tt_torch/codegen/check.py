@@ -14,6 +14,7 @@ import torch
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
 from tt_torch.codegen.program import Function, Program, from_message
+from tt_torch.codegen.recordings import unrecorded
 from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFacts
 from tt_torch.errors import DeviceError, WorkerError
 from tt_torch.runtime import Binary, Device
@@ -76,9 +77,10 @@ class Checker:
             raise DeviceError(f"the library does not open a mock {device} of {_chips(mesh_shape)}: {error}") from error
 
     def check(self, binary: bytes) -> Report:
-        """Checks every function of a binary. Raises UnsupportedBinaryError for ops without a row in calls.py, and
-        DeviceError for a binary for another mesh."""
-        program = from_message(decode(binary))
+        """Checks every function of a binary; the ops of a recording are checked as ops of the program that has it.
+        Raises UnsupportedBinaryError for ops without a row in calls.py, and DeviceError for a binary for another
+        mesh."""
+        program = from_message(unrecorded(decode(binary)))
         if program.mesh_shape != self.mesh_shape:
             raise DeviceError(
                 f"the binary is for {_chips(program.mesh_shape)}, and the mock device has {_chips(self.mesh_shape)}"

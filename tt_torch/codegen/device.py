@@ -25,6 +25,7 @@ from tt_torch.codegen.arrays import to_array
 from tt_torch.codegen.client import TIMEOUT
 from tt_torch.codegen.links import MOCK, Link, Part, connect
 from tt_torch.codegen.program import Tensor, from_message, whole
+from tt_torch.codegen.recordings import unrecorded
 from tt_torch.codegen.source import constant, place, to_source
 from tt_torch.errors import (
     DeviceError,
@@ -274,7 +275,9 @@ class TtnnExecutable:
         input_shardings: Sequence[Sharding] | None = None,
         output_shardings: Sequence[Sharding] | None = None,
     ) -> None:
-        self.device, self.program = device, from_message(decode(binary), input_shardings, output_shardings)
+        # The device makes recordings of its own. A recording must not outlive a change of what stays on the device.
+        message = unrecorded(decode(binary))
+        self.device, self.program = device, from_message(message, input_shardings, output_shardings)
         mesh = self.program.mesh_shape
         _check_mesh(mesh, device)
         described = runtime.Binary(binary).programs[0]

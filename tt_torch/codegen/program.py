@@ -13,22 +13,24 @@ from importlib.resources import files
 
 import numpy as np
 
-from tt_torch.codegen import calls, quoting, user_ops
+from tt_torch.codegen import calls, quoting, recordings, user_ops
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
 from tt_torch.codegen.values import OF_TENSORS, VALUES, WIDTH, Call, Text, names, render
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.runtime.mesh import REPLICATED, Parts, Sharding, shardings_of
 from tt_torch.wire import custom_ops, facts, locations
+from tt_torch.wire.calls import CALLS
 from tt_torch.wire.messages import File, MemoryConfig, Record, Value
 from tt_torch.wire.messages import Program as Described
 
 # These ops do not become calls of ttnn: the device is an argument, a constant is a weight, and a cached function is
-# called by `cached`.
-STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp")
+# called by `cached`. Recordings are called by `recorded`, and the functions of a recording by their names.
+STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp", *CALLS)
+UNNAMED = (*STRUCTURE, "DeallocateOp", "WriteTensorOp", "ExecuteTraceOp")  # ops that do not say what an input is
 SUM = 0  # as `reduce_type` of a collective
 # Names that generated functions use, and those that the module around them defines.
-LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "main"})
-TEXTS = ("template.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
+LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "recorded", "main"})
+TEXTS = ("template.py.txt", "recorded.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
 GLOBAL = frozenset(
     word for name in TEXTS for word in re.findall(r"\w+", files("tt_torch.codegen").joinpath(name).read_text())
 )
@@ -43,6 +45,7 @@ class Tensor:
     dtype: str  # a name of the wire, as `layout` is
     layout: str
     memory_config: MemoryConfig | None  # None on the host
+    weight: bool = False  # an input of the public program that stays on the host: a parameter or constant of the model
     sharding: Sharding = REPLICATED  # how the chips of a mesh have an input, of which `shape` is that of one chip
 
     def facts(self) -> TensorFacts:
@@ -118,13 +121,12 @@ class Program:
 
     @property
     def inputs(self) -> list[Tensor]:
-        """The inputs that each call brings; they are on the device."""
-        return [t for t in self.main.inputs if t.memory_config is not None]
+        """The inputs that each call brings. They are on the device, except those of a recording."""
+        return [t for t in self.main.inputs if not t.weight]
 
     @property
     def weights(self) -> list[Tensor]:
-        """The inputs that stay on the host: parameters and constants of the model."""
-        return [t for t in self.main.inputs if t.memory_config is None]
+        return [t for t in self.main.inputs if t.weight]
 
     @property
     def needs_host(self) -> list[Statement]:
@@ -196,9 +198,15 @@ class _Reader:
     def _function(self, program: Described) -> Function:
         self.tensors = {}
         self.taken = set(self.reserved)
+        private, written = bool(program.get("private")), recordings.written(program)
         inputs = [self._input(i, tensor) for i, tensor in enumerate(facts.inputs(program))]
-        made = Function(self.functions[program["name"]], bool(program.get("private")), inputs, [])
-        made.statements = [self._statement(op) for op in facts.ops(program) if op.name != "GetDeviceOp"]
+        for tensor, given in zip(facts.inputs(program), inputs, strict=True):
+            given.weight = not (private or tensor.on_device or tensor.id in written)
+        made = Function(self.functions[program["name"]], private, inputs, [])
+        kept = {t.id for op in facts.ops(program) if op.name == "LoadCachedOp" for t in op.results}
+        # Files of tt-mlir free the caller's reference to a cached value. Here, `cached` has the same tensor object.
+        ops = (op for op in facts.ops(program) if op.name != "DeallocateOp" or op.operands[0].id not in kept)
+        made.statements = [self._statement(op) for op in ops if op.name != "GetDeviceOp"]
         made.outputs = [self._known(tensor.id) for tensor in facts.outputs(program)]
         return made
 
@@ -211,6 +219,8 @@ class _Reader:
             return self._load_cached(op)
         if op.name == "ConstantOp":
             return self._constant(op, base)
+        if op.name in CALLS:
+            return self._call(op, base)
         if name := custom_ops.op_of(op.record):
             return self._user_op(op, name, base)
         row = calls.rows()[op.key]
@@ -239,6 +249,15 @@ class _Reader:
         value = Call("cached", tuple(("", p) for p in positional))
         needs_host = any(tensor.on_device for tensor in op.operands)  # an input that is no weight is new in each call
         return Statement(op.key, op.location, results, value, callee, needs_host)
+
+    def _call(self, op: facts.Op, base: str) -> Statement:
+        """A call of a program, or of the three programs of a recording."""
+        callees = [self.functions[p["name"]] for p in recordings.called(self.programs, op)]
+        given = [[self._known(tensor.id) for tensor in group] for group in recordings.operands(op)]
+        function, before = ("recorded", callees) if op.name == recordings.TABLE else (callees[0], [])
+        positional: list[str | Call] = [*before, *map(names, given), "weights", "device"]
+        results, value = self._results(op, base), Call(function, tuple(("", p) for p in positional))
+        return Statement(op.key, op.location, results, value, callees[0], needs_host=True)
 
     def _constant(self, op: facts.Op, base: str) -> Statement:
         results = self._results(op, f"{base}_constant")
@@ -339,7 +358,7 @@ def _weight_names(programs: list[Described]) -> dict[int, str]:
     for program in programs:
         hosts = {tensor.id: i for i, tensor in enumerate(facts.inputs(program)) if not tensor.on_device}
         for op in facts.ops(program):
-            for field_name, tensor in facts.named_tensors(op.record) if op.name not in STRUCTURE else ():
+            for field_name, tensor in facts.named_tensors(op.record) if op.name not in UNNAMED else ():
                 if tensor.id in hosts:
                     kind = field_name if "weight" in field_name or "bias" in field_name else "weight"
                     name = f"{node_name(op.location) or 'model'}_{kind.removesuffix('_tensor')}"

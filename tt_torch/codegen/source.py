@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tt_torch.codegen import quoting
+from tt_torch.codegen import quoting, recordings
 from tt_torch.codegen.program import Function, Program, Tensor, from_message, node_name, numpy_dtype
 from tt_torch.codegen.values import names, render
 from tt_torch.errors import BinaryFormatError
@@ -57,12 +57,17 @@ def to_source(program: Program, name: str) -> str:
         "INPUTS": _block("[]", [f"    ({_input(program, t)})," for t in program.inputs]),
         "WEIGHTS": _block("{}", [f"    {quoting.literal(k)}: ({_host_form(program, t)})," for k, t in weights]),
         "IMPORTS": "\n".join(sorted({s.imported for f in program.functions for s in f.statements} - {""})),
+        "RECORDED": _text("recorded.py.txt").rstrip() if _records(program) else "",
         "FUNCTIONS": "\n\n\n".join("\n".join(_function(program, f)) for f in program.functions),
         "MAIN": _text("main_of_mesh.py.txt" if on_mesh else "main_of_chip.py.txt").rstrip(),
         "SHARDING": _text("ttnn_worker/sharding.py").partition("import ttnn\n")[2].strip() + "\n\n" if on_mesh else "",
     }
     template = _text("template.py.txt")
     return re.sub(r"# <(\w+)>\n|<(\w+)>", lambda m: _filled(parts[m[1]]) if m[1] else parts[m[2]], template)
+
+
+def _records(program: Program) -> bool:
+    return any(s.op == recordings.TABLE for f in program.functions for s in f.statements)
 
 
 def _text(name: str) -> str:
@@ -150,7 +155,7 @@ def write_program(
     arrays = {key: constant(tensor, data) for key, (tensor, data) in program.constants.items()}
     random = np.random.default_rng(0)
     for position, tensor in enumerate(program.main.inputs):
-        if tensor.memory_config is None:
+        if tensor.weight:
             given = (weights or {}).get(position)
             arrays[tensor.name] = (
                 _random(random, tensor, program.mesh_shape) if given is None else np.ascontiguousarray(given)
