@@ -32,7 +32,8 @@ def fuzz(
         str,
         typer.Option(
             help="how programs run: compile, bf16, aot (compiled, saved, loaded), cache (from the compile cache), "
-            "again (after a call with other values), sizes (after one with other sizes) or tt"
+            "again (after a call with other values), sizes (after one with other sizes), "
+            "trace (`again`, with `enable_trace`) or tt"
         ),
     ] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,

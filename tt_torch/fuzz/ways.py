@@ -38,10 +38,13 @@ class Seen:
     first: int  # the first tensor of the program with the same memory
 
 
-def _torch_compile(function: Function, examples: Sequence[Any], **options: str) -> Function:
+def _backend(**options: str | bool) -> Function:
     config = BackendOptions(compiler_config=CompilerConfig(**options))  # type: ignore[arg-type]
-    backend = partial(tt_torch.backend, options=config)
-    return torch.compile(function, backend=backend, dynamic=False)
+    return partial(tt_torch.backend, options=config)
+
+
+def _torch_compile(function: Function, examples: Sequence[Any], **options: str | bool) -> Function:
+    return torch.compile(function, backend=_backend(**options), dynamic=False)
 
 
 def _ahead_of_time(function: Function, examples: Sequence[Any]) -> Function:
@@ -80,12 +83,14 @@ def _from_cache(function: Function, examples: Sequence[Any]) -> Function:
     return run
 
 
-def _after(change: Callable[[torch.Tensor], torch.Tensor], function: Function, examples: Sequence[Any]) -> Function:
+def _after(
+    change: Callable[[torch.Tensor], torch.Tensor], function: Function, examples: Sequence[Any], **options: bool
+) -> Function:
     """A program whose first call had other inputs. What it found out from these must not decide about the second call.
     A program that is trained has its parameters from the beginning, so nothing goes before it."""
     if isinstance(function, Trained):
-        return _torch_compile(function, examples)
-    compiled = torch.compile(function, backend=tt_torch.backend)
+        return _torch_compile(function, examples, **options)
+    compiled = torch.compile(function, backend=_backend(**options))
 
     def run(*inputs: Any) -> Any:
         with torch.random.fork_rng(), suppress(RuntimeError, IndexError, TTTorchError):  # of inputs that do not fit
@@ -129,6 +134,7 @@ WAYS: Mapping[str, Way] = {
     "cache": Way(_from_cache),
     "again": Way(partial(_after, _with_other_values)),
     "sizes": Way(partial(_after, _with_more_rows)),
+    "trace": Way(partial(_after, _with_other_values, enable_trace=True)),
     "tt": Way(_eager, device="tt"),
 }
 EAGER, TRACED = Way(_eager), Way(_traced)
