@@ -163,21 +163,51 @@ def test_weights_that_are_sent_in_each_call_are_not_recorded():
 
 
 class Cache(nn.Module):
+    """The rows of `keys` are written in place; `mean` gets a new value in each call, which depends on the old one."""
+
     def __init__(self):
         super().__init__()
         self.register_buffer("keys", torch.zeros(1, 2, 8, 4))
+        self.register_buffer("mean", torch.zeros(4, 40))
 
-    def forward(self, rows, position):
+    def forward(self, rows, position, x):
         self.keys.index_copy_(2, position, rows)
-        return self.keys.sum(2)
+        self.mean.mul_(0.5).add_(x)
+        return (self.keys + self.mean[:, :4].sum()).sum(2)
 
 
-def test_caches_that_stay_on_the_device_are_not_recorded(made):
-    cache, rows = Cache(), torch.ones(1, 2, 1, 4)
-    run = torch.compile(cache, backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH))
-    with pytest.warns(UserWarning, match="it changes a tensor that stays on the device"):
-        assert [run(rows, torch.tensor([i]))[0, 0, 0].item() for i in (1, 3, 3)] == [1, 2, 2]
-    assert not records(made[0].binary)
+def of_a_cache(position):
+    return torch.randn(1, 2, 1, 4), torch.tensor([position]), torch.randn(4, 40)
+
+
+def test_states_are_recorded(made):
+    model, reference = Cache(), Cache()
+    run = torch.compile(model, backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH))
+    for position in (1, 3, 3, 0):
+        given = of_a_cache(position)
+        torch.testing.assert_close(run(*given), reference(*given))
+        assert torch.equal(model.keys, reference.keys)
+        torch.testing.assert_close(model.mean, reference.mean)
+        for each in (model, reference):  # the host changes the states, too
+            each.keys.mul_(3)
+            each.mean.add_(1)
+    assert len(made[0].compiled.updates) == 2 and records(made[0].binary)
+
+
+def test_a_second_run_of_the_recorded_ops_changes_nothing(made):
+    """A device runs them twice in the first call. Here, the host puts back only what is a result of the program."""
+    model = Cache()
+    run = torch.compile(model, backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH))
+    for position in range(3):
+        given, before = of_a_cache(position), model.mean.clone()
+        first, kept = run(*given), model.keys.clone()
+        model.mean.copy_(before)
+        assert torch.equal(run(*given), first) and torch.equal(model.keys, kept)
+    (program,) = (p for p in decode(made[0].binary)["programs"] if p["name"] == "trace_0_main")
+    written = {op.tensor("cache").id for op in facts.ops(program) if op.updates}
+    copied = {op.tensor("dst").id for op in facts.ops(program) if op.name == "CopyOp"}
+    resident = {ref["global_id"] for ref in program["inputs"]} - copied
+    assert len(written) == 1 and written < resident
 
 
 def test_seeds_are_inputs_of_a_recording(made):

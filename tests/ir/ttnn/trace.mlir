@@ -86,11 +86,31 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// A state is changed in each call, in memory that the recording does not own.
+// A state stays on the device. Its new value is a result with memory of its own, so the ops may run twice in a call.
 // CHECK-LABEL: @main(
 func.func @main(%s: tensor<2x3xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}) -> tensor<2x3xf32> {
-  // CHECK: "ttnn.exp"
-  // CHECK-NOT: trace
+  // CHECK-NEXT: [[R:%[0-9]+]] = call @capture_or_execute_trace_0(%arg0)
+  // CHECK-NEXT: return [[R]]
+  // CHECK-LABEL: @trace_0_main(
+  // CHECK-NEXT: [[E:%[0-9]+]] = "ttnn.exp"(%arg0)
+  // CHECK-NEXT: "ttnn.copy"([[E]], %arg1)
   %0 = "ttir.exp"(%s) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+// A cache that is written to stays on the device, and is an argument of the recorded ops.
+// CHECK-LABEL: @main(
+// CHECK-SAME: %arg0: tensor<1x2x32x32xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
+// CHECK-SAME: %arg1: tensor<1x2x1x32xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory"
+func.func @main(%cache: tensor<1x2x32x32xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x1x32xf32>, %i: tensor<1xi32>) -> (tensor<1x2x32x32xf32>, tensor<1x2x32x32xf32>) {
+  // CHECK-NEXT: [[R:%[0-9]+]] = call @capture_or_execute_trace_0(%arg0, %arg1, %arg2)
+  // CHECK-NEXT: return %arg0, [[R]]
+  // CHECK-LABEL: @trace_0_main(
+  // CHECK: "ttnn.update_cache"(%arg0,
+  // CHECK: "ttnn.exp"(%arg0)
+  %0 = "ttir.update_cache"(%cache, %x, %i) {batch_offset = 0 : i64} : (tensor<1x2x32x32xf32>, tensor<1x2x1x32xf32>, tensor<1xi32>) -> tensor<1x2x32x32xf32>
+  %1 = "ttir.exp"(%0) : (tensor<1x2x32x32xf32>) -> tensor<1x2x32x32xf32>
+  return %0, %1 : tensor<1x2x32x32xf32>, tensor<1x2x32x32xf32>
 }

@@ -7,6 +7,9 @@ there. `allocate_slots_trace_0_main` allocates the inputs and results, and passe
 `execute_trace_0_main` replays them. The program takes its inputs on the host, and calls `capture_or_execute_trace_0`, a
 function without a body, whose attributes name the three: it is a CaptureOrExecuteTraceOp in the binary. It is no op of
 the dialect, because IRDL has no operands of any number and of many types.
+
+The first call runs the ops twice. This is allowed with states, too: ops that write to one in place read nothing of its
+old value (see ttir/passes/update_states.py), and all other new values are results, which have memory of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +32,6 @@ RECORDED = "trace_0_main"
 ALLOCATE, CAPTURE, EXECUTE = (f"{part}_{RECORDED}" for part in ("allocate_slots", "run_and_capture", "execute"))
 CALLED = "capture_or_execute_trace_0"
 QUEUE = {"cq_id": 0}
-FREE = {"force": False}
 
 
 def record(module: ir.Module) -> None:
@@ -51,8 +53,6 @@ def _obstacle(module: ir.Module, ops: Sequence[ir.Operation]) -> str:
     """The reason why ops cannot be recorded; empty if they can."""
     if mesh_of(module) != (1, 1):
         return "it is for several chips"
-    if "state" in argument_kinds(main(module)):
-        return "it changes a tensor that stays on the device"
     for op in ops:
         # The host fills new tensors, and nobody knows what the user's ops read.
         places = [layout_of(v).on_device for v in (*op.operands, *op.results)]
@@ -64,20 +64,26 @@ def _obstacle(module: ir.Module, ops: Sequence[ir.Operation]) -> str:
 @dataclass
 class _Recording:
     ops: list[ir.Operation]
-    resident: list[Value]  # what the ops read and no call changes: the results of const-eval
+    resident: list[Value]  # what stays on the device between calls: the results of const-eval, and states
     inputs: list[Value]
     outputs: list[Value]
 
     @classmethod
     def of(cls, function: Function, ops: Sequence[ir.Operation]) -> _Recording:
-        made, arguments = {r for op in ops for r in op.results}, set(function.arguments)
+        made = {r for op in ops for r in op.results}
+        given = {a for a, kind in zip(function.arguments, argument_kinds(function), strict=True) if kind == "input"}
         # The memory of the inputs stays for the next call.
-        kept = [op for op in ops if op.name != "ttnn.deallocate" or op.operands[0] not in arguments]
+        kept = [op for op in ops if op.name != "ttnn.deallocate" or op.operands[0] not in given]
         read = dict.fromkeys(v for op in kept for v in op.operands if v not in made)
-        inputs = [v for v in read if v in arguments]
+        inputs = [v for v in read if v in given]
         *_, last = block(function).operations
         outputs = dict.fromkeys(v for v in last.operands if v in made)
-        return cls(kept, [v for v in read if v not in arguments], inputs, list(outputs))
+        return cls(kept, [v for v in read if v not in given], inputs, list(outputs))
+
+    def places(self) -> list[ir.Location]:
+        """For each input, the location of the first op that reads it, and for each result, of the op that makes it."""
+        readers = {v: op for op in reversed(self.ops) for v in op.operands}
+        return [readers[v].location for v in self.inputs] + [v.owner.location for v in self.outputs]
 
     def hosts(self) -> list[ir.Type]:
         """The types of the inputs on the host."""
@@ -88,13 +94,16 @@ def _record(module: ir.Module, found: _Recording) -> None:
     hosts, resident = found.hosts(), [v.type for v in found.resident]
     own = [v.type for v in (*found.inputs, *found.outputs)]
     number = with_layout([], Layout("UInt32", tiled=False, buffer="SystemMemory"))
-    b = Builder()
+    b, places = Builder(), [Builder(location=at) for at in found.places()]
     with _function(module, RECORDED, [*resident, *own]) as (arguments, _):
-        _copy_ops(b, found, arguments)
+        _copy_ops(found, arguments)
     with _function(module, ALLOCATE, resident, [*resident, *own]) as (arguments, results):
-        results += [*arguments, *(b("ttnn.empty", type=kind) for kind in own)]
+        results += [*arguments, *(at("ttnn.empty", type=kind) for at, kind in zip(places, own, strict=True))]
     with _function(module, CAPTURE, [*hosts, *resident, *own], [number]) as (arguments, results):
-        results.append(_capture(b, arguments[: len(hosts)], arguments[len(hosts) :], len(resident), number))
+        memory = arguments[len(hosts) :]
+        for at, host, slot in zip(places, arguments[: len(hosts)], memory[len(resident) :], strict=False):
+            at("ttnn.write_tensor", host, slot, type=[], blocking=False, **QUEUE)
+        results.append(_capture(b, memory, number))
     with _function(module, EXECUTE, [number]) as (arguments, _):
         b("ttnn.execute_trace", *arguments, type=[], blocking=False, **QUEUE)
     named = {"allocate_slots_callee": ALLOCATE, "capture_callee": CAPTURE, "execute_callee": EXECUTE}
@@ -115,7 +124,7 @@ def _function(
         ir.Operation.create("func.return", [], returned)
 
 
-def _copy_ops(b: Builder, found: _Recording, memory: Sequence[Value]) -> None:
+def _copy_ops(found: _Recording, memory: Sequence[Value]) -> None:
     """Copies the recorded ops, and lets the results go to their memory, which is the last."""
     values = dict(zip((*found.resident, *found.inputs), memory, strict=False))
     for op in found.ops:
@@ -124,15 +133,13 @@ def _copy_ops(b: Builder, found: _Recording, memory: Sequence[Value]) -> None:
             clone.operands[i] = values[v]
         values.update(zip(op.results, clone.results, strict=True))
     for v, slot in zip(found.outputs, memory[len(memory) - len(found.outputs) :], strict=True):
+        b = Builder(location=v.owner.location)
         b("ttnn.copy", values[v], slot, type=[])
-        b("ttnn.deallocate", values[v], type=[], **FREE)
+        b("ttnn.deallocate", values[v], type=[], force=False)
 
 
-def _capture(b: Builder, hosts: Sequence[Value], memory: Sequence[Value], first: int, number: ir.Type) -> Value:
-    """Runs the ops for the inputs of a call, which loads their kernels, then records and replays them. The memory of
-    the inputs begins at position `first`. Gives the number of the recording."""
-    for host, slot in zip(hosts, memory[first:], strict=False):
-        b("ttnn.write_tensor", host, slot, type=[], blocking=False, **QUEUE)
+def _capture(b: Builder, memory: Sequence[Value], number: ir.Type) -> Value:
+    """Runs the ops, which loads their kernels, then records and replays them. Gives the number of the recording."""
     call(RECORDED, memory, [])
     recording = b("ttnn.begin_trace_capture", type=number, **QUEUE)
     call(RECORDED, memory, [])
