@@ -111,6 +111,11 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         return values
 
     @property
+    def writes_recordings(self) -> bool:
+        """Whether the compiler puts a program into a recording: with `device="ttnn"`, the device makes one itself."""
+        return self.enable_trace and self.device == "emulated"
+
+    @property
     def file_stem(self) -> str:
         """`model_name` as a file name: "org/model v2" becomes "org_model_v2"."""
         return re.sub(r"[^\w.-]+", "_", self.model_name).strip("._") or "model"

@@ -61,7 +61,7 @@ def test_a_program_for_one_chip_of_several(chips, tmp_path):
 def test_a_recording_runs_as_in_eager(consteval):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)).eval()
-    config = CompilerConfig(compiler="tt-mlir", enable_consteval=consteval, tt_mlir_options={"enable_trace": True})
+    config = CompilerConfig(compiler="tt-mlir", enable_consteval=consteval, enable_trace=True)
     compiled = tt_torch.compile_model(model, (torch.randn(2, 16),), config)
     ops = [op["type"] for program in decode(compiled.binary)["programs"] for op in program["operations"]]
     assert any("CaptureOrExecuteTraceOp" in op for op in ops)

@@ -141,6 +141,7 @@ def test_the_tools_of_ttmlir_home_come_before_those_of_the_path(tools, tmp_path,
         ({"math_fidelity": "hifi2", "tt_mlir_options": {"math_fidelity": "lofi"}}, "math_fidelity=lofi"),
         ({"tt_mlir_options": {"fp32_dest_acc_en": False}}, "fp32_dest_acc_en=false"),
         ({"tt_mlir_options": {"enable_trace": True}}, "enable_trace=true"),
+        ({"enable_trace": True}, "enable_trace=true"),
     ],
 )
 def test_options_are_passed_under_the_names_of_the_plugin_and_of_the_tools(change, word):
@@ -151,6 +152,10 @@ def test_options_are_passed_under_the_names_of_the_plugin_and_of_the_tools(chang
     theirs["fp32_dest_acc_en"] = "compute-cfg-fp32-dest-acc-en"
     theirs["math_fidelity"] = "compute-cfg-math-fidelity"
     assert f"{theirs.get(name, name.replace('_', '-'))}={text}" in options.for_tools(config).split()
+
+
+def test_the_device_of_the_library_makes_its_own_recording():
+    assert "enable_trace" not in options.for_plugin(CompilerConfig(enable_trace=True, device="ttnn"))
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ TO_TTNN: list[Step] = [
     ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
     ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
-    ("trace", lambda m, c: record(m) if c.enable_trace and c.device == "emulated" else None),
+    ("trace", lambda m, c: record(m) if c.writes_recordings else None),
 ]
 # The level that a module is at after the last step of each list.
 LEVELS = {"STABLEHLO": TO_STABLEHLO, "TTIR": TO_TTIR, "TTNN": TO_TTNN}

@@ -39,6 +39,8 @@ def for_plugin(config: CompilerConfig) -> dict[str, str]:
         "enable_const_eval": str(config.enable_consteval).lower(),
         "enable_const_eval_on_cpu": "false",
     }
+    if config.writes_recordings:
+        options["enable_trace"] = "true"
     if config.weight_dtype:
         options["experimental_weight_dtype"] = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}[config.weight_dtype]
     if config.math_fidelity != type(config).math_fidelity:
