@@ -11,9 +11,11 @@ import torch
 from torch import nn
 from ttnn_devices import asked, on
 
+import tt_torch
 from tt_torch.codegen import device as ttnn_device
 from tt_torch.codegen import environment, write_program
 from tt_torch.codegen.device import TtnnDevice
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import WorkerError
 
 pytestmark = pytest.mark.needs_ttnn
@@ -107,6 +109,25 @@ def test_a_written_program_runs_by_itself(ttnn_folder, compiled, tmp_path):
     done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.sub(r"[\d.]+ ms", "ms", done.stdout) == "call 0: ms\ncall 1: ms\noutput 0: FLOAT32 [3, 4]\n"
+
+
+def test_a_written_program_with_a_recording_runs_by_itself(ttnn_folder, tmp_path):
+    """Running a trace is left out, since the library crashes at it on mock devices. Ops of all kinds are recorded."""
+    layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 10)]
+    x, config = torch.randn(2, 3, 8, 8), CompilerConfig(enable_trace=True)
+    made = tt_torch.compile_model(nn.Sequential(*layers).eval(), (x,), config)
+    write_program(made.binary, tmp_path / "net.py")
+    script = Path(__file__).with_name("recorded_on_mock.py")
+    command = [environment.python_in(ttnn_folder), script, tmp_path / "net.py", "--calls", "3"]
+    variables = environment.variables(ttnn_folder, "n150")
+    options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run(command, env=variables, cwd=tmp_path, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.sub(r"[\d.]+ ms", "ms", done.stdout).splitlines()[-5:] == [
+        *(f"call {i}: ms" for i in range(3)),
+        "output 0: FLOAT32 [2, 10]",
+        "['execute', 'execute', 'execute']",
+    ]
 
 
 def test_the_package_takes_the_calls_of_a_trace(ttnn_folder, tmp_path):

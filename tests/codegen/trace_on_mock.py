@@ -1,7 +1,6 @@
 """Records a trace on a mock device with two command queues, without the two calls that crash there.
 
-A Python that has the `ttnn` package runs it. Ops are recorded in the library's no-dispatch mode, in which a mock device
-takes them.
+A Python that has the `ttnn` package runs it.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import sys
 
 import numpy as np
 import ttnn
+from without_dispatch import crashing
 
 sys.path.append(sys.argv[1])  # the folder that contains the package ttnn_worker
 from ttnn_worker.execution import Execution
@@ -29,26 +29,6 @@ def forward(inputs, weights, device):
     ttnn.deallocate(tiles, force=False)
     return [ttnn.to_layout(total, ttnn.ROW_MAJOR_LAYOUT)]
 """
-GRAPH = ttnn._ttnn.graph
-begin, end = ttnn.begin_trace_capture, ttnn.end_trace_capture
-crashing = []
-
-
-def begin_without_dispatch(*arguments, **options):
-    number = begin(*arguments, **options)
-    GRAPH.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
-    return number
-
-
-def end_without_dispatch(*arguments, **options):
-    GRAPH.end_graph_capture()
-    end(*arguments, **options)
-
-
-ttnn.begin_trace_capture, ttnn.end_trace_capture = begin_without_dispatch, end_without_dispatch
-ttnn.execute_trace = lambda device, number, *, cq_id, blocking: crashing.append("execute")
-ttnn.wait_for_event = lambda cq_id, mesh_event: crashing.append("wait")
-
 device = ttnn.open_mesh_device(ttnn.MeshShape(1, 1), num_command_queues=2, trace_region_size=1 << 20)
 execution = Execution(device, enable_trace=True, queues=2)
 facts = {
