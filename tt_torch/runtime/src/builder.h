@@ -120,6 +120,7 @@ class Planner {
   friend class OpBuilder;
   void count_readers(const Program& program);
   void operations(const Program& program);
+  std::vector<Slot> given(OpBuilder& op);
   std::vector<Slot> expand(OpBuilder& op, const Program& callee, const std::vector<Slot>& arguments);
   void give(OpBuilder& op, std::span<const Slot> results);
   std::optional<OpBuilder::Tail> tail(const Operation& next, uint32_t id, bool allow_binary) const;

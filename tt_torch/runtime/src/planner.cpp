@@ -218,15 +218,22 @@ void Planner::give(OpBuilder& op, std::span<const Slot> results) {
   }
 }
 
+// The operands of a call. Their readers are in the called program; the call itself is none.
+std::vector<Slot> Planner::given(OpBuilder& op) {
+  std::vector<Slot> slots = op.all_passed("inputs");
+  for (const Slot slot : slots) --touches_[original(slot)];
+  return slots;
+}
+
 void Planner::call(OpBuilder& op, size_t index) {
-  give(op, expand(op, program_at(binary, index), op.all_passed("inputs")));
+  give(op, expand(op, program_at(binary, index), given(op)));
 }
 
 // Every call does what the later calls do on a device: it writes the operands that come from the host into
 // the recording's tensors, and runs the recorded ops once. The results are the last of these tensors.
 void Planner::replay(OpBuilder& op) {
   const Recording recording = recording_of(binary, op.operation());
-  const std::vector<Slot> inputs = op.all_passed("inputs");
+  const std::vector<Slot> inputs = given(op);
   const auto refs = op.attributes().records("inputs");
   const size_t outputs = op.attributes().records("outputs").size();
   std::vector<Slot> resident, arguments;
