@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch_mlir import ir
 
@@ -178,6 +179,18 @@ def test_weights_that_are_sent_in_each_call_are_not_recorded():
         run = tt_torch.compile_model(model, (x,), CompilerConfig(enable_trace=True, enable_consteval=False))
     for _ in range(2):
         torch.testing.assert_close(run(x), model(x).detach())
+
+
+@pytest.mark.parametrize(
+    ("function", "weight"),
+    [(F.conv2d, (4, 3, 3, 3)), (F.conv_transpose2d, (3, 4, 3, 3))],
+    ids=["convolution", "transposed convolution"],
+)
+def test_convolutions_whose_weights_come_with_the_call_are_not_recorded(function, weight):
+    given = torch.randn(1, 3, 8, 8), torch.randn(weight)
+    with pytest.warns(UserWarning, match=r"in each call: ttnn\.from_device at "):
+        run = tt_torch.compile_model(function, given, WITH)
+    torch.testing.assert_close(run(*given), function(*given), rtol=1e-4, atol=1e-4)
 
 
 class Cache(nn.Module):
