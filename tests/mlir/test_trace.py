@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch_mlir import ir
+from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
@@ -239,6 +240,18 @@ def test_a_second_run_of_the_recorded_ops_changes_nothing(made):
     copied = {op.tensor("dst").id for op in facts.ops(program) if op.name == "CopyOp"}
     resident = {ref["global_id"] for ref in program["inputs"]} - copied
     assert len(written) == 1 and written < resident
+
+
+def test_the_steps_of_a_decoder_are_recorded(made):
+    sizes = {"hidden_size": 32, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, **sizes)).eval()
+    config = CompileConfig(backend="tt", mode=None, dynamic=False, fullgraph=True, options={"enable_trace": True})
+    config._compile_all_devices = True  # otherwise Transformers compiles for a GPU only
+    given = {"max_new_tokens": 5, "do_sample": False, "pad_token_id": 0, "cache_implementation": "static"}
+    ids = torch.tensor([[1, 4, 2]])
+    expected = model.generate(ids, **given, disable_compile=True)
+    assert torch.equal(model.generate(ids, **given, compile_config=config), expected)
+    assert all(each.compiled.updates and records(each.binary) for each in made) and made
 
 
 def test_seeds_are_inputs_of_a_recording(made):
