@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_mlir import ir
 from ttnn_devices import network
 
 import tt_torch
@@ -14,7 +15,9 @@ from tt_torch.codegen import to_python
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.codegen.recordings import unrecorded
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import compile_module
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
+from tt_torch.mlir.context import context_to_compile
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
@@ -129,6 +132,20 @@ def test_without_its_recording_a_program_is_the_plain_one(made, model, ours):
         weight, x, i = torch.randn(8, 4), torch.randn(2, 8), torch.arange(3, dtype=torch.int32)
         got = executable([weight, x, i], (), [torch.float32, torch.int32])
         torch.testing.assert_close(got, [torch.relu(x @ weight), i + 1])
+
+
+def test_inputs_that_are_returned_are_those_of_the_plain_program():
+    result = "tensor<4xf32>"
+    text = f"""func.func @main(%x: {result}, %unread: {result}) -> ({", ".join([result] * 4)}) {{
+      %0 = "stablehlo.exponential"(%x) : ({result}) -> {result}
+      return %0, %x, %unread, %0 : {", ".join([result] * 4)}
+    }}"""
+    with context_to_compile():
+        binary = compile_module(ir.Module.parse(text), CompilerConfig(enable_trace=True))
+    x, unread = torch.randn(2, 4)
+    for each in (binary, encode(unrecorded(decode(binary)))):
+        got = tt_torch.runtime.Executable(tt_torch.runtime.Binary(each))([x, unread])
+        torch.testing.assert_close(got, [x.exp(), x, unread, x.exp()])
 
 
 def test_messages_without_recordings_stay_as_they_are():
