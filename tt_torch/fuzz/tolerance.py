@@ -34,21 +34,24 @@ _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bf
 # Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded, and so
 # may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
 # cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
-# product with the subtraction. `gelu` with tanh adds 1 to nearly -1, and `digamma` has a zero near 1.4616. A Fourier
-# transform adds products of which some are the negatives of others. A product that an op adds is rounded in one kernel,
-# and not in another one; so it is with `alpha`.
+# product with the subtraction. `gelu` with tanh adds 1 to nearly -1, and `digamma` has a zero near 1.4616, as `logit`
+# has near a half. A Fourier transform adds products of which some are the negatives of others. A product that an op
+# adds is rounded in one kernel, and not in another one; so it is with `alpha`.
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
-        "std std_mean var var_mean sinc gelu digamma addcmul addcdiv lerp linalg_cross _fft_r2c _fft_c2c _fft_c2r "
-        "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit "
+        "std std_mean var var_mean sinc gelu digamma logit addcmul addcdiv lerp linalg_cross _fft_r2c _fft_c2c "
+        "_fft_c2r native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit "
         "_native_batch_norm_legit_functional"
     ).split()
 }
 # Ops that add many numbers to one, and round after each of them.
 _ACCUMULATE = {
     getattr(torch.ops.aten, name)
-    for name in "index_put _index_put_impl index_add scatter_add scatter_reduce embedding_dense_backward col2im".split()
+    for name in (
+        "index_put _index_put_impl index_add scatter_add scatter_reduce embedding_dense_backward col2im "
+        "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward avg_pool2d_backward avg_pool3d_backward"
+    ).split()
 }
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
 # elements choose differently, and so do one element and several. A matrix product of narrow floats begins its sums with
