@@ -15,3 +15,24 @@ def test_gradients_of_zero(op, shape):
     for result in results:
         result.backward()
     assert torch.equal(given[0].grad, given[1].grad) and torch.equal(*results)
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 5, 3, 4)])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_only_the_target_has_a_gradient_of_a_loss(shape, reduction):
+    """The others are 0.0, also beside a negative or an infinite incoming gradient. Ignored targets have none."""
+    x = torch.randn(shape).requires_grad_()
+    target = torch.randint(0, 5, shape[:1] + shape[2:] if len(shape) > 1 else ())
+    if target.dim():
+        target[0] = -100
+    weight = torch.rand(5)
+
+    def loss(x, target):
+        return torch.nn.functional.nll_loss(x, target, weight, reduction=reduction)
+
+    expected, got = loss(x, target), torch.compile(loss, backend=tt_torch.backend)(x, target)
+    incoming = -torch.rand(expected.shape)
+    incoming.flatten()[-1] = -torch.inf
+    (a,), (b,) = torch.autograd.grad(expected, x, incoming), torch.autograd.grad(got, x, incoming)
+    torch.testing.assert_close(b, a)
+    assert torch.equal(b.signbit(), a.signbit())

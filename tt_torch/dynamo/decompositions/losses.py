@@ -60,6 +60,28 @@ def smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reducti
     return torch.where(far, gradient * torch.sign(difference), gradient * difference / beta)
 
 
+@decomposes(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default)
+def nll_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """The gradient of all classes but the target is 0.0. PyTorch's formula multiplies the gradient by zero, which has
+    its sign, and is NaN for an infinite one."""
+    dim = min(x.dim() - 1, 1)
+    classes = torch.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.dim())])
+    chosen = (classes == target.unsqueeze(dim)) & (target != ignore_index).unsqueeze(dim)
+    gradient = gradient / total_weight if reduction == 1 else gradient
+    gradient = -(gradient.unsqueeze(dim) if gradient.dim() else gradient)
+    if weight is not None:
+        gradient = gradient * weight.reshape(classes.shape)
+    return torch.where(chosen, gradient, 0.0)
+
+
 def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
     """The class of each row, and its weight; the weight of an ignored row is 0."""
     kept = target != ignore_index
