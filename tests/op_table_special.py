@@ -83,6 +83,7 @@ SPECIAL = [
     *(_of_degree(name, degree) for name in KNOWN_DEGREE for degree in (-1, 6)),
     Row("frexp", torch.frexp, [_neighbours]),
     Row("ldexp", torch.ldexp, [uniform(-1, 1, 9), index(-9, 9, 9)]),
+    Row("poles of lgamma", lambda x: torch.lgamma(x).isposinf(), [tensor([-4e36, -3e38, -1.0, 0.0, 2.5])], (f32,)),
     Row("zeros of lgamma", lambda x: torch.lgamma(x).signbit(), [tensor([1.0, 2.0, 0.5, 1.5])], (f32,)),
     Row(
         "ldexp beyond the powers of float32",

@@ -58,6 +58,8 @@ SCALARS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "leaky_relu": lambda x: F.leaky_relu(x, 0.3),
     "elu": lambda x: F.elu(x, 0.3),
     "softplus": lambda x: F.softplus(x, 2.05, 1.0),
+    "round to tenths": lambda x: x.round(decimals=1),
+    "round to hundreds": lambda x: (x * 100).round(decimals=-2),
 }
 
 

@@ -203,6 +203,12 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType
     return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)
 
 
+@decomposes(aten.round.decimals)
+def round_to_decimals(x: Tensor, *, decimals: int) -> Tensor | NotImplementedType:
+    """Narrow floats are rounded in float32: in bfloat16, 0.3496 times ten is 3.5."""
+    return aten.round(x.to(torch.float32), decimals=decimals).to(x.dtype) if x.dtype in NARROW else NotImplemented
+
+
 @decomposes(aten.softshrink.default)
 def softshrink(x: Tensor, least: float = 0.5) -> Tensor:
     """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. The sign

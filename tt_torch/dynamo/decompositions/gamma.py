@@ -39,7 +39,8 @@ def lgamma(x: Tensor) -> Tensor:
     low = torch.where(y < 1, -torch.log(y), 0) + (near - 1) * (near - 2) * _BETWEEN(near)
     positive = torch.where(y < 3, low, _stirling(y) + _BEYOND(1 / y) / y)
     reflected = math.log(math.pi) - torch.log(torch.sin(math.pi * (x - torch.round(x))).abs()) - positive
-    return torch.where(x.abs() == math.inf, math.inf, torch.where(x < 0, reflected, positive))
+    pole = (x < 0) & (x == torch.round(x))  # both parts of the reflection may be infinite there
+    return torch.where(pole | (x.abs() == math.inf), math.inf, torch.where(x < 0, reflected, positive))
 
 
 @special(aten.digamma.default)
