@@ -9,9 +9,10 @@ matrix would take much memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NotImplementedType
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,12 +30,14 @@ LARGEST = 1 << 22  # elements of a matrix: 16 MB
 class Taps:
     """New element i is the sum over t of `weights[i, t]` times the old element at `places[i, t]`, of `size` old ones.
 
-    `places` (new, taps) are of int64, `weights` (new, taps) of float32.
+    `places` (new, taps) are of int64, `weights` (new, taps) of float32. If each old element is the only tap of `times`
+    new ones in a row, then `times` is set.
     """
 
     size: int
     places: Tensor
     weights: Tensor
+    times: int | None = None
 
     def matrix(self) -> Tensor | None:
         """The taps as a matrix (new, size), None if that is too large. Many taps are never too many for a matrix."""
@@ -71,10 +74,19 @@ def _taps(size: int, places: Tensor, weights: Tensor) -> Taps:
 def _nearest(exact: bool) -> MakeTaps:
     def taps(size: int, new: int, align: bool, factor: float | None) -> Taps:
         place = torch.arange(new, dtype=torch.float32) + (0.5 if exact else 0.0)
-        places = torch.floor(place * _step(size, new, False, factor)).unsqueeze(1)
-        return _taps(size, places, torch.ones(new, 1))
+        step = _step(size, new, False, factor)
+        found = _taps(size, torch.floor(place * step).unsqueeze(1), torch.ones(new, 1))
+        return replace(found, times=_times(size, new, step, 0.5 if exact else 0.0))
 
     return taps
+
+
+def _times(size: int, new: int, step: float, first: float) -> int | None:
+    """How many new elements in a row have the same nearest neighbour; None if these are not equally many. In numpy,
+    because tensors have no elements while a graph is traced."""
+    times, rest = divmod(new, size)
+    places = np.floor((np.arange(new, dtype=np.float32) + np.float32(first)) * np.float32(step)).clip(0, size - 1)
+    return times if rest == 0 and np.array_equal(places, np.repeat(np.arange(size), times)) else None
 
 
 nearest, nearest_exact = _nearest(exact=False), _nearest(exact=True)
@@ -211,10 +223,9 @@ def _weighted_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
 def _chosen_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
     """The gradient of `_chosen`. If each element was chosen equally often in a row, it is a sum of neighbours, which
     keeps an infinity and NaN with their own element."""
-    times, rest = divmod(len(taps.places), taps.size)
-    if rest == 0 and torch.equal(taps.places.squeeze(1), torch.arange(taps.size).repeat_interleave(times)):
-        return grad.unflatten(dim, (taps.size, times)).sum(dim + 1)
-    return _weighted_backward(grad, dim, taps)
+    if taps.times is None:
+        return _weighted_backward(grad, dim, taps)
+    return grad.unflatten(dim, (taps.size, taps.times)).sum(dim + 1)
 
 
 def _per_dimension(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
