@@ -86,3 +86,17 @@ def test_subnormal_numbers_of_float16_stay(policy: str | None) -> None:
     options = {"compiler_config": CompilerConfig(fallback="error", dtype=policy)}
     expected = (x.bfloat16().float() if policy == "bf16" else x).half()
     assert torch.equal(torch.compile(lambda x: x.half(), backend=tt_torch.backend, options=options)(x), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_the_factor_of_a_quotient_is_multiplied_first(dtype: torch.dtype) -> None:
+    """Otherwise the quotient would leave float32. Dynamo itself writes the function `torch.addcdiv` in this way."""
+    x, a, b = (torch.tensor(v).to(dtype) for v in ([1.0, 2.0, -1.0], [3e4, 1e-3, 2.0], [6e-5, 1e-7, -3.0]))
+    a, b = (a, b) if dtype is torch.float16 else (a * 1e30, b * 1e-5)
+
+    def function(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.addcdiv(a, b, value=1e-6), *torch._foreach_addcdiv([x], [a], [b], 1e-6)
+
+    got = torch.compile(function, backend=tt_torch.backend, options=OPTIONS)(x, a, b)
+    for ours, eager in zip(got, function(x, a, b), strict=True):
+        torch.testing.assert_close(ours, eager)

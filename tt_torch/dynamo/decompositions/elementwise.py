@@ -203,6 +203,13 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor | NotImplementedType
     return aten.gelu(x.to(torch.float32), approximate=approximate).to(x.dtype)
 
 
+@decomposes(aten.addcdiv.default)
+@pw_cast_for_opmath
+def addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: Scalar = 1) -> Tensor:
+    """The factor is multiplied first, as in eager: the quotient of `a` and `b` alone may be infinite."""
+    return x + (a if value == 1 else a * value) / b
+
+
 @decomposes(aten.round.decimals)
 def round_to_decimals(x: Tensor, *, decimals: int) -> Tensor | NotImplementedType:
     """Narrow floats are rounded in float32: in bfloat16, 0.3496 times ten is 3.5."""

@@ -14,8 +14,8 @@ from tt_torch.torch_private.ops import OpOverload, schema
 PREFIX = "_foreach_"
 # Ops whose function for a single tensor has other arguments.
 SINGLE: dict[str, Function] = {
-    "addcdiv": lambda x, a, b, value=1: x + a / b * value,
-    "addcmul": lambda x, a, b, value=1: x + a * b * value,
+    "addcdiv": lambda x, a, b, value=1: _with_factor(torch.addcdiv, x, a, b, value),
+    "addcmul": lambda x, a, b, value=1: _with_factor(torch.addcmul, x, a, b, value),
     "copy": lambda x, source, non_blocking=False: source.to(x.dtype).expand(x.shape),
     "maximum": torch.clamp_min,
     "minimum": torch.clamp_max,
@@ -23,6 +23,11 @@ SINGLE: dict[str, Function] = {
     "powsum": lambda x, ord=2, dtype=None: torch.sum(x.abs() ** ord, dtype=dtype),
     "zero": torch.zeros_like,
 }
+
+
+def _with_factor(op: Function, x: Tensor, a: Tensor, b: Tensor, value: Argument) -> Tensor:
+    """`x` with `value` times the product or quotient of `a` and `b`; the value may be a number of `scalars`."""
+    return op(x, a * value, b) if isinstance(value, Tensor) else op(x, a, b, value=value)
 
 
 def _for_each(op: OpOverload) -> Callable[..., list[Tensor]]:

@@ -29,7 +29,6 @@ TAKEN = [
     aten._unsafe_view.default,
     # torch-mlir gets the broadcast of their operands wrong.
     aten.addcmul.default,
-    aten.addcdiv.default,
     # torch-mlir computes the logarithm of a sigmoid that may be zero, and folds `1 - target` to a wrong constant.
     aten.binary_cross_entropy_with_logits.default,
     # Unknown to torch-mlir, or not lowered to StableHLO.
