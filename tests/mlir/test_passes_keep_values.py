@@ -22,7 +22,7 @@ TESTS = Path(__file__).parents[1] / "ir"
 TTIR = [
     f"ttir/{name}" for name in "apply_dtype canonicalize fuse_attention fuse_convolution fuse_heads fuse_matmul".split()
 ]
-TTIR += ["ttir/fuse_normalization", "ttir/fuse_rotary", "ttir/sink_data_movement"]
+TTIR += [f"ttir/{name}" for name in "fuse_activations fuse_normalization fuse_rotary sink_data_movement".split()]
 TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts place_in_l1 prepare_convolutions workarounds".split()]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
 # Modules that are right only after the pass: TTNN has no batch normalization, and if there are fewer queries than keys,

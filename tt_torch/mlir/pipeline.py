@@ -22,6 +22,7 @@ from tt_torch.mlir.stablehlo import lowering
 from tt_torch.mlir.ttir import from_stablehlo
 from tt_torch.mlir.ttir.passes import (
     canonicalize,
+    fuse_activations,
     fuse_attention,
     fuse_collectives,
     fuse_convolution,
@@ -49,7 +50,7 @@ from tt_torch.wire.binary import system
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
 FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.RULES
-FUSE += fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES + fuse_collectives.RULES
+FUSE += fuse_activations.RULES + fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES + fuse_collectives.RULES
 
 T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
