@@ -6,6 +6,7 @@ the order of repeated heads, the shape of a table. A rule that ignores it comput
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -120,6 +121,45 @@ def test_parts_of_one_product(seed: int) -> None:
     torch.manual_seed(seed)
     apply, fits = parts(random.Random(seed))
     assert (SPLIT in names(compiled(apply, torch.randn(2, 5, 256)))) == fits
+
+
+def gelu_with_tanh(rng: random.Random, plain: bool) -> tuple[Callable[[torch.Tensor], torch.Tensor], bool]:
+    """The approximation of gelu in a random form, and whether it is none because one number or tensor differs."""
+    wrong = None if plain else rng.choice([None, None, "half", "one", "cubic", "slope", "power", "outer", "minus"])
+    half, one, cubic, slope = (
+        value * (1.01 if wrong == name else 1.0)
+        for name, value in (("half", 0.5), ("one", 1.0), ("cubic", 0.044715), ("slope", math.sqrt(2 / math.pi)))
+    )
+    cube = rng.choice([lambda x: x**3, lambda x: x * x * x, lambda x: x * (x * x), lambda x: torch.pow(x, 2) * x])
+    inner = [
+        lambda x: slope * (x + cubic * cube(x)), lambda x: slope * x + cubic * slope * cube(x),
+        lambda x: slope * x * (1.0 + cubic * x * x), lambda x: (cube(x) * cubic + x) * slope,
+    ]  # fmt: skip
+    argument = {"power": lambda x: slope * (x + cubic * x * x), "minus": lambda x: slope * (x + cubic * -cube(x))}
+    z = argument[wrong] if wrong in argument else rng.choice(inner)
+    outer = (lambda x: x + 0.25) if wrong == "outer" else (lambda x: x)
+    forms = [
+        lambda x: half * outer(x) * (one + torch.tanh(z(x))), lambda x: outer(x) * half * (torch.tanh(z(x)) + one),
+        lambda x: outer(x) * (half * (one + torch.tanh(z(x)))), lambda x: (one + torch.tanh(z(x))) * (half * outer(x)),
+    ]  # fmt: skip
+    return rng.choice(forms), wrong is None
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_gelus_with_tanh(seed: int) -> None:
+    """The values reach to where the tanh is -1 or 1. A second reader of the product keeps the chain apart from it."""
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    apply, fits = gelu_with_tanh(rng, plain=seed < 4)
+    dtype, read_twice = rng.choice([torch.float32, torch.bfloat16]), seed >= 4 and rng.random() < 0.3
+    linear = torch.nn.Linear(32, 32, bias=rng.random() < 0.5).to(dtype)
+
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = linear(x)
+        return (apply(y), y) if read_twice else (apply(y),)
+
+    ops = compiled(model, torch.randn(5, 32).to(dtype) * 8)
+    activations = [record.get("activation") for _, record in ops]
+    assert ("gelu_tanh" in activations) == (fits and not read_twice), (activations, names(ops))
 
 
 def repetitions() -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], bool]]:

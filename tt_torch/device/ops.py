@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ import torch.nn.functional as F
 import tt_torch.device._device  # noqa: F401 - defines the ops
 
 # The activations that the kernel of tt::linear_activation has.
-ACTIVATIONS = {
-    "": lambda x: x, "abs": torch.abs, "exp": torch.exp, "gelu": F.gelu, "hardsigmoid": F.hardsigmoid, "neg": torch.neg,
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "": lambda x: x, "abs": torch.abs, "exp": torch.exp, "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "hardsigmoid": F.hardsigmoid, "neg": torch.neg,
     "relu": F.relu, "relu6": F.relu6, "sigmoid": torch.sigmoid, "silu": F.silu, "softplus": F.softplus,
     "sqrt": torch.sqrt, "square": torch.square, "tanh": torch.tanh,
 }  # fmt: skip

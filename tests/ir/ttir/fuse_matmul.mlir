@@ -103,3 +103,44 @@ func.func @main(%x: tensor<2x4xi32>, %w: tensor<4x5xi32>, %b: tensor<5xi32>) -> 
   %1 = "ttir.add"(%0, %b) : (tensor<2x5xi32>, tensor<5xi32>) -> tensor<2x5xi32>
   return %1 : tensor<2x5xi32>
 }
+
+// -----
+
+// The gelu with tanh is an activation, also where bfloat16 becomes float32 for it.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %y: tensor<2x4xbf16>, %v: tensor<4x4xbf16>) -> (tensor<2x4xf32>, tensor<2x4xbf16>) {
+  // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.linear"(%arg0, %arg1) {activation = "gelu_tanh"
+  // CHECK-NEXT: [[B:%[0-9]+]] = "ttir.linear"(%arg2, %arg3) {activation = "gelu_tanh"{{.*}} -> tensor<2x4xbf16>
+  // CHECK-NEXT: return [[A]], [[B]]
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.gelu_tanh"(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = "ttir.matmul"(%y, %v) {transpose_a = false, transpose_b = false} : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+  %3 = "ttir.typecast"(%2) {dtype = f32} : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+  %4 = "ttir.gelu_tanh"(%3) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %5 = "ttir.typecast"(%4) {dtype = bf16} : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  return %1, %5 : tensor<2x4xf32>, tensor<2x4xbf16>
+}
+
+// -----
+
+// No activation: the product of bfloat16 has one, it or the float32 result is read elsewhere, or it is no product.
+// CHECK-LABEL: @main(
+func.func @main(%y: tensor<4x4xbf16>, %v: tensor<4x4xbf16>) -> (tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xf32>, tensor<4x4xbf16>) {
+  // CHECK-NOT: activation = "gelu_tanh"
+  %0 = "ttir.linear"(%y, %v) {activation = "relu", transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %1 = "ttir.typecast"(%0) {dtype = f32} : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %2 = "ttir.gelu_tanh"(%1) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = "ttir.typecast"(%2) {dtype = bf16} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %4 = "ttir.matmul"(%y, %v) {transpose_a = false, transpose_b = true} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %5 = "ttir.typecast"(%4) {dtype = f32} : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %6 = "ttir.gelu_tanh"(%5) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %7 = "ttir.typecast"(%6) {dtype = bf16} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %8 = "ttir.matmul"(%y, %v) {transpose_a = true, transpose_b = true} : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %9 = "ttir.typecast"(%8) {dtype = f32} : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %10 = "ttir.gelu_tanh"(%9) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %11 = "ttir.typecast"(%10) {dtype = bf16} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  %12 = "ttir.typecast"(%y) {dtype = f32} : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %13 = "ttir.gelu_tanh"(%12) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %14 = "ttir.typecast"(%13) {dtype = bf16} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+  return %3, %4, %7, %11, %10, %14 : tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xf32>, tensor<4x4xbf16>
+}

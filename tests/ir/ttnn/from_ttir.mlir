@@ -30,6 +30,24 @@ func.func @main(%x: tensor<4x6xf32>, %g: tensor<6xf32>) -> (tensor<4x6xf32>, ten
 
 // -----
 
+// The gelu with tanh is x * sigmoid(x * (x ** 2 * 0.0713548 + 1.5957691)).
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  // CHECK-DAG: [[SLOPE:%[0-9]+]] = "ttnn.full"() {fill_value = {FP = {value = 1.59576912{{.*}}tensor<1x1xf32
+  // CHECK-DAG: [[CUBIC:%[0-9]+]] = "ttnn.full"() {fill_value = {FP = {value = 0.07135481{{.*}}tensor<1x1xf32
+  // CHECK: [[A:%[0-9]+]] = "ttnn.multiply"(%arg0, %arg0)
+  // CHECK: [[B:%[0-9]+]] = "ttnn.multiply"([[A]], [[CUBIC]])
+  // CHECK: [[C:%[0-9]+]] = "ttnn.add"([[B]], [[SLOPE]])
+  // CHECK: [[D:%[0-9]+]] = "ttnn.multiply"([[C]], %arg0)
+  // CHECK: [[E:%[0-9]+]] = "ttnn.sigmoid"([[D]])
+  // CHECK: [[F:%[0-9]+]] = "ttnn.multiply"([[E]], %arg0)
+  // CHECK: return [[F]]
+  %0 = "ttir.gelu_tanh"(%x) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
 // Ops that create sequences and splats.
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi32>) {

@@ -11,6 +11,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "sigmoid": torch.
                "relu6": F.relu6, "exp": torch.exp, "abs": torch.abs, "square": torch.square,
                "hardsigmoid": F.hardsigmoid, "neg": torch.neg, "softplus": F.softplus}  # fmt: skip
 FUNCTIONS = ACTIVATIONS | {"sqrt": torch.sqrt, "": lambda y: y}  # a square root needs operands that are not negative
+OF_PRODUCTS = FUNCTIONS | {"gelu_tanh": lambda y: F.gelu(y, approximate="tanh")}
 
 
 def product(a, b, bias=None, label="", **attributes):
@@ -20,7 +21,7 @@ def product(a, b, bias=None, label="", **attributes):
         a = a.transpose(-1, -2) if attributes.get("transpose_a") else a
         b = b.transpose(-1, -2) if attributes.get("transpose_b") else b
         y = a @ b + bias
-        return FUNCTIONS[attributes.get("activation", "")](y)
+        return OF_PRODUCTS[attributes.get("activation", "")](y)
 
     shape = tuple(expected(*operands.values()).shape)
     shapes = " ".join("x".join(map(str, t.shape)) for t in operands.values())
@@ -40,7 +41,8 @@ PRODUCTS = [
     product(A, MATRICES), product(A, MATRICES[:1]), product(A[0], B), product(A, B[:, 0]), product(A[0], B[:, 0]),
     product(BATCHED, B[:, 0]), product(A[:, :1], B[:1]), product(A, B[:, :1], BIAS[:1]),
     *(product(A, B, BIAS, activation=name) for name in ACTIVATIONS),
-    product(BATCHED, MATRICES, activation="gelu"), product(A.abs(), B.abs(), BIAS.abs(), activation="sqrt"),
+    product(A, B, BIAS, activation="gelu_tanh"), product(BATCHED, MATRICES, activation="gelu"),
+    product(A.abs(), B.abs(), BIAS.abs(), activation="sqrt"),
 ]  # fmt: skip
 
 # --- convolutions ---------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ for name in [*COMPARISONS, *LOGICAL]:
 for name in REDUCTIONS:
     op(name, "input", {"dim_arg": "i64s", "keep_dim": ("bool", False)}, infer=infer.reduction)
 
+op("gelu_tanh", "input", infer=infer.same)
 op("leaky_relu", "input", {"parameter": "f32"}, infer=infer.same)
 op("clamp_scalar", "input", {"min": "f32", "max": "f32"}, infer=infer.same)
 op("where", "condition true false", infer=infer.where)

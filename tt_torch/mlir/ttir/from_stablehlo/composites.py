@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from torch_mlir import ir
@@ -15,22 +14,6 @@ from tt_torch.mlir.ttir.from_stablehlo.sliding import NCHW, flatten, unflatten
 from tt_torch.mlir.types import Attrs, Op, Results, Value
 
 Expand = Callable[[Builder, list[Value], Attrs], Results]
-
-
-def gelu_tanh(b: Builder, operands: list[Value], _: Attrs) -> Value:
-    """The approximation with tanh as separate ops, because TTNN's gelu is the exact function.
-
-    (1 + tanh(z)) / 2 is sigmoid(2 * z), with z = sqrt(2 / pi) * (x + 0.044715 * x ** 3).
-    """
-    (x,) = operands
-    twice = 2 * math.sqrt(2 / math.pi)
-
-    def scalar(value: float) -> Value:
-        return full(b, [1] * len(shape(x)), dtype(x), value)
-
-    square = b("ttir.multiply", b("ttir.multiply", x, x), scalar(0.044715 * twice))
-    inner = b("ttir.multiply", b("ttir.add", square, scalar(twice)), x)
-    return b("ttir.multiply", b("ttir.sigmoid", inner), x)
 
 
 def conv_transpose2d(b: Builder, operands: list[Value], a: Attrs) -> Value:
@@ -91,7 +74,6 @@ COMPOSITES: dict[str, Expand] = {
     "tenstorrent.scatter": lambda b, operands, a: b(
         "ttir.scatter", *operands, dim=a["dim"], scatter_reduce_type=SCATTERS[a["reduce"]]
     ),
-    "tenstorrent.gelu_tanh": gelu_tanh,
     "tenstorrent.layer_norm": lambda b, operands, a: b("ttir.layer_norm", *operands, epsilon=a["epsilon"]),
     "tenstorrent.scaled_dot_product_attention": attention,
 }

@@ -1,10 +1,11 @@
-"""Finds activations that TTNN has in chains of primitives: GELU, SiLU."""
+"""Finds activations that TTNN has in chains of primitives: GELU, its approximation with tanh, SiLU."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
-from tt_torch.mlir.rules import Builder, RuleSet, producer, shape
+from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
 from tt_torch.mlir.ttir.passes.canonicalize import splat
 from tt_torch.mlir.types import Op, Value
 
@@ -42,6 +43,64 @@ def _erf_plus_one(value: Value) -> Value | None:
         return None
     factor, expected = splat(product.operands[1]), math.sqrt(0.5 if product.name == "ttir.multiply" else 2)
     return product.operands[0] if factor and math.isclose(factor, expected, rel_tol=1e-5) else None
+
+
+@RULES.rewrites("ttir.multiply")
+def gelu_tanh(op: Op, b: Builder) -> Value | None:
+    """x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), in any order of the factors and terms.
+
+    Nothing else may read a part of the chain, such as a backward pass: then most of it would be computed twice.
+    """
+    factors = _factors(op)
+    outer = next((f for f in factors if _tanh_plus_one(f) is not None), None)
+    if outer is None or len(factors) != 3 or not any(splat(f) == 0.5 for f in factors):
+        return None
+    x = next((f for f in factors if f != outer and splat(f) is None), None)
+    if x is None or shape(x) != shape(op.results[0]):
+        return None
+    if not all(v == x or single_use(v) for v in (*op.operands, outer)):
+        return None
+    found, slope = _polynomial(_tanh_plus_one(outer), x), math.sqrt(2 / math.pi)
+    expected = {1: slope, 3: 0.044715 * slope}
+    alike = found.keys() == expected.keys() and all(math.isclose(found[n], expected[n], rel_tol=1e-5) for n in found)
+    return b("ttir.gelu_tanh", x) if alike else None
+
+
+def _tanh_plus_one(value: Value) -> Value | None:
+    """z of 1 + tanh(z), if nothing else reads the tanh."""
+    total = producer(value, "ttir.add")
+    if total is None or splat(total.operands[1]) != 1 or not single_use(total.operands[0]):
+        return None
+    tanh = producer(total.operands[0], "ttir.tanh")
+    return None if tanh is None else tanh.operands[0]
+
+
+def _polynomial(value: Value, x: Value, depth: int = 6) -> dict[int, float]:
+    """The coefficients of a polynomial of x, by their exponents.
+
+    There are none if `value` is another expression, if it has more than `depth` ops behind one another, or if something
+    else reads a part of it.
+    """
+    number = splat(value)
+    if value == x or number is not None:
+        return {1: 1.0} if number is None else {0: number}
+    op = producer(value, "ttir.add", "ttir.multiply", "ttir.pow")
+    if op is None or depth == 0 or not single_use(value):
+        return {}
+    left, right = (_polynomial(operand, x, depth - 1) for operand in op.operands)
+    if op.name == "ttir.add":
+        return {n: left.get(n, 0.0) + right.get(n, 0.0) for n in left | right} if left and right else {}
+    if op.name == "ttir.multiply":
+        return _product(left, right)
+    square = _product(left, left)
+    return {2.0: square, 3.0: _product(square, left)}.get(right.get(0, 0.0), {}) if len(right) == 1 else {}
+
+
+def _product(left: dict[int, float], right: dict[int, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for (n, a), (m, c) in itertools.product(left.items(), right.items()):
+        found[n + m] = found.get(n + m, 0.0) + a * c
+    return found
 
 
 @RULES.rewrites("ttir.multiply")

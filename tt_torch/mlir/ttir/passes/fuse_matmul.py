@@ -46,22 +46,37 @@ def bias(op: Op, b: Builder) -> Value | None:
 
 
 # Activations that TTNN's matmul applies to its result.
-ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "silu", "sigmoid", "tanh")}
+ACTIVATIONS = {f"ttir.{name}": name for name in ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh")}
 
 
 def activation(name: str) -> Rule:
-    def rule(op: Op, b: Builder) -> Value | None:
-        product = op.operands[0]
-        before = producer(product, *MATMULS)
-        if before is None or not single_use(product):
-            return None
-        operands, attributes = ods.operands_of(before), ods.attrs_of(before)
-        if attributes.get("activation"):
-            return None
-        a, c, bias = operands["a"], operands["b"], operands.get("bias")
-        return b.also_from(before)("ttir.linear", a, c, bias, **(attributes | {"activation": name}))
-
-    return rule
+    return lambda op, b: _activated(op.operands[0], name, b)
 
 
 RULES.rows(activation, ACTIVATIONS)
+
+
+def _activated(product: Value, name: str, b: Builder) -> Value | None:
+    """A product with the activation `name`, if it has none and nothing else reads it."""
+    before = producer(product, *MATMULS)
+    if before is None or not single_use(product):
+        return None
+    operands, attributes = ods.operands_of(before), ods.attrs_of(before)
+    if attributes.get("activation"):
+        return None
+    a, c, bias = operands["a"], operands["b"], operands.get("bias")
+    return b.also_from(before)("ttir.linear", a, c, bias, **(attributes | {"activation": name}))
+
+
+@RULES.rewrites("ttir.typecast")
+def gelu_in_float32(op: Op, b: Builder) -> Value | None:
+    """The gelu with tanh of bfloat16 as float32, rounded to bfloat16: as an activation, it is computed in float32."""
+    gelu = producer(op.operands[0], "ttir.gelu_tanh")
+    wide = producer(gelu.operands[0], "ttir.typecast") if gelu is not None else None
+    if gelu is None or wide is None or not single_use(gelu.results[0]) or not single_use(wide.results[0]):
+        return None
+    (product,) = wide.operands
+    kinds = [dtype(value) for value in (product, gelu.results[0], op.results[0])]
+    if kinds != [ir.BF16Type.get(), ir.F32Type.get(), ir.BF16Type.get()]:
+        return None
+    return _activated(product, "gelu_tanh", b.also_from(gelu))

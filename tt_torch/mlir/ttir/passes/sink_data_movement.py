@@ -16,7 +16,8 @@ from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("sink-data-movement")
-UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, "leaky_relu", "clamp_scalar", "typecast"]]
+OTHER_UNARY = ["gelu_tanh", "leaky_relu", "clamp_scalar", "typecast"]
+UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, *OTHER_UNARY]]
 BINARY = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL]]
 MOVES = ("ttir.permute", "ttir.reshape")
 

@@ -9,7 +9,7 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, dtype, infer, shape
-from tt_torch.mlir.ttnn.from_ttir.creation import number
+from tt_torch.mlir.ttnn.from_ttir.creation import filled, number
 from tt_torch.mlir.ttnn.from_ttir.registry import RULES
 from tt_torch.mlir.ttnn.from_ttir.types import result_types
 from tt_torch.mlir.ttnn.layout import Layout, wire_dtype, with_layout
@@ -37,6 +37,20 @@ def clamp_scalar(op: Op, b: Builder) -> Value:
 def leaky_relu(op: Op, b: Builder) -> Value:
     slope = {"EltwiseOpWithFloatParams": {"parameter": ods.attr(op, "parameter")}}
     return _make("ttnn.leaky_relu", op, b, *op.operands, params=slope)
+
+
+@RULES.rewrites("ttir.gelu_tanh")
+def gelu_tanh(op: Op, b: Builder) -> Value:
+    """TTNN has the approximation with tanh only as an activation of `linear`; its gelu is the exact one.
+
+    (1 + tanh(z)) / 2 is sigmoid(2 * z), with z = sqrt(2 / pi) * (x + 0.044715 * x ** 3).
+    """
+    (x,), twice = op.operands, 2 * math.sqrt(2 / math.pi)
+    scalar = with_layout([1] * len(shape(x)), Layout(wire_dtype(str(dtype(x)))))
+    slope, cubic = (filled(b, scalar, value) for value in (twice, 0.044715 * twice))
+    square = _make("ttnn.multiply", op, b, _make("ttnn.multiply", op, b, x, x), cubic)
+    inner = _make("ttnn.multiply", op, b, _make("ttnn.add", op, b, square, slope), x)
+    return _make("ttnn.multiply", op, b, _make("ttnn.sigmoid", op, b, inner), x)
 
 
 @RULES.rewrites("ttir.prod")

@@ -15,6 +15,7 @@ const std::map<std::string, Activation>& activations() {
       {"", {}},
       {"relu", {[](const Tensor& t) { return at::relu(t); }, "relu", ""}},
       {"gelu", {[](const Tensor& t) { return at::gelu(t); }, "gelu", "none"}},
+      {"gelu_tanh", {[](const Tensor& t) { return at::gelu(t, "tanh"); }, "gelu", "tanh"}},
       {"silu", {[](const Tensor& t) { return at::silu(t); }, "swish", ""}},
       {"sigmoid", {[](const Tensor& t) { return at::sigmoid(t); }, "sigmoid", ""}},
       {"tanh", {[](const Tensor& t) { return at::tanh(t); }, "tanh", ""}},
