@@ -162,6 +162,35 @@ def test_gelus_with_tanh(seed: int) -> None:
     assert ("gelu_tanh" in activations) == (fits and not read_twice), (activations, names(ops))
 
 
+class NormOfHeads(torch.nn.Module):
+    """The RMS norm of heads of bfloat16 in float32, moved before or after it, or changed between the cast and it."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(24, 64).bfloat16()
+        self.weight = torch.nn.Parameter(torch.rand(32).to(rng.choice([torch.float32, torch.bfloat16])))
+        self.before, self.narrow_first, self.scale = rng.random() < 0.5, rng.random() < 0.5, rng.random() < 0.3
+        self.fits = not self.scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        heads = self.linear(x).view(2, 5, 2, 32)
+        heads = heads.transpose(1, 2) if self.before else heads
+        wide = heads.float() * (1.1 if self.scale else 1.0)
+        wide = wide * torch.rsqrt((wide * wide).mean(-1, keepdim=True) + 1e-5)
+        normed = wide.bfloat16() * self.weight.bfloat16() if self.narrow_first else (wide * self.weight).bfloat16()
+        return normed if self.before else normed.transpose(1, 2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_norms_of_heads(seed: int) -> None:
+    """The norm reads bfloat16, unless something is computed in float32 before it."""
+    torch.manual_seed(seed)
+    model = NormOfHeads(random.Random(seed)).eval()
+    ((_, norm),) = [op for op in compiled(model, torch.randn(2, 5, 24).bfloat16()) if op[0] == "RMSNormOp"]
+    dtype = norm["input"]["desc"]["layout"]["memory_desc"]["data_type"]
+    assert dtype == ("BFloat16" if model.fits else "Float32")
+
+
 def repetitions() -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], bool]]:
     yield "interleave", lambda x: x.repeat_interleave(3, 1), True
     yield "expand", lambda x: x[:, :, None].expand(2, 2, 3, 7, 32).reshape(2, 6, 7, 32), True

@@ -347,3 +347,36 @@ func.func @main(%x: tensor<2x6x32xbf16>) -> tensor<2x6x2x16xbf16> {
   %3 = "ttir.typecast"(%2) {dtype = bf16} : (tensor<2x6x2x16xf32>) -> tensor<2x6x2x16xbf16>
   return %3 : tensor<2x6x2x16xbf16>
 }
+
+// -----
+
+// The heads are moved between the cast and the norm (Gemma 3).
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x32xbf16>, %w: tensor<16xf32>) -> tensor<2x2x6x16xbf16> {
+  // CHECK-NEXT: [[X:%[0-9]+]] = "ttir.reshape"(%arg0) {{.*}} -> tensor<2x6x2x16xbf16>
+  // CHECK-NEXT: [[Y:%[0-9]+]] = "ttir.permute"([[X]]) {{.*}} -> tensor<2x2x6x16xbf16>
+  // CHECK-NEXT: "ttir.rms_norm"([[Y]], %arg1) {{.*}} -> tensor<2x2x6x16xbf16>
+  // CHECK-NEXT: return
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x32xbf16>) -> tensor<2x6x32xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 2, 16>} : (tensor<2x6x32xf32>) -> tensor<2x6x2x16xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x16xf32>) -> tensor<2x2x6x16xf32>
+  %3 = "ttir.rms_norm"(%2, %w) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x2x6x16xf32>, tensor<16xf32>) -> tensor<2x2x6x16xf32>
+  %4 = "ttir.typecast"(%3) {dtype = bf16} : (tensor<2x2x6x16xf32>) -> tensor<2x2x6x16xbf16>
+  return %4 : tensor<2x2x6x16xbf16>
+}
+
+// -----
+
+// An addition between the cast and the norm is computed in float32, so it stays.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x32xbf16>, %y: tensor<2x6x32xf32>) -> tensor<2x2x6x16xbf16> {
+  // CHECK: "ttir.add"({{.*}}xf32>
+  // CHECK: "ttir.rms_norm"({{.*}} -> tensor<2x2x6x16xf32>
+  %0 = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x6x32xbf16>) -> tensor<2x6x32xf32>
+  %1 = "ttir.add"(%0, %y) : (tensor<2x6x32xf32>, tensor<2x6x32xf32>) -> tensor<2x6x32xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 2, 6, 2, 16>} : (tensor<2x6x32xf32>) -> tensor<2x6x2x16xf32>
+  %3 = "ttir.permute"(%2) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x16xf32>) -> tensor<2x2x6x16xf32>
+  %4 = "ttir.rms_norm"(%3) {epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 0>} : (tensor<2x2x6x16xf32>) -> tensor<2x2x6x16xf32>
+  %5 = "ttir.typecast"(%4) {dtype = bf16} : (tensor<2x2x6x16xf32>) -> tensor<2x2x6x16xbf16>
+  return %5 : tensor<2x2x6x16xbf16>
+}

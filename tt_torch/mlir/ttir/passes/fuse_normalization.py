@@ -10,6 +10,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.passes.canonicalize import splat
+from tt_torch.mlir.ttir.passes.sink_data_movement import MOVES, again
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-normalization")
@@ -132,18 +133,24 @@ def layer_norm(op: Op, b: Builder) -> Value | None:
 def norm_in_float32(op: Op, b: Builder) -> Value | None:
     """The RMS norm of bfloat16 as float32, rounded to bfloat16: the op computes in float32 by itself.
 
-    The weight keeps its data type, so that none of its digits is lost.
+    Elements may move between the cast and the norm. The weight keeps its data type, so that none of its digits is lost.
     """
     norm = producer(op.operands[0], "ttir.rms_norm")
-    wide = _behind(norm.operands[0], "ttir.typecast") if norm is not None else None
-    if norm is None or wide is None or not single_use(norm.results[0]):
+    if norm is None or not single_use(norm.results[0]):
+        return None
+    moves: list[Op] = []
+    while move := producer(moves[-1].operands[0] if moves else norm.operands[0], *MOVES):
+        moves.append(move)
+    wide = producer(moves[-1].operands[0] if moves else norm.operands[0], "ttir.typecast")
+    if wide is None:
         return None
     (x,) = wide.operands
     if not isinstance(dtype(x), ir.BF16Type) or not isinstance(dtype(norm.results[0]), ir.F32Type):
         return None
     if dtype(op.results[0]) != dtype(x):
         return None
-    x = b("ttir.reshape", x, shape=shape(norm.results[0]))
+    for move in moves[::-1]:
+        x = again(b, move, x, move.results[0])
     return b.also_from(norm)("ttir.rms_norm", x, ods.operand(norm, "weight"), **ods.attrs_of(norm))
 
 
