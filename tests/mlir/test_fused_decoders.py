@@ -6,6 +6,7 @@ the order of repeated heads, the shape of a table. A rule that ignores it comput
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -160,6 +161,35 @@ def test_gelus_with_tanh(seed: int) -> None:
     ops = compiled(model, torch.randn(5, 32).to(dtype) * 8)
     activations = [record.get("activation") for _, record in ops]
     assert ("gelu_tanh" in activations) == (fits and not read_twice), (activations, names(ops))
+
+
+class Gated(torch.nn.Module):
+    """A product whose columns are read by two or three slices: next to each other, apart, or shared, in any order."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(24, 64, bias=rng.random() < 0.5)
+        self.parts = rng.choice([[(0, 32), (32, 64)], [(32, 64), (0, 32)], [(0, 7), (7, 64)], [(9, 20), (30, 64)],
+                                 [(0, 33), (32, 64)], [(0, 32), (0, 32)], [(0, 20), (20, 40), (40, 64)]])  # fmt: skip
+        self.whole, self.rows = rng.random() < 0.15, rng.choice([5, 5, 5, 4])
+        self.activation = rng.choice([F.silu, F.gelu, torch.sigmoid, lambda x: F.gelu(x, approximate="tanh")])
+        disjoint = [end <= begin for (_, end), (begin, _) in itertools.pairwise(sorted(self.parts))]
+        self.fits = disjoint == [True] and not self.whole and self.rows == 5
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        y = self.linear(x)
+        first, *others = [y[: self.rows if i == 1 else 5, begin:end] for i, (begin, end) in enumerate(self.parts)]
+        return [self.activation(first), *others, *([y] if self.whole else [])]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_gates(seed: int) -> None:
+    torch.manual_seed(seed)
+    model = Gated(random.Random(seed)).eval()
+    dtype = torch.bfloat16 if seed % 3 == 0 else torch.float32
+    found = names(compiled(model.to(dtype), torch.randn(5, 24).to(dtype)))
+    products = found.count("LinearOp") + found.count("MatmulOp")
+    assert products == (2 if model.fits else 1), (model.parts, found)
 
 
 class NormOfHeads(torch.nn.Module):

@@ -144,3 +144,86 @@ func.func @main(%y: tensor<4x4xbf16>, %v: tensor<4x4xbf16>) -> (tensor<4x4xbf16>
   %14 = "ttir.typecast"(%13) {dtype = bf16} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
   return %3, %4, %7, %11, %10, %14 : tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xf32>, tensor<4x4xbf16>
 }
+
+// -----
+
+// Gate and values of one product, in either order, become two products, and the gate gets its activation.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<10x4xf32> {ttcore.argument_type = "parameter"}, %c: tensor<10xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x5xf32> {
+  // CHECK-DAG: [[W1:%[0-9]+]] = "ttir.slice_static"(%arg1) {begins = array<i64: 5, 0>, ends = array<i64: 10, 4>
+  // CHECK-DAG: [[C1:%[0-9]+]] = "ttir.slice_static"(%arg2) {begins = array<i64: 5>, ends = array<i64: 10>
+  // CHECK-DAG: [[V:%[0-9]+]] = "ttir.linear"(%arg0, [[W1]], [[C1]]) {{.*}}transpose_b = true
+  // CHECK-DAG: [[W0:%[0-9]+]] = "ttir.slice_static"(%arg1) {begins = array<i64: 0, 0>, ends = array<i64: 5, 4>
+  // CHECK-DAG: [[C0:%[0-9]+]] = "ttir.slice_static"(%arg2) {begins = array<i64: 0>, ends = array<i64: 5>
+  // CHECK-DAG: [[G:%[0-9]+]] = "ttir.linear"(%arg0, [[W0]], [[C0]]) {activation = "silu"
+  // CHECK: "ttir.multiply"([[G]], [[V]])
+  %0 = "ttir.linear"(%x, %w, %c) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32>, tensor<10x4xf32>, tensor<10xf32>) -> tensor<2x10xf32>
+  %v = "ttir.slice_static"(%0) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %g0 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0>, ends = array<i64: 2, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %g = "ttir.silu"(%g0) : (tensor<2x5xf32>) -> tensor<2x5xf32>
+  %1 = "ttir.multiply"(%g, %v) : (tensor<2x5xf32>, tensor<2x5xf32>) -> tensor<2x5xf32>
+  return %1 : tensor<2x5xf32>
+}
+
+// -----
+
+// Parts of different widths, of weights that are not transposed. Nothing reads a column between them.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x10xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x2xf32>, tensor<2x7xf32>) {
+  // CHECK-DAG: [[W0:%[0-9]+]] = "ttir.slice_static"(%arg1) {begins = array<i64: 0, 0>, ends = array<i64: 4, 2>
+  // CHECK-DAG: [[W1:%[0-9]+]] = "ttir.slice_static"(%arg1) {begins = array<i64: 0, 3>, ends = array<i64: 4, 10>
+  // CHECK-DAG: [[A:%[0-9]+]] = "ttir.matmul"(%arg0, [[W0]])
+  // CHECK-DAG: [[B:%[0-9]+]] = "ttir.matmul"(%arg0, [[W1]])
+  // CHECK: return [[A]], [[B]]
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %a = "ttir.slice_static"(%0) {begins = array<i64: 0, 0>, ends = array<i64: 2, 2>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x2xf32>
+  %b = "ttir.slice_static"(%0) {begins = array<i64: 0, 3>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x7xf32>
+  return %a, %b : tensor<2x2xf32>, tensor<2x7xf32>
+}
+
+// -----
+
+// The product stays: of inputs, with parts that share a column, of every second column, of rows, with three parts, and
+// with another reader.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x4xf32>, %y: tensor<4x10xf32>, %w: tensor<4x10xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x6xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x10xf32>) {
+  // CHECK-COUNT-7: "ttir.matmul"({{.*}} -> tensor<2x10xf32>
+  // CHECK-NOT: ttir.matmul
+  %x0 = "ttir.full"() {shape = array<i64: 1>, fill_value = 2.0 : f64} : () -> tensor<1xf32>
+  %z0 = "ttir.multiply"(%x, %x0) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p0 = "ttir.matmul"(%z0, %y) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x1 = "ttir.full"() {shape = array<i64: 1>, fill_value = 3.0 : f64} : () -> tensor<1xf32>
+  %z1 = "ttir.multiply"(%x, %x1) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p1 = "ttir.matmul"(%z1, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x2 = "ttir.full"() {shape = array<i64: 1>, fill_value = 4.0 : f64} : () -> tensor<1xf32>
+  %z2 = "ttir.multiply"(%x, %x2) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p2 = "ttir.matmul"(%z2, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x3 = "ttir.full"() {shape = array<i64: 1>, fill_value = 5.0 : f64} : () -> tensor<1xf32>
+  %z3 = "ttir.multiply"(%x, %x3) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p3 = "ttir.matmul"(%z3, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x4 = "ttir.full"() {shape = array<i64: 1>, fill_value = 6.0 : f64} : () -> tensor<1xf32>
+  %z4 = "ttir.multiply"(%x, %x4) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p4 = "ttir.matmul"(%z4, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x5 = "ttir.full"() {shape = array<i64: 1>, fill_value = 7.0 : f64} : () -> tensor<1xf32>
+  %z5 = "ttir.multiply"(%x, %x5) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p5 = "ttir.matmul"(%z5, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %x6 = "ttir.full"() {shape = array<i64: 1>, fill_value = 8.0 : f64} : () -> tensor<1xf32>
+  %z6 = "ttir.multiply"(%x, %x6) : (tensor<2x4xf32>, tensor<1xf32>) -> tensor<2x4xf32>
+  %p6 = "ttir.matmul"(%z6, %w) {transpose_a = false, transpose_b = false} : (tensor<2x4xf32>, tensor<4x10xf32>) -> tensor<2x10xf32>
+  %a0 = "ttir.slice_static"(%p0) {begins = array<i64: 0, 0>, ends = array<i64: 2, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %a1 = "ttir.slice_static"(%p0) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %c0 = "ttir.slice_static"(%p2) {begins = array<i64: 0, 0>, ends = array<i64: 2, 6>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x6xf32>
+  %c1 = "ttir.slice_static"(%p2) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %d0 = "ttir.slice_static"(%p3) {begins = array<i64: 0, 0>, ends = array<i64: 2, 5>, step = array<i64: 1, 2>} : (tensor<2x10xf32>) -> tensor<2x3xf32>
+  %d1 = "ttir.slice_static"(%p3) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 2>} : (tensor<2x10xf32>) -> tensor<2x3xf32>
+  %b0 = "ttir.slice_static"(%p1) {begins = array<i64: 1, 0>, ends = array<i64: 2, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<1x5xf32>
+  %b1 = "ttir.slice_static"(%p1) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %e0 = "ttir.slice_static"(%p4) {begins = array<i64: 0, 0>, ends = array<i64: 1, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<1x5xf32>
+  %e1 = "ttir.slice_static"(%p4) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %f0 = "ttir.slice_static"(%p5) {begins = array<i64: 0, 0>, ends = array<i64: 2, 2>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x2xf32>
+  %f1 = "ttir.slice_static"(%p5) {begins = array<i64: 0, 2>, ends = array<i64: 2, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x3xf32>
+  %f2 = "ttir.slice_static"(%p5) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %g0 = "ttir.slice_static"(%p6) {begins = array<i64: 0, 0>, ends = array<i64: 2, 5>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  %g1 = "ttir.slice_static"(%p6) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
+  return %a0, %a1, %c0, %c1, %d0, %d1, %b0, %b1, %e0, %e1, %f0, %f1, %f2, %g0, %g1, %p6 : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x6xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x10xf32>
+}

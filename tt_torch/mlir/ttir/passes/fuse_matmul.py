@@ -1,4 +1,4 @@
-"""Fuses transposes, a bias and an activation into matrix products."""
+"""Fuses transposes, a bias and an activation into matrix products. Parts a product whose columns go two ways."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use
+from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use, users
+from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-matmul")
@@ -80,3 +81,49 @@ def gelu_in_float32(op: Op, b: Builder) -> Value | None:
     if kinds != [ir.BF16Type.get(), ir.F32Type.get(), ir.BF16Type.get()]:
         return None
     return _activated(product, "gelu_tanh", b.also_from(gelu))
+
+
+@RULES.rewrites("ttir.slice_static")
+def two_parts_of_a_product(op: Op, b: Builder) -> Value | None:
+    """If only two slices of different columns read a product with constant weights, each becomes a product of its own.
+
+    That saves the slices, and a part may take an activation, such as the gate of Phi-3 or of a GEGLU.
+    """
+    linear, cuts = producer(op.operands[0], *MATMULS), users(op.operands[0])
+    if linear is None or len(cuts) != 2 or not all(map(_takes_columns, cuts)):
+        return None
+    other = next(cut for cut in cuts if cut != op.operation)
+    (_, end), (begin, _) = sorted(map(_columns, cuts))
+    if end > begin or not op.operation.is_before_in_block(other):
+        return None
+    fields = {"bias": None} | ods.operands_of(linear)
+    given = [(value, rank) for value, rank in ((fields["b"], 2), (fields["bias"], 1)) if value is not None]
+    if not all(len(shape(value)) == rank and is_constant(value) for value, rank in given):
+        return None
+    b = b.also_from(linear)
+    other.results[0].replace_all_uses_with(_part(b, linear, *_columns(other)))
+    return _part(b, linear, *_columns(op))
+
+
+def _columns(cut: Op) -> tuple[int, int]:
+    """The first column that a slice takes, and the one behind its last."""
+    return ods.attr(cut, "begins")[-1], ods.attr(cut, "ends")[-1]
+
+
+def _takes_columns(cut: Op) -> bool:
+    """Whether an op is a slice of neighbouring columns, with all rows."""
+    if cut.name != "ttir.slice_static" or set(ods.attr(cut, "step")) != {1}:
+        return False
+    rows = shape(cut.operands[0])[:-1]
+    return ods.attr(cut, "begins")[:-1] == [0] * len(rows) and ods.attr(cut, "ends")[:-1] == rows
+
+
+def _part(b: Builder, linear: Op, begin: int, end: int) -> Value:
+    """The columns `begin` to `end` of a product."""
+    operands, attributes = ods.operands_of(linear), ods.attrs_of(linear)
+    for name, dim in (("b", 0 if attributes["transpose_b"] else 1), ("bias", 0)):
+        if (whole := operands.get(name)) is not None:
+            begins, ends = [0] * len(shape(whole)), shape(whole)
+            begins[dim], ends[dim] = begin, end
+            operands[name] = b("ttir.slice_static", whole, begins=begins, ends=ends, step=[1] * len(ends))
+    return b(linear.name, *operands.values(), **attributes)
