@@ -192,6 +192,28 @@ def test_gates(seed: int) -> None:
     assert products == (2 if model.fits else 1), (model.parts, found)
 
 
+@pytest.mark.parametrize("seed", range(16))
+def test_residuals(seed: int) -> None:
+    """A product and something added to it: a residual, a vector, a column, for all of a batch, or another product."""
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    rows, dtype = rng.choice([1, 31, 32, 33, 70]), rng.choice([torch.float32, torch.bfloat16])
+    sizes = [(2, rows, 24), (rows, 24), (24,), (2, rows, 1), (1, rows, 24), (2, 1, 24)]
+    size = sizes[0] if seed < 6 else rng.choice(sizes)
+    layer, twice, first = torch.nn.Linear(24, 24, rng.random() < 0.3).to(dtype), rng.random() < 0.3, rng.random() < 0.5
+    after = rng.choice([lambda y: y, torch.relu, F.silu])
+
+    def model(x: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = layer(x)
+        total = other + y if first else y + other
+        return after(total), *([y] if twice else [])
+
+    ops = compiled(model, torch.randn(2, rows, 24).to(dtype), torch.randn(size).to(dtype))
+    (product,) = [record for name, record in ops if name in ("LinearOp", "MatmulOp")]
+    bias = product["bias"]["desc"]["shape"] if product.get("bias") else None
+    fits = size == sizes[0] and rows > 32 and layer.bias is None and not twice
+    assert (bias == [2, rows, 24]) == fits, (size, rows, bias)
+
+
 class NormOfHeads(torch.nn.Module):
     """The RMS norm of heads of bfloat16 in float32, moved before or after it, or changed between the cast and it."""
 

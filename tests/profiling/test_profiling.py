@@ -52,6 +52,14 @@ def test_cost_of_a_linear_op() -> None:
     assert cost.seconds == cost.dram == pytest.approx((cost.dram_read + cost.dram_written) / 288e9)
 
 
+def test_a_residual_costs_as_much_as_a_bias_as_an_addition() -> None:
+    """The library writes the product and reads it again to add a bias of several rows."""
+    linear, x = torch.nn.Linear(64, 64, bias=False).eval(), torch.zeros(64, 64)
+    compiled = tt_torch.compile_model(lambda x: linear(x) + x, (x,))
+    (cost,) = (op.cost for op in planned(*public(decode(compiled.binary)), "Wormhole_b0") if op.op.name == "LinearOp")
+    assert (cost.dram_read, cost.dram_written) == (4 * 4 * 4096, 2 * 4 * 4096)
+
+
 @pytest.mark.parametrize(("dtype", "name"), [(torch.bfloat16, "EmbeddingOp"), (torch.float32, "GatherOp")])
 def test_a_lookup_costs_what_it_gives(dtype: torch.dtype, name: str) -> None:
     table = torch.nn.Embedding(100_000, 64, dtype=dtype).eval()

@@ -146,3 +146,17 @@ def test_a_compiled_model_runs_on_the_exact_device(fidelity, worst, best):
     got = torch.compile(model, backend=tt_torch.backend, options=options)(x)
     error = (got - model(x)).norm() / model(x).norm()
     assert best < error < worst
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_residual_is_added_to_the_rounded_product(dtype):
+    """The library adds a bias of as many rows as the result in a kernel of its own."""
+    torch.manual_seed(0)
+    linear, x = torch.nn.Linear(64, 64, bias=False).to(dtype), torch.randn(40, 64).to(dtype)
+    options = BackendOptions(devices=[Device(exact=True)])
+
+    @torch.no_grad()
+    def run(function, *inputs):
+        return torch.compile(function, backend=tt_torch.backend, options=options)(*inputs)
+
+    assert torch.equal(run(lambda x: linear(x) + x, x), run(torch.add, run(linear, x), x))

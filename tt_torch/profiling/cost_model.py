@@ -118,6 +118,9 @@ def planned(program: Program, arch: str) -> Iterator[PlannedOp]:
 def cost_of(op: Op, chip: Chip, mesh: Mesh = (1, 1)) -> OpCost:
     """The cost of one op of a binary on a chip of a mesh. All cores are assumed to share the work."""
     read, written = _bytes_read(op), bytes_by_place(op.written)
+    if _adds_apart(op):  # the product is written, and read by the addition
+        between = bytes_by_place(op.results)
+        read, written = read + between, written + between
     flops = matrix_flops(op)
     fidelity = _fidelity(op) if flops else ""
     if flops:
@@ -137,6 +140,14 @@ def _bytes_read(op: Op) -> Counter[str]:
         for table in (t for t in op.read if t.id == op.tensor(LOOKUPS[op.name]).id):
             read[table.place] -= max(0, table.bytes - sum(t.bytes for t in op.results))
     return read
+
+
+def _adds_apart(op: Op) -> bool:
+    """Whether the library adds the bias of a product in a kernel of its own, which it does for one of several rows."""
+    if op.name != "LinearOp" or not op.record.get("bias"):
+        return False
+    bias = op.tensor("bias")
+    return bias.elements > math.prod(bias.shape[-1:])
 
 
 def matrix_flops(op: Op) -> int:

@@ -227,3 +227,40 @@ func.func @main(%x: tensor<2x4xf32>, %y: tensor<4x10xf32>, %w: tensor<4x10xf32> 
   %g1 = "ttir.slice_static"(%p6) {begins = array<i64: 0, 5>, ends = array<i64: 2, 10>, step = array<i64: 1, 1>} : (tensor<2x10xf32>) -> tensor<2x5xf32>
   return %a0, %a1, %c0, %c1, %d0, %d1, %b0, %b1, %e0, %e1, %f0, %f1, %f2, %g0, %g1, %p6 : tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x6xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x10xf32>
 }
+
+// -----
+
+// A residual of the product's shape is its bias, on either side.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x40x4xf32>, %w: tensor<4x4xf32>, %r: tensor<2x40x4xf32>) -> (tensor<2x40x4xf32>, tensor<2x40x4xf32>) {
+  // CHECK: [[A:%[0-9]+]] = "ttir.linear"(%arg0, %arg1, %arg2) {{.*}}transpose_a = false, transpose_b = true}
+  // CHECK: [[B:%[0-9]+]] = "ttir.linear"(%arg0, %arg1, %arg2) {{.*}}transpose_a = false, transpose_b = false}
+  // CHECK: return [[A]], [[B]]
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = true} : (tensor<2x40x4xf32>, tensor<4x4xf32>) -> tensor<2x40x4xf32>
+  %1 = "ttir.add"(%0, %r) : (tensor<2x40x4xf32>, tensor<2x40x4xf32>) -> tensor<2x40x4xf32>
+  %2 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x40x4xf32>, tensor<4x4xf32>) -> tensor<2x40x4xf32>
+  %3 = "ttir.add"(%r, %2) : (tensor<2x40x4xf32>, tensor<2x40x4xf32>) -> tensor<2x40x4xf32>
+  return %1, %3 : tensor<2x40x4xf32>, tensor<2x40x4xf32>
+}
+
+// -----
+
+// No bias: 32 rows are one tile; a residual that is repeated or repeats the product; a product of a batch, with another
+// reader or of integers.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<32x4xf32>, %w: tensor<4x4xf32>, %r: tensor<32x4xf32>, %y: tensor<2x40x4xf32>, %s: tensor<1x40x4xf32>, %b: tensor<2x4x4xf32>, %t: tensor<2x40x4xf32>, %u: tensor<3x2x40x4xf32>, %i: tensor<40x4xi32>, %j: tensor<4x4xi32>) -> (tensor<32x4xf32>, tensor<2x40x4xf32>, tensor<3x2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<40x4xi32>) {
+  // CHECK-NOT: ttir.linear
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<32x4xf32>, tensor<4x4xf32>) -> tensor<32x4xf32>
+  %1 = "ttir.add"(%0, %r) : (tensor<32x4xf32>, tensor<32x4xf32>) -> tensor<32x4xf32>
+  %2 = "ttir.matmul"(%y, %w) {transpose_a = false, transpose_b = false} : (tensor<2x40x4xf32>, tensor<4x4xf32>) -> tensor<2x40x4xf32>
+  %3 = "ttir.add"(%2, %s) : (tensor<2x40x4xf32>, tensor<1x40x4xf32>) -> tensor<2x40x4xf32>
+  %4 = "ttir.matmul"(%y, %w) {transpose_a = false, transpose_b = true} : (tensor<2x40x4xf32>, tensor<4x4xf32>) -> tensor<2x40x4xf32>
+  %5 = "ttir.add"(%4, %u) : (tensor<2x40x4xf32>, tensor<3x2x40x4xf32>) -> tensor<3x2x40x4xf32>
+  %6 = "ttir.matmul"(%y, %b) {transpose_a = false, transpose_b = false} : (tensor<2x40x4xf32>, tensor<2x4x4xf32>) -> tensor<2x40x4xf32>
+  %7 = "ttir.add"(%6, %t) : (tensor<2x40x4xf32>, tensor<2x40x4xf32>) -> tensor<2x40x4xf32>
+  %8 = "ttir.matmul"(%t, %w) {transpose_a = false, transpose_b = false} : (tensor<2x40x4xf32>, tensor<4x4xf32>) -> tensor<2x40x4xf32>
+  %9 = "ttir.add"(%8, %y) : (tensor<2x40x4xf32>, tensor<2x40x4xf32>) -> tensor<2x40x4xf32>
+  %10 = "ttir.matmul"(%i, %j) {transpose_a = false, transpose_b = false} : (tensor<40x4xi32>, tensor<4x4xi32>) -> tensor<40x4xi32>
+  %11 = "ttir.add"(%10, %i) : (tensor<40x4xi32>, tensor<40x4xi32>) -> tensor<40x4xi32>
+  return %1, %3, %5, %7, %8, %9, %11 : tensor<32x4xf32>, tensor<2x40x4xf32>, tensor<3x2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<40x4xi32>
+}

@@ -297,6 +297,18 @@ func.func @main(%x: tensor<2x4xf32, #dram>, %w: tensor<5x4xf32, #dram>, %s: tens
 // -----
 
 // CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take a bias of several rows in one tile
+#dram = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x33: tensor<33x4xf32, #dram>, %x32: tensor<32x4xf32, #dram>, %w: tensor<4x4xf32, #dram>, %r33: tensor<33x4xf32, #dram>, %one: tensor<1x4xf32, #dram>, %r32: tensor<32x4xf32, #dram>) -> tensor<32x4xf32, #dram> {
+  %0 = "ttnn.linear"(%x33, %w, %r33) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<33x4xf32, #dram>, tensor<4x4xf32, #dram>, tensor<33x4xf32, #dram>) -> tensor<33x4xf32, #dram>
+  %1 = "ttnn.linear"(%x32, %w, %one) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<32x4xf32, #dram>, tensor<4x4xf32, #dram>, tensor<1x4xf32, #dram>) -> tensor<32x4xf32, #dram>
+  %2 = "ttnn.linear"(%x32, %w, %r32) {transpose_a = false, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<32x4xf32, #dram>, tensor<4x4xf32, #dram>, tensor<32x4xf32, #dram>) -> tensor<32x4xf32, #dram> loc("illegal")
+  return %2 : tensor<32x4xf32, #dram>
+}
+
+// -----
+
+// CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.arange, and ttnn {{.*}} does not take a result of UInt8
 #i32 = #ttnn.layout<"Int32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
 #ui8 = #ttnn.layout<"UInt8", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>

@@ -207,10 +207,13 @@ def _bounded(op: ir.Operation) -> str:
 
 
 def _biased(op: ir.Operation) -> str:
-    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition."""
+    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition.
+    If the rows of a bias fit one tile, it adds the first one to all rows of the result."""
     x, weight = list(op.operands)[:2]
-    rows, columns = shape(weight)[-2:]
-    if not ods.attr(op, "transpose_b") or ods.operand(op, "bias") is None or rows == columns:
+    (rows, columns), bias = shape(weight)[-2:], ods.operand(op, "bias")
+    if bias is not None and math.prod(shape(bias)) != shape(bias)[-1] and shape(bias)[-2] <= TILE:
+        return "a bias of several rows in one tile"
+    if not ods.attr(op, "transpose_b") or bias is None or rows == columns:
         return ""
     places = {layout_of(value).buffer for value in (x, weight, op.results[0])}
     return "a bias after transposed weights in L1" if "L1" in places else ""

@@ -10,6 +10,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use, users
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.types import Op, Value
+from tt_torch.wire.facts import TILE
 
 RULES = RuleSet("fuse-matmul")
 MATMULS = ("ttir.matmul", "ttir.linear")
@@ -43,6 +44,23 @@ def bias(op: Op, b: Builder) -> Value | None:
         if sizes and math.prod(sizes) == sizes[-1] == shape(product)[-1]:
             vector = b("ttir.reshape", vector, shape=sizes[-1:])
             return b.also_from(matmul)("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
+    return None
+
+
+@RULES.rewrites("ttir.add")
+def residual(op: Op, b: Builder) -> Value | None:
+    """matmul + a tensor of its shape, which TTNN's linear takes as a bias if it has more rows than a tile.
+
+    Of a bias with fewer rows, the library takes the first one for all.
+    """
+    if not isinstance(dtype(op.results[0]), ir.FloatType):
+        return None
+    for product, other in (op.operands, list(op.operands)[::-1]):
+        matmul = producer(product, "ttir.matmul")
+        if matmul is None or not single_use(product) or len(shape(matmul.operands[1])) != 2:
+            continue
+        if product.type == other.type == op.results[0].type and len(shape(other)) > 1 and shape(other)[-2] > TILE:
+            return b.also_from(matmul)("ttir.linear", *matmul.operands, other, **ods.attrs_of(matmul))
     return None
 
 

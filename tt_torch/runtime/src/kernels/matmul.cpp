@@ -14,7 +14,7 @@ using Tensor = at::Tensor;
 
 struct Product {
   Slot a, b, out;
-  std::optional<Slot> bias, added;  // `added` is the other operand of an absorbed add
+  std::optional<Slot> bias, added;  // `added` has the shape of the result: the bias, or of an absorbed add
   bool transpose_a = false, transpose_b = false;
   Activation activation;
   at::ScalarType type = at::kFloat;  // the type in which the product is computed
@@ -51,7 +51,10 @@ Tensor activated(const Tensor& x, const Tensor& weight, const std::optional<Tens
 
 Tensor packed_product(const Product& p, Frame& f) {
   const Tensor x = f[p.a].to(p.type);
-  if (p.added) return onednn::linear_add(x, f[*p.added].view(p.shape), f[p.b], flat_bias(p, f));
+  if (p.added) {
+    const Tensor sum = onednn::linear_add(x, f[*p.added].view(p.shape), f[p.b], flat_bias(p, f));
+    return p.activation.apply ? p.activation.apply(sum) : sum;
+  }
   return activated(x, f[p.b], flat_bias(p, f), p.activation);
 }
 
@@ -70,13 +73,18 @@ Tensor plain_product(const Product& p, Frame& f) {
   return p.activation.apply ? p.activation.apply(result) : result;
 }
 
-// The product as the matrix unit rounds it, with an activation of the rounded result.
+// The product as the matrix unit rounds it, with an activation of the rounded result. The library adds a bias
+// of the result's shape after that, too.
 Tensor exact_product(const Product& p, const matrix_unit::Accuracy& how, DataType result, Frame& f) {
   Tensor a = f[p.a].to(at::kFloat), b = f[p.b].to(at::kFloat);
   if (p.transpose_a) a = a.transpose(-1, -2);
   if (p.transpose_b) b = b.transpose(-1, -2);
   const Tensor bias = p.bias ? f[*p.bias].to(at::kFloat) : Tensor();
-  const Tensor value = matrix_unit::packed(matrix_unit::product(a, b, bias, how), result).reshape(p.shape);
+  Tensor value = matrix_unit::packed(matrix_unit::product(a, b, bias, how), result).reshape(p.shape);
+  if (p.added && storage_type(result) == at::kBFloat16)
+    value = matrix_unit::add(value, f[*p.added], false);
+  else if (p.added)
+    value = value + f[*p.added];
   return p.activation.apply ? p.activation.apply(value) : value;
 }
 
@@ -100,6 +108,11 @@ bool is_row_bias(OpBuilder& op, const Product& p) {
   const auto& bias = op.spec(*p.bias).shape;
   return !p.shape.empty() && !bias.empty() && bias.back() == p.shape.back() &&
          checked_volume(bias) == bias.back();
+}
+
+bool is_like_result(OpBuilder& op, const Product& p) {
+  const auto& bias = op.spec(*p.bias);
+  return bias.shape == p.shape && bias.dtype == op.spec(p.out).dtype;
 }
 
 bool packs(OpBuilder& op, const Product& p) {
@@ -128,7 +141,7 @@ void check_shapes(OpBuilder& op, const Product& p) {
 }
 
 void absorb_tail(OpBuilder& op, Product& p) {
-  if (p.activation.apply) return;
+  if (p.activation.apply || p.added) return;
   const auto tail = op.absorb(p.out, true);
   if (!tail) return;
   if (tail->other >= 0)
@@ -163,6 +176,7 @@ static void matmul(OpBuilder& op) {
   if (p.bias)
     op.require(at::infer_size(p.shape, op.spec(*p.bias).shape) == p.shape,
                "the bias cannot be broadcast to the result");
+  if (p.bias && !is_row_bias(op, p) && is_like_result(op, p)) p.added.swap(p.bias);
   if (is_exact(op, p)) return compute_exactly(op, p);
   if (!packs(op, p)) return op.compute(p.out, [p](Frame& f) { return plain_product(p, f); });
   op.prefer(p.b, packing_of(p, op.spec(p.b).shape));
