@@ -243,6 +243,27 @@ def test_norms_of_heads(seed: int) -> None:
     assert dtype == ("BFloat16" if model.fits else "Float32")
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_scaled_queries(seed: int) -> None:
+    """A number, or an input, times query, key or value: before, between or after the moves that split its heads."""
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    number, place, part = rng.choice([0.25, -0.5, 3.0, None]), rng.randrange(3), rng.choice("qqqkv")
+    dtype, scale = rng.choice([torch.float32, torch.bfloat16]), rng.choice([None, 1.0, 0.3])
+
+    def model(factor: torch.Tensor, *inputs: torch.Tensor) -> torch.Tensor:
+        parts = []
+        for name, x in zip("qkv", inputs, strict=True):
+            for i, move in enumerate((lambda y: y.view(2, 5, 2, 32), lambda y: y.transpose(1, 2), lambda y: y)):
+                scaled = name == part and i == place
+                x = move(x * (factor if number is None else number) if scaled else x)
+            parts.append(x)
+        return F.scaled_dot_product_attention(*parts, scale=scale)
+
+    found = names(compiled(model, *(torch.randn(size).to(dtype) for size in ((), *[(2, 5, 64)] * 3))))
+    if dtype == torch.bfloat16:
+        assert ("EltwiseBinaryOp" in found) == (part != "q" or number is None), (place, part, number, found)
+
+
 def repetitions() -> Iterator[tuple[str, Callable[[torch.Tensor], torch.Tensor], bool]]:
     yield "interleave", lambda x: x.repeat_interleave(3, 1), True
     yield "expand", lambda x: x[:, :, None].expand(2, 2, 3, 7, 32).reshape(2, 6, 7, 32), True

@@ -256,3 +256,42 @@ func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<1x6x5x8xf32>, %v: tensor<1x6
   %0 = "ttir.scaled_dot_product_attention"(%q, %k2, %v2) {is_causal = false, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>, tensor<2x6x5x8xf32>) -> tensor<2x6x5x8xf32>
   return %0 : tensor<2x6x5x8xf32>
 }
+
+// -----
+
+// A query that was multiplied by 0.25 before its heads were split (OPT).
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32> {
+  // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.reshape"(%arg0)
+  // CHECK-NEXT: [[Q:%[0-9]+]] = "ttir.permute"([[A]])
+  // CHECK-NEXT: "ttir.scaled_dot_product_attention"([[Q]], %arg1, %arg2) {is_causal = true, {{.*}}scale = 1.250000e-01 : f32}
+  %c = "ttir.full"() {shape = array<i64: 1, 1, 1>, fill_value = 0.25 : f64} : () -> tensor<1x1x1xf32>
+  %0 = "ttir.multiply"(%x, %c) : (tensor<2x6x16xf32>, tensor<1x1x1xf32>) -> tensor<2x6x16xf32>
+  %q1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %q2 = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %1 = "ttir.scaled_dot_product_attention"(%q2, %k, %v) {is_causal = true, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
+  return %1 : tensor<2x2x6x8xf32>
+}
+
+// -----
+
+// The factor stays: one per column, a tensor, or if something else reads the heads.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x8xf32>, %w: tensor<16xf32>, %y: tensor<2x6x16xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
+  // CHECK-COUNT-3: "ttir.multiply"
+  // CHECK-NOT: scale = 1.250000e-01
+  %c = "ttir.full"() {shape = array<i64: 1, 1, 1>, fill_value = 0.25 : f64} : () -> tensor<1x1x1xf32>
+  %0 = "ttir.multiply"(%x, %w) : (tensor<2x6x16xf32>, tensor<16xf32>) -> tensor<2x6x16xf32>
+  %q1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %q2 = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %1 = "ttir.scaled_dot_product_attention"(%q2, %k, %v) {is_causal = true, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
+  %2 = "ttir.multiply"(%x, %y) : (tensor<2x6x16xf32>, tensor<2x6x16xf32>) -> tensor<2x6x16xf32>
+  %p1 = "ttir.reshape"(%2) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %p2 = "ttir.permute"(%p1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %3 = "ttir.scaled_dot_product_attention"(%p2, %k, %v) {is_causal = true, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
+  %4 = "ttir.multiply"(%y, %c) : (tensor<2x6x16xf32>, tensor<1x1x1xf32>) -> tensor<2x6x16xf32>
+  %r1 = "ttir.reshape"(%4) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %r2 = "ttir.permute"(%r1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %5 = "ttir.scaled_dot_product_attention"(%r2, %k, %v) {is_causal = true, scale = 0.5 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
+  return %1, %3, %5, %r2 : tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>
+}

@@ -8,6 +8,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, RuleSet, producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.passes.canonicalize import splat
+from tt_torch.mlir.ttir.passes.sink_data_movement import again, movement
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-attention")
@@ -49,6 +50,23 @@ def _scale(value: Value) -> tuple[Value, float]:
     if op is None or not factor or shape(op.operands[0]) != shape(value):
         return value, 1.0
     return op.operands[0], factor if op.name == "ttir.multiply" else 1 / factor
+
+
+@RULES.rewrites("ttir.scaled_dot_product_attention")
+def scaled_query(op: Op, b: Builder) -> Value | None:
+    """A query that was multiplied by a number before its heads were split, as in OPT: the op does this by itself."""
+    operands, attributes = ods.operands_of(op), ods.attrs_of(op)
+    value, moves = operands["query"], list[Op]()
+    while move := movement(value):
+        moves.append(move)
+        value = move.operands[0]
+    source, factor = _scale(value)
+    if source == value or not moves:
+        return None
+    for move in moves[::-1]:
+        source = again(b, move, source, move.results[0])
+    operands["query"], attributes["scale"] = source, attributes["scale"] * factor
+    return b("ttir.scaled_dot_product_attention", *operands.values(), **attributes)
 
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
