@@ -278,3 +278,20 @@ def test_repeated_heads(repeat: Callable[[torch.Tensor], torch.Tensor], fits: bo
     ops = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, repeat(k), repeat(v)), query, key, value)
     ((_, attention),) = [op for op in ops if op[0].endswith(ATTENTION)]
     assert attention["key"]["desc"]["shape"][1] == (2 if fits else 6)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_grouped_heads_in_steps(seed: int) -> None:
+    """Attention of float32 with fewer heads of keys, and masks that are shared by heads, rows or batches, or not."""
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    batch, own, group = rng.choice([1, 2]), rng.choice([1, 2, 3]), rng.choice([2, 4])
+    rows, columns = rng.choice([1, 5, 32, 40]), rng.choice([5, 32, 40])
+    causal, masked = rng.random() < 0.3, rng.random() < 0.8
+    kinds = [(batch, own * group, rows, 32), (batch, own, columns, 32), (batch, own, columns, rng.choice([16, 32]))]
+    if masked and not causal:
+        kinds.append((rng.choice([1, batch]), rng.choice([1, own * group]), rng.choice([1, rows]), columns))
+
+    def model(*parts: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(*parts, is_causal=causal, enable_gqa=True)
+
+    compiled(model, *(torch.randn(kind) for kind in kinds))

@@ -14,6 +14,56 @@ func.func @main(%q: tensor<1x2x4x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1
 
 // -----
 
+// Two query heads share each head of keys: they are below one another, and so is the mask.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x4x6x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1x2x8x32xf32>, %m: tensor<1x1x6x8xf32>) -> tensor<1x4x6x32xf32> {
+  // CHECK: [[G:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<1x2x12x32xf32
+  // CHECK: [[Q:%[0-9]+]] = "ttnn.multiply"([[G]]
+  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"([[Q]], %arg1) {{.*}} -> tensor<1x2x12x8xf32
+  // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"(%arg3) {repeat_dims = array<i64: 1, 1, 2, 1>}
+  // CHECK: [[A:%[0-9]+]] = "ttnn.add"([[S]], [[M]])
+  // CHECK: [[P:%[0-9]+]] = "ttnn.softmax"([[A]])
+  // CHECK: [[R:%[0-9]+]] = "ttnn.matmul"([[P]], %arg2)
+  // CHECK: "ttnn.reshape"([[R]]) {{.*}} -> tensor<1x4x6x32xf32
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x4x6x32xf32>, tensor<1x2x8x32xf32>, tensor<1x2x8x32xf32>, tensor<1x1x6x8xf32>) -> tensor<1x4x6x32xf32>
+  return %0 : tensor<1x4x6x32xf32>
+}
+
+// -----
+
+// The same with a mask for each query head.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x4x6x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1x2x8x32xf32>, %m: tensor<1x4x6x8xf32>) -> tensor<1x4x6x32xf32> {
+  // CHECK: [[G:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<1x2x12x32xf32
+  // CHECK: [[Q:%[0-9]+]] = "ttnn.multiply"([[G]]
+  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"([[Q]], %arg1) {{.*}} -> tensor<1x2x12x8xf32
+  // CHECK: [[M:%[0-9]+]] = "ttnn.reshape"(%arg3) {{.*}} -> tensor<1x2x12x8xf32
+  // CHECK: [[A:%[0-9]+]] = "ttnn.add"([[S]], [[M]])
+  // CHECK: [[P:%[0-9]+]] = "ttnn.softmax"([[A]])
+  // CHECK: [[R:%[0-9]+]] = "ttnn.matmul"([[P]], %arg2)
+  // CHECK: "ttnn.reshape"([[R]]) {{.*}} -> tensor<1x4x6x32xf32
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x4x6x32xf32>, tensor<1x2x8x32xf32>, tensor<1x2x8x32xf32>, tensor<1x4x6x8xf32>) -> tensor<1x4x6x32xf32>
+  return %0 : tensor<1x4x6x32xf32>
+}
+
+// -----
+
+// A mask for all heads and rows is broadcast.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x4x6x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1x2x8x32xf32>, %m: tensor<1x1x1x8xf32>) -> tensor<1x4x6x32xf32> {
+  // CHECK: [[G:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<1x2x12x32xf32
+  // CHECK: [[Q:%[0-9]+]] = "ttnn.multiply"([[G]]
+  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"([[Q]], %arg1) {{.*}} -> tensor<1x2x12x8xf32
+  // CHECK: [[A:%[0-9]+]] = "ttnn.add"([[S]], %arg3)
+  // CHECK: [[P:%[0-9]+]] = "ttnn.softmax"([[A]])
+  // CHECK: [[R:%[0-9]+]] = "ttnn.matmul"([[P]], %arg2)
+  // CHECK: "ttnn.reshape"([[R]]) {{.*}} -> tensor<1x4x6x32xf32
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x4x6x32xf32>, tensor<1x2x8x32xf32>, tensor<1x2x8x32xf32>, tensor<1x1x1x8xf32>) -> tensor<1x4x6x32xf32>
+  return %0 : tensor<1x4x6x32xf32>
+}
+
+// -----
+
 // Attention that the fused op takes does not change.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x1x4x8xbf16>) -> tensor<1x2x4x32xbf16> {

@@ -27,28 +27,31 @@ def attention_in_steps(op: Op, b: Builder) -> Value | None:
     query, key, value, mask = ods.operands_of(op).values()
     if legality.takes(op, query) and not heads.unfit_attention(op.operation):
         return None
-    key, value = (_all_heads(b, x, shape(query)[1]) for x in (key, value))
+    (batch, count, length, size), own = shape(query), shape(key)[1]
     scale = ods.attr(op, "scale")
-    factor = full(b, shape(query)[-1] ** -0.5 if scale is None else scale, layout_of(query).dtype)
-    query = make(b, "multiply", query, factor)
+    factor = full(b, size**-0.5 if scale is None else scale, layout_of(query).dtype)
+    query = make(b, "multiply", reshape(b, query, [batch, own, count // own * length, size]), factor)
     scores = make(b, "matmul", query, key, transpose_a=False, transpose_b=True)
     masks = [] if mask is None else [mask]
     if ods.attr(op, "is_causal"):
-        masks.append(_causal_mask(b, shape(scores)[-2], shape(scores)[-1], layout_of(query).dtype))
+        masks.append(_causal_mask(b, length, shape(scores)[-1], layout_of(query).dtype))
     for each in masks:
-        scores = make(b, "add", scores, each)
+        scores = make(b, "add", scores, _for_groups(b, each, own, count // own, length))
     weights = make(b, "softmax", scores, dimension=3, numeric_stable=True)
     return make(b, "matmul", weights, value, transpose_a=False, transpose_b=False)
 
 
-def _all_heads(b: Builder, x: Value, heads: int) -> Value:
-    """Repeats each head of keys or values for all heads of the query that use it."""
-    batch, own, length, size = shape(x)
-    if own == heads:
-        return x
-    apart = reshape(b, x, [batch * own, 1, length, size])
-    repeated = make(b, "repeat", apart, repeat_dims=[1, heads // own, 1, 1])
-    return reshape(b, repeated, [batch, heads, length, size])
+def _for_groups(b: Builder, mask: Value, own: int, group: int, length: int) -> Value:
+    """A mask for scores (B, own, group * length, S2), in which the heads that share keys are below one another."""
+    batches, count, rows, columns = sizes = [1] * (4 - len(shape(mask))) + shape(mask)
+    if group == 1 or count == rows == 1:
+        return mask
+    mask = reshape(b, mask, sizes)
+    if rows != length:
+        mask = make(b, "repeat", mask, repeat_dims=[1, 1, length, 1])
+    if count == 1:
+        return make(b, "repeat", mask, repeat_dims=[1, 1, group, 1])
+    return reshape(b, mask, [batches, own, group * length, columns])
 
 
 def _causal_mask(b: Builder, rows: int, columns: int, dtype: str) -> Value:
