@@ -96,32 +96,34 @@ class Projections(torch.nn.Module):
         return tuple(found[i] for i in range(3))
 
 
+@pytest.mark.parametrize("rows", [5, 1])
 @pytest.mark.parametrize("seed", range(12))
-def test_projections(seed: int) -> None:
+def test_projections(seed: int, rows: int) -> None:
     torch.manual_seed(seed)
     model = Projections(random.Random(seed), plain=seed < 2).eval()
-    ops = names(compiled(model, torch.randn(2, 5, 24), torch.randn(2, 5, 24)))
+    ops = names(compiled(model, torch.randn(2, rows, 24), torch.randn(2, rows, 24)))
     assert (SPLIT in ops) == model.fits, (model.heads, ops)
 
 
-def parts(rng: random.Random) -> tuple[Callable[[torch.Tensor], list[torch.Tensor]], bool]:
+def parts(rng: random.Random, rows: int) -> tuple[Callable[[torch.Tensor], list[torch.Tensor]], bool]:
     """Heads of 32 from the slices of one value of 8 * 32 columns, in a random order, with random numbers of heads."""
     heads = rng.choice([[4, 2, 2], [2, 4, 2], [2, 2, 4], [4, 2, 2]])
     shift, order = rng.choice([0, 0, 0, 32]), rng.sample(range(3), 3)
 
     def apply(x: torch.Tensor) -> list[torch.Tensor]:
         begins = [0, heads[0] * 32 - shift, sum(heads[:2]) * 32]
-        found = {i: x[..., begins[i] : begins[i] + heads[i] * 32].reshape(2, 5, heads[i], 32) for i in order}
+        found = {i: x[..., begins[i] : begins[i] + heads[i] * 32].reshape(2, rows, heads[i], 32) for i in order}
         return [found[i].transpose(1, 2) for i in range(3)]
 
     return apply, heads == [4, 2, 2] and not shift
 
 
+@pytest.mark.parametrize("rows", [5, 1])
 @pytest.mark.parametrize("seed", range(8))
-def test_parts_of_one_product(seed: int) -> None:
+def test_parts_of_one_product(seed: int, rows: int) -> None:
     torch.manual_seed(seed)
-    apply, fits = parts(random.Random(seed))
-    assert (SPLIT in names(compiled(apply, torch.randn(2, 5, 256)))) == fits
+    apply, fits = parts(random.Random(seed), rows)
+    assert (SPLIT in names(compiled(apply, torch.randn(2, rows, 256)))) == fits
 
 
 def gelu_with_tanh(rng: random.Random, plain: bool) -> tuple[Callable[[torch.Tensor], torch.Tensor], bool]:

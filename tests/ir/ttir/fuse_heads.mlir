@@ -403,3 +403,41 @@ func.func @main(%x: tensor<2x6x16xf32>, %g: tensor<8xf32>, %wq: tensor<32x16xf32
   %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
   return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>
 }
+
+// -----
+
+// Of one position, the heads are split by a reshape.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x1x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x1x8xf32>, tensor<2x2x1x8xf32>, tensor<2x2x1x8xf32>) {
+  // CHECK: [[W:%[0-9]+]] = "ttir.concat"(%arg1, %arg2, %arg3) {dim = 1
+  // CHECK: [[J:%[0-9]+]] = "ttir.matmul"(%arg0, [[W]]) {{.*}} -> tensor<2x1x64xf32>
+  // CHECK: "ttir.split_query_key_value_and_split_heads"([[J]]) {num_heads = 4 : i64, num_kv_heads = 2
+  %q0 = "ttir.matmul"(%x, %wq) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x32xf32>) -> tensor<2x1x32xf32>
+  %q = "ttir.reshape"(%q0) {shape = array<i64: 2, 4, 1, 8>} : (tensor<2x1x32xf32>) -> tensor<2x4x1x8xf32>
+  %k0 = "ttir.matmul"(%x, %wk) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x16xf32>) -> tensor<2x1x16xf32>
+  %k = "ttir.reshape"(%k0) {shape = array<i64: 2, 2, 1, 8>} : (tensor<2x1x16xf32>) -> tensor<2x2x1x8xf32>
+  %v0 = "ttir.matmul"(%x, %wv) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x16xf32>) -> tensor<2x1x16xf32>
+  %v = "ttir.reshape"(%v0) {shape = array<i64: 2, 2, 1, 8>} : (tensor<2x1x16xf32>) -> tensor<2x2x1x8xf32>
+  return %q, %k, %v : tensor<2x4x1x8xf32>, tensor<2x2x1x8xf32>, tensor<2x2x1x8xf32>
+}
+
+// -----
+
+// Heads of two positions are not split by a reshape, and neither is one position by a reshape that moves no heads.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x2x16xf32>, %y: tensor<2x1x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>) {
+  // CHECK-NOT: ttir.split_query_key_value_and_split_heads
+  %a0 = "ttir.matmul"(%x, %wq) {transpose_a = false, transpose_b = false} : (tensor<2x2x16xf32>, tensor<16x16xf32>) -> tensor<2x2x16xf32>
+  %a = "ttir.reshape"(%a0) {shape = array<i64: 2, 4, 1, 8>} : (tensor<2x2x16xf32>) -> tensor<2x4x1x8xf32>
+  %b0 = "ttir.matmul"(%x, %wk) {transpose_a = false, transpose_b = false} : (tensor<2x2x16xf32>, tensor<16x16xf32>) -> tensor<2x2x16xf32>
+  %b = "ttir.reshape"(%b0) {shape = array<i64: 2, 4, 1, 8>} : (tensor<2x2x16xf32>) -> tensor<2x4x1x8xf32>
+  %c0 = "ttir.matmul"(%x, %wv) {transpose_a = false, transpose_b = false} : (tensor<2x2x16xf32>, tensor<16x16xf32>) -> tensor<2x2x16xf32>
+  %c = "ttir.reshape"(%c0) {shape = array<i64: 2, 4, 1, 8>} : (tensor<2x2x16xf32>) -> tensor<2x4x1x8xf32>
+  %d0 = "ttir.matmul"(%y, %wq) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x16xf32>) -> tensor<2x1x16xf32>
+  %d = "ttir.reshape"(%d0) {shape = array<i64: 2, 1, 2, 8>} : (tensor<2x1x16xf32>) -> tensor<2x1x2x8xf32>
+  %e0 = "ttir.matmul"(%y, %wk) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x16xf32>) -> tensor<2x1x16xf32>
+  %e = "ttir.reshape"(%e0) {shape = array<i64: 2, 1, 2, 8>} : (tensor<2x1x16xf32>) -> tensor<2x1x2x8xf32>
+  %f0 = "ttir.matmul"(%y, %wv) {transpose_a = false, transpose_b = false} : (tensor<2x1x16xf32>, tensor<16x16xf32>) -> tensor<2x1x16xf32>
+  %f = "ttir.reshape"(%f0) {shape = array<i64: 2, 1, 2, 8>} : (tensor<2x1x16xf32>) -> tensor<2x1x2x8xf32>
+  return %a, %b, %c, %d, %e, %f : tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>
+}

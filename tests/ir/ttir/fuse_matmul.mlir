@@ -264,3 +264,18 @@ func.func @main(%x: tensor<32x4xf32>, %w: tensor<4x4xf32>, %r: tensor<32x4xf32>,
   %11 = "ttir.add"(%10, %i) : (tensor<40x4xi32>, tensor<40x4xi32>) -> tensor<40x4xi32>
   return %1, %3, %5, %7, %8, %9, %11 : tensor<32x4xf32>, tensor<2x40x4xf32>, tensor<3x2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<40x4xi32>
 }
+
+// -----
+
+// A row that depends on inputs is a bias as it is; that of a parameter becomes a vector once.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x4xf32>, %w: tensor<4x4xf32>, %r: tensor<1x1x4xf32>, %p: tensor<1x4xf32> {ttcore.argument_type = "parameter"}) -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) {
+  // CHECK-DAG: "ttir.linear"(%arg0, %arg1, %arg2)
+  // CHECK-DAG: [[P:%[0-9]+]] = "ttir.reshape"(%arg3) {shape = array<i64: 4>}
+  // CHECK-DAG: "ttir.linear"(%arg0, %arg1, [[P]])
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<1x1x4xf32>, tensor<4x4xf32>) -> tensor<1x1x4xf32>
+  %1 = "ttir.add"(%r, %0) : (tensor<1x1x4xf32>, tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  %2 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = true} : (tensor<1x1x4xf32>, tensor<4x4xf32>) -> tensor<1x1x4xf32>
+  %3 = "ttir.add"(%2, %p) : (tensor<1x1x4xf32>, tensor<1x4xf32>) -> tensor<1x1x4xf32>
+  return %1, %3 : tensor<1x1x4xf32>, tensor<1x1x4xf32>
+}

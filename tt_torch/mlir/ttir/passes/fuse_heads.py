@@ -19,7 +19,7 @@ RULES = RuleSet("fuse-heads")
 
 @dataclass(frozen=True)
 class Part:
-    """The (B, S, H * D) of `maker` as (B, S, H, D), permuted to (B, H, S, D) by `split`."""
+    """The (B, S, H * D) of `maker` as (B, S, H, D), permuted to (B, H, S, D) by `split`, or reshaped if S is 1."""
 
     maker: Op
     split: Op
@@ -31,23 +31,33 @@ class Part:
 
 def _split_of(maker: Op) -> Part | None:
     """How the result of an op is split into heads, if nothing else reads it."""
-    (result, *others), next_op = maker.results, None
-    for name in ("ttir.reshape", "ttir.permute"):
-        if others or not single_use(result):
-            return None
-        (next_op,) = users(result)
-        if next_op.name != name:
-            return None
-        (result,) = next_op.results
-    if next_op is None or ods.attr(next_op, "permutation") != SPLIT:
+    (result, *others) = maker.results
+    if others or not single_use(result):
         return None
-    batch, heads, length, size = shape(result)
-    return Part(maker, next_op) if shape(maker.results[0]) == [batch, length, heads * size] else None
+    (split,) = users(result)
+    if split.name == "ttir.reshape" and not _is_split(split) and single_use(split.results[0]):
+        (split,) = users(split.results[0])
+    if not _is_split(split):
+        return None
+    batch, heads, length, size = shape(split.results[0])
+    return Part(maker, split) if shape(result) == [batch, length, heads * size] else None
+
+
+def _is_split(op: Op) -> bool:
+    """Whether an op moves heads before the positions; for one position, that is a reshape of (B, 1, H * D)."""
+    if op.operation.name == "ttir.permute":
+        return bool(ods.attr(op, "permutation") == SPLIT)
+    if op.operation.name != "ttir.reshape" or len(shape(op.results[0])) != 4:
+        return False
+    batch, heads, _, size = shape(op.results[0])
+    return shape(op.operands[0]) == [batch, 1, heads * size]
 
 
 def _maker(split: Op, *names: str) -> Op | None:
-    """The op, one of `names`, behind the reshape and the permute `split`."""
-    apart = producer(split.operands[0], "ttir.reshape")
+    """The op, one of `names`, behind an op that splits heads, and behind the reshape before a permute."""
+    if not _is_split(split):
+        return None
+    apart = producer(split.operands[0], "ttir.reshape") if split.operation.name == "ttir.permute" else split
     return producer(apart.operands[0], *names) if apart is not None else None
 
 
@@ -71,13 +81,13 @@ def _replaced(b: Builder, joint: Value, parts: list[Part], first: Op) -> Value:
     return made[mine]
 
 
-@RULES.rewrites("ttir.permute")
+@RULES.rewrites("ttir.permute", "ttir.reshape")
 def joint_projection(op: Op, b: Builder) -> Value | None:
     """Three projections of one input become one product with concatenated weights.
 
     The one with another number of heads is the query. It has a multiple of the heads of the other two.
     """
-    linear = _maker(op, *MATMULS) if ods.attr(op, "permutation") == SPLIT else None
+    linear = _maker(op, *MATMULS)
     if linear is None:
         return None
     fields = _fields(linear)
@@ -124,10 +134,10 @@ def _is_ready(value: Value | None, op: Op) -> bool:
     return value is None or isinstance(value.owner, ir.Block) or value.owner.is_before_in_block(op.operation)
 
 
-@RULES.rewrites("ttir.permute")
+@RULES.rewrites("ttir.permute", "ttir.reshape")
 def parts_of_one_product(op: Op, b: Builder) -> Value | None:
     """Three slices of (B, S, (H + 2 * K) * D), which together are all of it and each of which is split into heads."""
-    cut = _maker(op, "ttir.slice_static") if ods.attr(op, "permutation") == SPLIT else None
+    cut = _maker(op, "ttir.slice_static")
     if cut is None or len(shape(cut.results[0])) != 3:
         return None
     (x,) = cut.operands

@@ -42,7 +42,7 @@ def bias(op: Op, b: Builder) -> Value | None:
             continue
         sizes = shape(vector)
         if sizes and math.prod(sizes) == sizes[-1] == shape(product)[-1]:
-            vector = b("ttir.reshape", vector, shape=sizes[-1:])
+            vector = b("ttir.reshape", vector, shape=sizes[-1:]) if is_constant(vector) else vector
             return b.also_from(matmul)("ttir.linear", *matmul.operands, vector, **ods.attrs_of(matmul))
     return None
 
