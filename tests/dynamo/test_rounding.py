@@ -100,3 +100,31 @@ def test_the_factor_of_a_quotient_is_multiplied_first(dtype: torch.dtype) -> Non
     got = torch.compile(function, backend=tt_torch.backend, options=OPTIONS)(x, a, b)
     for ours, eager in zip(got, function(x, a, b), strict=True):
         torch.testing.assert_close(ours, eager)
+
+
+EVERY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "add": lambda x: torch.add(x, x.flip(0), alpha=0.1),
+    "add a scalar": lambda x: torch.add(x, torch.tensor(3.0), alpha=-1.7),
+    "add integers": lambda x: torch.add(x, torch.arange(len(x)), alpha=3),
+    "sub": lambda x: torch.sub(x, x.flip(0), alpha=1 / 3),
+    "rsub": lambda x: torch.rsub(x, x.flip(0), alpha=10),
+    "trunc": lambda x: torch.div(x, 255, rounding_mode="trunc"),
+    "trunc by one element": lambda x: torch.div(x, torch.tensor([51.0], dtype=x.dtype), rounding_mode="trunc"),
+    "floor": lambda x: x // 0.3,
+    "round": lambda x: x.round(decimals=1),
+    "softshrink": lambda x: F.softshrink(x, 0.3),
+    "threshold": lambda x: F.threshold(x, 0.1, 5.0),
+    "lgamma": torch.lgamma,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", EVERY)
+def test_every_narrow_number(name: str, dtype: torch.dtype) -> None:
+    """All 65,536 numbers of 16 bits give what eager PyTorch gives."""
+    x = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(dtype)
+    got, expected = torch.compile(EVERY[name], backend=tt_torch.backend, options=OPTIONS)(x), EVERY[name](x)
+    near = {"rtol": 0.0, "atol": 0.0}
+    if name == "lgamma":  # a series, which has zeros between whole numbers
+        near = {"rtol": torch.finfo(dtype).eps, "atol": 1e-6}
+    torch.testing.assert_close(got, expected, equal_nan=True, **near)

@@ -132,8 +132,18 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 
 @decomposes(aten.add.Tensor)
 def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor | NotImplementedType:
-    """A number that changes from call to call, such as a learning rate, becomes a tensor operand."""
+    """A number that changes from call to call, such as a learning rate, becomes a tensor operand. As in eager, the
+    number has the dtype of narrow floats, and the sum is rounded once."""
+    dtype = torch.result_type(x, y)
+    if dtype in NARROW and not (isinstance(alpha, (int, float)) and alpha == 1):
+        x, y, factor = (v.to(dtype).to(torch.float32) for v in (x, y, torch.full((), alpha, dtype=dtype)))
+        return (x + y * factor).to(dtype)
     return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented
+
+
+@decomposes(aten.sub.Tensor)
+def subtract(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor | NotImplementedType:
+    return torch.add(x, y, alpha=-alpha) if torch.result_type(x, y) in NARROW and alpha != 1 else NotImplemented
 
 
 @decomposes(aten.lerp.Tensor, aten.lerp.Scalar)

@@ -31,8 +31,10 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
 def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor") -> Tensor | NotImplementedType:
     """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
-    if x.dtype in NARROW and _is_rounded(y):  # eager takes the number in float32
-        return aten.div.Tensor_mode(x.to(torch.float32), y, rounding_mode=rounding_mode).to(x.dtype)
+    by_one = not isinstance(y, Tensor) or y.numel() == 1
+    if by_one and x.dtype in NARROW and torch.result_type(x, y) is x.dtype:  # eager takes one number in float32
+        y = y.to(torch.float32) if isinstance(y, Tensor) else y
+        return divide(x.to(torch.float32), y, rounding_mode=rounding_mode).to(x.dtype)
     by_another_number = not isinstance(y, Tensor) and y != -1
     x, y = _promoted(x, y)
     if rounding_mode == "trunc" and x.is_floating_point():
@@ -51,11 +53,6 @@ def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor"
     whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
     whole = torch.where(quotient == 0, 0 * (x / y), whole)
     return torch.where((y == 0) | (x.isfinite() & (x / y).isinf()), x / y, whole)
-
-
-def _is_rounded(y: Tensor | Scalar) -> bool:
-    """Whether it is a number that a narrow float may not have. All have the integers up to 256."""
-    return isinstance(y, (int, float)) and not (abs(y) <= 256 and float(y).is_integer())
 
 
 def _floor(x: Tensor, y: Tensor) -> Tensor:
