@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib.resources import files
 
@@ -178,6 +179,12 @@ def node_name(location: str) -> str:
     return quoting.identifier((locations.nodes(location) or [""])[-1]).removesuffix("_default")
 
 
+def _frees(op: facts.Op, cached: AbstractSet[int]) -> bool:
+    """Whether an op frees a cached value. Files of tt-mlir free the caller's reference to it; in a generated program,
+    `cached` has the same tensor object."""
+    return op.name == "DeallocateOp" and any(x.id in cached for x in op.operands)
+
+
 class _Reader:
     def __init__(self, programs: list[Described]) -> None:
         self.programs = programs
@@ -204,9 +211,8 @@ class _Reader:
             given.weight = not (private or tensor.on_device or tensor.id in written)
         made = Function(self.functions[program["name"]], private, inputs, [])
         kept = {t.id for op in facts.ops(program) if op.name == "LoadCachedOp" for t in op.results}
-        # Files of tt-mlir free the caller's reference to a cached value. Here, `cached` has the same tensor object.
-        ops = (op for op in facts.ops(program) if op.name != "DeallocateOp" or op.operands[0].id not in kept)
-        made.statements = [self._statement(op) for op in ops if op.name != "GetDeviceOp"]
+        ops = (op for op in facts.ops(program) if op.name != "GetDeviceOp" and not _frees(op, kept))
+        made.statements = [self._statement(op) for op in ops]
         made.outputs = [self._known(tensor.id) for tensor in facts.outputs(program)]
         return made
 
