@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 
@@ -23,6 +24,7 @@ WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "index_fill_": lambda v: v.index_fill_(1, ROWS, 5),
     "a diagonal": lambda v: v.diagonal().fill_(4),
     "a row": lambda v: v[1].mul_(2),
+    "a row, by an operator": lambda v: operator.iadd(v[1], 2),
     "a row, out of place": lambda v: torch.exp(torch.arange(4.0), out=v[2]),
     "an activation in place": lambda v: torch.nn.functional.relu(v[0], inplace=True),
 }
@@ -69,6 +71,7 @@ def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
         lambda x: x.expand_as(x).mul_(2) + x,
         lambda x: torch.broadcast_to(x, (1, 4))[0, 1:].fill_(2).sum() + x,
         lambda x: (x.expand(3, 4) + 0).mul_(3),
+        lambda x: ((x > 0).expand(3, 4) & (x < 1)) | (x.expand(3, 4) != 2),
     ],
 )
 def test_writes_to_other_tensors_stay_on_the_device(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
