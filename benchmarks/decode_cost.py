@@ -26,10 +26,10 @@ from tt_torch.wire.decode import decode
 LAYERS, CACHE = 32, 256
 SIZES = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8}
 BFP4 = {"weight_dtype": "bfp4_b", "math_fidelity": "lofi"}
-PRECISIONS = {"bfp8": {}, "bfp4 in gate and up": {"*.gate_proj": BFP4, "*.up_proj": BFP4}}
+PRECISIONS = {"bfp8": {}, "bfp4 gate, up": {"*.gate_proj": BFP4, "*.up_proj": BFP4}}
 ARCHS = {"n150": "wormhole_b0", "p150": "blackhole"}
 # Tokens per second of one user, batch 1 after a prompt of 128: models/tt_transformers/PERF.md of tt-metal at 040a27c1.
-PUBLISHED = {("n150", "bfp8"): 25.2, ("n150", "bfp4 in gate and up"): 28.3, ("p150", "bfp4 in gate and up"): 33.6}
+PUBLISHED = {("n150", "bfp8"): 25.2, ("n150", "bfp4 gate, up"): 28.3, ("p150", "bfp4 gate, up"): 33.6}
 
 
 def run(threads: int) -> None:
