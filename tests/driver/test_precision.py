@@ -220,3 +220,45 @@ def test_the_model_itself_gives_a_weight_its_type(dtype: str, stored: str) -> No
     assert torch.equal(model(X), model.other(X @ model.weight))
     with pytest.raises(tt_torch.errors.OpArgumentError, match="bfp_bf8"):
         torch.ops.tt.weight_dtype_override(model.weight, "int8")
+
+
+def test_weights_of_onnx_models_have_names() -> None:
+    onnx = pytest.importorskip("onnx")
+    floats, make = onnx.TensorProto.FLOAT, onnx.helper
+    nodes = [make.make_node("MatMul", ["x", "first"], ["h"]), make.make_node("MatMul", ["h", "second"], ["y"])]
+    weights = [onnx.numpy_helper.from_array(torch.randn(64, 64).numpy(), name) for name in ("first", "second")]
+    given, result = (make.make_tensor_value_info(name, floats, [8, 64]) for name in "xy")
+    model = make.make_model(make.make_graph(nodes, "two", [given], [result], weights))
+    for name in ("first", "second"):
+        config = CompilerConfig(precision={name: {"weight_dtype": "bfp8_b", "math_fidelity": "lofi"}})
+        found = products(tt_torch.compile_onnx(model, config).binary)
+        assert [dtype == "BFP_BFloat8" for dtype, _ in found] == [name == "first", name == "second"]
+        assert [chosen["math_fidelity"] == "LoFi" for _, chosen in found] == [name == "first", name == "second"]
+    with pytest.warns(PrecisionWarning, match="did you mean 'first'"):
+        tt_torch.compile_onnx(model, CompilerConfig(precision={"firts": {"weight_dtype": "bfp8_b"}}))
+
+
+WITH_A_LOOP = """
+func.func @main(%x: tensor<8x8xf32>, %n: tensor<i32>) -> tensor<8x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<8x8xf32>
+   cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %b = stablehlo.dot %a, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    stablehlo.return %next, %b : tensor<i32>, tensor<8x8xf32>
+  }
+  return %r#1 : tensor<8x8xf32>
+}
+"""
+
+
+def test_a_model_of_several_programs_has_no_names() -> None:
+    with pytest.warns(PrecisionWarning, match=r"only an entry '\*' has an effect"):
+        tt_torch.compile_stablehlo(WITH_A_LOOP, CompilerConfig(precision={"arg0": {"math_fidelity": "lofi"}}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrecisionWarning)
+        tt_torch.compile_stablehlo(WITH_A_LOOP, CompilerConfig(precision={"*": {"math_fidelity": "lofi"}}))

@@ -37,7 +37,7 @@ from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
 from tt_torch.dynamo.exactness.runner import ExactRunner
-from tt_torch.dynamo.interface import is_tensor, name_inputs, real_tensors_only, source
+from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
 from tt_torch.dynamo.python_numbers import without_python_numbers
@@ -189,7 +189,8 @@ def _capture(
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         keep_saved_tensors(TracingContext.get().fw_metadata)
         name_inputs(graph, names)
-        tell_unmatched(graph, config)
+        if config.precision:
+            tell_unmatched(layer_names(graph.graph), config)
         on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):

@@ -22,12 +22,14 @@ from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
+from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
 from tt_torch.dynamo.calls import Interface, Result
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
+from tt_torch.mlir.layer_names import write_names
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.reading import Source, read_stablehlo
 from tt_torch.mlir.splitting import split
@@ -92,8 +94,14 @@ def compiled_module(
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
+    if config.precision:
+        named = [n if role == "parameter" else "" for n, role in zip([*names, *weights], roles, strict=True)]
+        write_names(module, {}, named)
+        tell_unmatched(named, config)
     flow, modules = split(module)
     _report(flow, config)
+    if MAIN not in modules:
+        tell_nameless(config)
     programs = {name: _compiled(each, config) for name, each in modules.items()}
     if MAIN in programs:
         results = _static(programs[MAIN].binary, results)

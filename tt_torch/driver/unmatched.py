@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from torch.fx import GraphModule
+from collections.abc import Collection
 
 from tt_torch import user_code
 from tt_torch.config import CompilerConfig
-from tt_torch.dynamo.interface import layer_names
 from tt_torch.layers import matches
 from tt_torch.option_kinds import nearest
 
 
 class PrecisionWarning(UserWarning):
-    """An entry of the option `precision` matches no module and no parameter of a captured graph."""
+    """An entry of the option `precision` matches no module and no parameter of a graph."""
 
 
-def tell_unmatched(graph: GraphModule, config: CompilerConfig) -> None:
-    """Warns with PrecisionWarning, once for all entries that match nothing in a graph with named inputs."""
-    names = layer_names(graph.graph) if config.precision else set()
+def tell_unmatched(names: Collection[str], config: CompilerConfig) -> None:
+    """Warns with PrecisionWarning, once for all entries that match none of a graph's names."""
     unmatched = [pattern for pattern, _ in config.precision if not matches(pattern, names)]
     if unmatched:
         hint = nearest(unmatched[0], names)
@@ -25,5 +23,16 @@ def tell_unmatched(graph: GraphModule, config: CompilerConfig) -> None:
             PrecisionWarning(
                 f"precision: no module and no parameter of this graph matches {', '.join(map(repr, unmatched))}{hint}; "
                 "tt_torch.dump_weight_names(model) gives the names of weights"
+            )
+        )
+
+
+def tell_nameless(config: CompilerConfig) -> None:
+    """Warns of entries for a model between whose programs the host decides: the parts keep no names."""
+    if any(pattern != "*" for pattern, _ in config.precision):
+        user_code.warn(
+            PrecisionWarning(
+                "precision: the host decides between the programs of this model, in which weights have no names; "
+                "only an entry '*' has an effect"
             )
         )
