@@ -133,9 +133,11 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 @decomposes(aten.add.Tensor)
 def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor | NotImplementedType:
     """A number that changes from call to call, such as a learning rate, becomes a tensor operand. As in eager, the
-    number has the dtype of narrow floats, and the sum is rounded once."""
-    dtype = torch.result_type(x, y)
-    if dtype in NARROW and not (isinstance(alpha, (int, float)) and alpha == 1):
+    number has the dtype of narrow floats, and the sum is rounded once. One that the dtype does not have is refused
+    later, with the user's line."""
+    dtype, is_known = torch.result_type(x, y), isinstance(alpha, (int, float))
+    refused = is_known and dtype.is_floating_point and torch.finfo(dtype).max < abs(alpha) < math.inf
+    if dtype in NARROW and not refused and not (is_known and alpha == 1):
         x, y, factor = (v.to(dtype).to(torch.float32) for v in (x, y, torch.full((), alpha, dtype=dtype)))
         return (x + y * factor).to(dtype)
     return x + y * alpha if isinstance(alpha, torch.SymFloat) else NotImplemented
