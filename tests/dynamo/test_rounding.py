@@ -111,6 +111,7 @@ EVERY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "trunc": lambda x: torch.div(x, 255, rounding_mode="trunc"),
     "trunc by one element": lambda x: torch.div(x, torch.tensor([51.0], dtype=x.dtype), rounding_mode="trunc"),
     "floor": lambda x: x // 0.3,
+    "quotient that is not cut": lambda x: torch.div(x, 2.0, rounding_mode=None),
     "round": lambda x: x.round(decimals=1),
     "softshrink": lambda x: F.softshrink(x, 0.3),
     "threshold": lambda x: F.threshold(x, 0.1, 5.0),

@@ -31,6 +31,8 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
 def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor") -> Tensor | NotImplementedType:
     """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
+    if rounding_mode is None:
+        return x / y
     by_one = not isinstance(y, Tensor) or y.numel() == 1
     if by_one and x.dtype in NARROW and torch.result_type(x, y) is x.dtype:  # eager takes one number in float32
         y = y.to(torch.float32) if isinstance(y, Tensor) else y
