@@ -43,10 +43,23 @@ def updated_by(function: Function, number: int) -> int | None:
 
 def argument_kind(function: Function, number: int) -> str:
     """The role of one argument. In a module without roles, all arguments are inputs."""
+    return argument_text(function, number, "ttcore.argument_type") or "input"
+
+
+def argument_text(function: Function, number: int, name: str) -> str:
+    """The text of an attribute of one argument; "" without it. The functions of some modules have no attributes."""
     if "arg_attrs" not in function.attributes:
-        return "input"
-    roles = function.attributes["arg_attrs"][number]
-    return roles["ttcore.argument_type"].value if "ttcore.argument_type" in roles else "input"
+        return ""
+    attributes = function.attributes["arg_attrs"][number]
+    return str(attributes[name].value) if name in attributes else ""
+
+
+def set_argument_texts(function: Function, name: str, texts: Mapping[int, str]) -> None:
+    """Sets an attribute of some arguments, by their numbers, beside those that they have."""
+    attributes = [{a.name: a.attr for a in given} for given in function.attributes["arg_attrs"]]
+    for number, text in texts.items():
+        attributes[number][name] = ir.StringAttr.get(text)
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in attributes])
 
 
 def argument_kinds(function: Function) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from torch_mlir import ir
 
-from tt_torch.mlir.functions import main
+from tt_torch.mlir.functions import argument_text, main, set_argument_texts
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire import locations
@@ -26,11 +26,7 @@ def write_names(module: ir.Module, modules: Mapping[str, str], weights: Sequence
     with module.context:
         paths = {node: ir.StringAttr.get(path) for node, path in modules.items()}
         module.operation.attributes[MODULES] = ir.DictAttr.get(paths)
-        function = main(module)
-        roles = [{a.name: a.attr for a in role} for role in function.attributes["arg_attrs"]]
-        for role, name in zip(roles, weights, strict=True):
-            role |= {NAME: ir.StringAttr.get(name)} if name else {}
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(role) for role in roles])
+        set_argument_texts(main(module), NAME, {i: name for i, name in enumerate(weights) if name})
 
 
 class LayerNames:
@@ -73,17 +69,5 @@ def constants_of(value: Value) -> list[Value]:
 
 
 def attribute(argument: Value, name: str) -> str:
-    """The text of an attribute of an argument; "" without it. The function of a loop's body has no attributes."""
-    function = argument.owner.owner
-    if "arg_attrs" not in function.attributes:
-        return ""
-    role = function.attributes["arg_attrs"][argument.arg_number]
-    return str(role[name].value) if name in role else ""
-
-
-def set_attribute(argument: Value, name: str, text: str) -> None:
-    function = argument.owner.owner
-    roles = list(function.attributes["arg_attrs"])
-    kept = {a.name: a.attr for a in roles[argument.arg_number]}
-    roles[argument.arg_number] = ir.DictAttr.get(kept | {name: ir.StringAttr.get(text)})
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(roles)
+    """The text of an attribute of an argument; "" without it."""
+    return argument_text(argument.owner.owner, argument.arg_number, name)

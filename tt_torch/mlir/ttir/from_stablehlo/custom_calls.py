@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of, set_attribute
+from tt_torch.mlir.functions import set_argument_texts
+from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls
 from tt_torch.mlir.ttir.from_stablehlo.collectives import own_part
@@ -64,8 +65,10 @@ def _mark_weight(op: Op) -> None:
     dtype = _attributes(op).get(WEIGHT_DTYPE)
     if dtype not in WEIGHT_DTYPES:
         raise unsupported(op, accepted=f"{WEIGHT_DTYPE} of {', '.join(WEIGHT_DTYPES)}")
-    for argument in constants_of(op.operands[0]):
-        set_attribute(argument, WEIGHT_DTYPE, dtype)
+    arguments = constants_of(op.operands[0])
+    if arguments:
+        numbers = {argument.arg_number: dtype for argument in arguments}
+        set_argument_texts(arguments[0].owner.owner, WEIGHT_DTYPE, numbers)
 
 
 def _attributes(op: Op) -> Attrs:
