@@ -134,7 +134,8 @@ class OtherRoundings(TorchDispatchMode):
         return torch.where(changed, -moved, moved)
 
     def _cancelled(self, x: torch.Tensor) -> torch.Tensor:
-        """What a cancellation leaves is a rounding error of the largest number, or an exact zero."""
+        """Numbers as small as a rounding error of the largest one. Some of them become zero, because a transform in
+        other steps may cancel exactly."""
         if self._generator is None or x.numel() == 0:
             return x
         left = x.abs() <= _units(x.dtype) * x.abs().nan_to_num(0.0, 0.0).max()

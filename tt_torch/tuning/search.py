@@ -29,8 +29,8 @@ Choice = tuple[int, ...]  # the number of the level of each layer
 
 @dataclass(frozen=True)
 class Trial:
-    """What a choice costs: the correlation with eager PyTorch, the modelled seconds of a call, and the bytes of DRAM
-    and L1 that it moves."""
+    """A measured choice. `pcc` is its correlation with eager PyTorch, `seconds` is the modelled time of a call, and
+    `bytes` counts what the call moves in DRAM and L1."""
 
     choice: Choice
     pcc: float
