@@ -89,10 +89,11 @@ def _progress(measure: Measure) -> Iterator[Measure]:
 
 def _print(table: Table) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table as Shown
+
+    from tt_torch.records.console import plain_console
 
     shown = Shown(*table.columns, box=box.SIMPLE)
     for row in table.rows:
         shown.add_row(*(cell.text for cell in row))
-    Console().print(shown)
+    plain_console().print(shown)
