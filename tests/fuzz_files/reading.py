@@ -18,7 +18,7 @@ from tt_torch.driver.stablehlo import compile_stablehlo
 from tt_torch.errors import TTTorchError
 from tt_torch.explore.graphs import read_graphs
 from tt_torch.mlir.ttnn.passes.place_in_l1 import budget
-from tt_torch.profiling.cost_model import CHIPS, planned
+from tt_torch.profiling.cost_model import planned
 from tt_torch.records.console import plain_console
 from tt_torch.records.summary import print_summary
 from tt_torch.reports.compare import compare
@@ -30,6 +30,7 @@ from tt_torch.runtime.buffers import TORCH_TYPES
 from tt_torch.tools import inspection, package_inspection
 from tt_torch.tools.link import link
 from tt_torch.wire.binary import system
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 

@@ -16,10 +16,11 @@ from tt_torch.driver.compile import compile_module
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.profiling import page, recorder
-from tt_torch.profiling.cost_model import CHIPS, planned
+from tt_torch.profiling.cost_model import planned
 from tt_torch.profiling.model import of_session
 from tt_torch.profiling.session import Session
 from tt_torch.wire.calls import public
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.decode import decode
 
 TILES = 12 * 4096  # bytes of a float32 tensor of 96x128 in tiles

@@ -16,10 +16,11 @@ import torch
 from typer.testing import CliRunner
 
 import tt_torch
-from tt_torch.profiling.cost_model import CHIPS, cost_of, matrix_flops, planned
+from tt_torch.profiling.cost_model import cost_of, matrix_flops, planned
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
 from tt_torch.wire.calls import device_ops, public
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.decode import decode
 
 DATA = Path(__file__).parents[1] / "data" / "wire"

@@ -16,29 +16,13 @@ from tt_torch.errors import BinaryFormatError
 from tt_torch.profiling.links import Mesh, crossing
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.calls import cost, public
+from tt_torch.wire.chips import CHIPS, MATRIX_FLOPS, PASSES, Chip
 from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, Op, allocations, bytes_by_place, mesh_shape
 from tt_torch.wire.messages import File, Program
 
-MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 _VECTOR_LANES = 32  # elements per core and cycle
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
 LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
-PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
-
-
-@dataclass(frozen=True)
-class Chip:
-    cores: int
-    clock: float  # Hz
-    dram: float  # bytes per second
-    l1: float  # bytes per second and core
-    link: float  # bytes per second, in each direction, between two chips that are neighbours in a mesh
-
-
-CHIPS = {
-    "Wormhole_b0": Chip(cores=64, clock=1.0e9, dram=288e9, l1=64e9, link=25e9),
-    "Blackhole": Chip(cores=130, clock=1.35e9, dram=512e9, l1=86.4e9, link=100e9),
-}
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from tt_torch import files
 from tt_torch.errors import ProfileFormatError
-from tt_torch.profiling.cost_model import CHIPS
 from tt_torch.profiling.kinds import kind_of
 from tt_torch.profiling.links import Mesh
 from tt_torch.profiling.session import OpRun, RecordedGraph, Session
 from tt_torch.profiling.sources import Source
 from tt_torch.profiling.what_if import AS_COMPILED, SCENARIOS, constant_tensors, costs
 from tt_torch.wire import facts, locations
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.messages import Program
 
 JSON_NAME = "profile.json"

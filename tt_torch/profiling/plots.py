@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from tt_torch.profiling.cost_model import MATRIX_FLOPS, PASSES
 from tt_torch.profiling.groups import around, grouped, host_time, kind_of, line_of, module_of, op_of
 from tt_torch.profiling.model import Profile, ProfiledOp
 from tt_torch.profiling.what_if import SCENARIOS
 from tt_torch.profiling.words import duration, size
+from tt_torch.wire.chips import MATRIX_FLOPS, PASSES
 
 if TYPE_CHECKING:
     from tt_torch.profiling.comparison import Change

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.files import write
-from tt_torch.profiling.cost_model import CHIPS
 from tt_torch.profiling.metal_names import metal_name
 from tt_torch.profiling.session import OpRun, Session
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.facts import Op, Tensor
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"

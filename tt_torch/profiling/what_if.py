@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
-from tt_torch.profiling.cost_model import CHIPS, OpCost, cost_of
+from tt_torch.profiling.cost_model import OpCost, cost_of
 from tt_torch.profiling.links import Mesh
+from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.facts import BLOCK_FLOATS, Op, Tensor, ops
 from tt_torch.wire.messages import Program
 
