@@ -118,6 +118,29 @@ def test_what_cannot_be_rendered():
             {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True},
             "ttnn.WormholeComputeKernelConfig(math_fidelity=ttnn.MathFidelity.HiFi4, fp32_dest_acc_en=True)",
         ),
+        (
+            "program_config",
+            {
+                "MatmulMultiCoreReuseMultiCast1DProgramConfig": {
+                    "compute_with_storage_grid_size": {"x": 8, "y": 7},
+                    "per_core_m": 1,
+                    "fused_activation": {"op_type": "Gelu", "params": []},
+                    "hop_cores": {"core_ranges": []},
+                }
+            },
+            "ttnn.MatmulMultiCoreReuseMultiCast1DProgramConfig(compute_with_storage_grid_size=ttnn.CoreCoord(8, 7), "
+            "per_core_M=1, fused_activation=ttnn.UnaryWithParam(ttnn.UnaryOpType.GELU))",
+        ),
+        (
+            "program_config",
+            {"MatmulMultiCoreReuseMultiCastProgramConfig": {"per_core_n": 2}},
+            "ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(per_core_N=2, fused_activation=None)",
+        ),
+        (
+            "program_config",
+            {"MatmulMultiCoreReuseProgramConfig": {"in0_block_w": 4, "hop_cores": CORES}},
+            f"ttnn.MatmulMultiCoreReuseProgramConfig(in0_block_w=4, hop_cores={IN_CORES})",
+        ),
         ("conv_config", {"weights_dtype": "BFloat16"}, "ttnn.Conv2dConfig(weights_dtype=ttnn.bfloat16)"),
         (
             "conv_config",

@@ -59,7 +59,7 @@ POOLED = (
 )
 PRODUCT = (
     "transpose_a=transpose_a, transpose_b=transpose_b, memory_config=out.memory_config, dtype=out.dtype, "
-    f"activation=text(activation), {COMPUTE}"
+    f"activation=text(activation), program_config=program_config(matmul_program_config), {COMPUTE}"
 )
 LINE = (
     "cluster_axis=cluster_axis, subdevice_id=sub_device(sub_device_id), num_links=num_links, topology=topology, "

@@ -125,13 +125,12 @@ def _shard_spec(value: ShardSpec) -> Call:
 
 
 def core_ranges(value: CoreRangeSet) -> Call:
-    def coordinate(c: Dim2d) -> str:
-        return f"ttnn.CoreCoord({c['x']}, {c['y']})"
-
-    ranges = (
-        f"ttnn.CoreRange({coordinate(r['start_coord'])}, {coordinate(r['end_coord'])})" for r in value["core_ranges"]
-    )
+    ranges = (f"ttnn.CoreRange({_core(r['start_coord'])}, {_core(r['end_coord'])})" for r in value["core_ranges"])
     return call("ttnn.CoreRangeSet", f"[{', '.join(ranges)}]")
+
+
+def _core(value: Dim2d) -> Call:
+    return call("ttnn.CoreCoord", str(value["x"]), str(value["y"]))
 
 
 def text(value: str) -> Text:
@@ -192,13 +191,34 @@ def compute(value: Record) -> Call:
     return call("ttnn.WormholeComputeKernelConfig", **fields)
 
 
+def _activation(value: Record) -> Call:
+    parameters = map(render, value.get("params") or ())
+    return call("ttnn.UnaryWithParam", f"ttnn.UnaryOpType.{value['op_type'].upper()}", *parameters)
+
+
+def program_config(value: Record) -> Call:
+    """The program configuration of a matrix product. The library's classes have the names of the union's members."""
+    ((kind, record),) = value.items()
+    fields = {_CONFIG_FIELDS.get(name, name): field for name, field in record.items() if name != "hop_cores"}
+    grid, activation = fields.get("compute_with_storage_grid_size"), fields.get("fused_activation")
+    if grid:
+        fields["compute_with_storage_grid_size"] = _core(grid)
+    if kind != "MatmulMultiCoreReuseProgramConfig":  # the one without an activation
+        fields["fused_activation"] = _activation(activation) if activation else Text("None")
+    if record.get("hop_cores", {}).get("core_ranges"):
+        fields["hop_cores"] = core_ranges(record["hop_cores"])
+    return call(f"ttnn.{kind}", **fields)
+
+
+_CONFIG_FIELDS = {"per_core_m": "per_core_M", "per_core_n": "per_core_N"}
+
+
 def conv_config(value: Record) -> Call:
     fields = dict(value)
     activation = fields.pop("activation", None)
     grid = fields.pop("core_grid", None)
     if activation:
-        kind = f"ttnn.UnaryOpType.{activation['op_type'].upper()}"
-        fields["activation"] = call("ttnn.UnaryWithParam", kind, *map(render, activation["params"]))
+        fields["activation"] = _activation(activation)
     if grid:
         fields["core_grid"] = core_ranges(grid)
     return call("ttnn.Conv2dConfig", **fields)
@@ -255,7 +275,8 @@ OF_TENSORS: dict[str, Callable[[str], object]] = {"element": element}
 VALUES: dict[str, Callable[[Value], object]] = {
     f.__name__: f
     for f in (
-        *(text, number, whole, pool_padding, pairs, reduce, scale, compute, conv_config, slice_config),
+        *(text, number, whole, pool_padding, pairs, reduce, scale, compute, program_config),
+        *(conv_config, slice_config),
         *(sub_device, queue, coordinate, mapper, composer),
     )
 }

@@ -150,6 +150,15 @@ void absorb_tail(OpBuilder& op, Product& p) {
     p.activation = activation_named(tail->activation);
 }
 
+// The activation of a product: the op names it, or its program configuration does. The library refuses both.
+Activation activation_in(OpBuilder& op) {
+  const std::string named(op.attributes().text("activation"));
+  const auto config = op.attributes().member("matmul_program_config");
+  const auto fused = config ? config->record("fused_activation") : std::nullopt;
+  op.require(!fused || named.empty(), "both the op and its program configuration have an activation");
+  return fused ? activation_of(*fused) : activation_named(named);
+}
+
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
@@ -165,7 +174,7 @@ static void matmul(OpBuilder& op) {
             std::nullopt,
             op.attributes().flag("transpose_a"),
             op.attributes().flag("transpose_b"),
-            activation_named(std::string(op.attributes().text("activation"))),
+            activation_in(op),
             at::kFloat,
             {}};
   p.out = op.out();
