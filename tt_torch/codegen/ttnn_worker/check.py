@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import ttnn
@@ -63,14 +65,34 @@ def _check_statement(
 
 
 def peaks(trace: list[dict[str, Any]]) -> dict[str, int]:
-    """The largest number of bytes in live buffers of DRAM and of L1, and in circular buffers and tensors of one core's
-    L1."""
+    """The largest number of bytes in live buffers of DRAM and of L1, and in the circular buffers and the tensors of one
+    core's L1 while an op runs."""
     live = {"DRAM": 0, "L1": 0}
-    peak = dict(live)
+    peak = live | {"core": 0}
+    tensors, circular = 0, Counter[tuple[int, int]]()
     for node in trace:
-        change = {"buffer_allocate": 1, "buffer_deallocate": -1}.get(node["node_type"])
-        if change and node["params"]["type"] in live:
-            space = node["params"]["type"]
-            live[space] += change * int(node["params"]["size"])
+        kind, facts = node["node_type"], node["params"] or {}
+        change = {"buffer_allocate": 1, "buffer_deallocate": -1}.get(kind)
+        if change and facts["type"] in live:
+            space = facts["type"]
+            live[space] += change * int(facts["size"])
             peak[space] = max(peak[space], live[space])
-    return peak | {"core": GRAPH.extract_resource_usage_per_core(trace).peak_total}
+            tensors += change * int(facts["max_size_per_bank"]) * (space == "L1")
+        elif kind in ALLOCATE and facts.get("globally_allocated", facts.get("borrows_memory")) == "0":
+            circular.update(dict.fromkeys(_cores(facts["core_range_set"]), int(facts["size"])))
+        elif kind in ("function_end", "circular_buffer_deallocate_all"):  # the next op has circular buffers of its own
+            circular.clear()
+        peak["core"] = max(peak["core"], tensors + max(circular.values(), default=0))
+    return peak
+
+
+# Nodes of circular buffers. Those that lie in the memory of a tensor take none of their own.
+ALLOCATE = ("circular_buffer_allocate", "dataflow_buffer_allocate")
+
+
+def _cores(ranges: str) -> list[tuple[int, int]]:
+    """The cores of a text such as `{[0-0 - 7-6], [0-7 - 4-7]}`, which has the corners of rectangles."""
+    found = (map(int, corner) for corner in re.findall(r"\[(\d+)-(\d+) - (\d+)-(\d+)\]", ranges))
+    return [
+        (x, y) for left, top, right, bottom in found for x in range(left, right + 1) for y in range(top, bottom + 1)
+    ]
