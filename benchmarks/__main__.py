@@ -11,6 +11,7 @@ import typer
 NAMES = (
     "quality",
     "precision",
+    "optimizer",
     "compile",
     "cache",
     "binary",

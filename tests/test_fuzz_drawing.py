@@ -39,7 +39,7 @@ def test_programs_are_of_all_kinds() -> None:
         assert words in texts
 
 
-@pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace"])
+@pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace", "optimizer"])
 def test_programs_agree_with_eager(way: str) -> None:
     """`tt-torch fuzz` runs more of them; these show that each way works."""
     records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]

@@ -62,9 +62,14 @@ class CompilerOptions:
         "whether `enable_consteval` covers values that depend on parameters and buffers; if not, it covers constants",
         "TT_TORCH_CONSTEVAL_PARAMETERS",
     )
-    enable_optimizer: bool = option(
-        kinds.boolean(), False, "place short-lived intermediates in L1 instead of DRAM", "TT_TORCH_OPTIMIZER"
+    optimization_level: int = option(
+        kinds.number(int, 0, "a whole number", 2),
+        0,
+        "how much the [optimizer](optimizer.md) decides: 0 nothing, 1 how products are computed, 2 also where tensors "
+        "lie, which may be split over the cores' L1. The levels are those of tt-mlir",
+        "TT_TORCH_OPTIMIZATION_LEVEL",
     )
+    enable_optimizer: bool = option(kinds.boolean(), False, "the same as `optimization_level=2`", "TT_TORCH_OPTIMIZER")
     compare_weights: bool = option(
         kinds.boolean(),
         False,

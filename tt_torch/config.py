@@ -111,6 +111,11 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         return values
 
     @property
+    def level(self) -> int:
+        """The optimization level that `optimization_level` or `enable_optimizer` asks for; the higher one counts."""
+        return max(self.optimization_level, 2 if self.enable_optimizer else 0)
+
+    @property
     def writes_recordings(self) -> bool:
         """Whether the compiler puts a program into a recording: with `device="ttnn"`, the device makes one itself."""
         return self.enable_trace and self.device == "emulated"

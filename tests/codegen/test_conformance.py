@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from layered import drawn
 from op_rows import Row, draw
 from op_table import FAMILIES
 from torch import nn
@@ -20,6 +21,7 @@ from tt_torch.codegen import environment
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.observer import Observer
+from tt_torch.mlir import pipeline
 
 pytestmark = [
     *(pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow),
@@ -142,11 +144,26 @@ def test_layers(name, options, device, failures):
 
 
 @pytest.mark.parametrize("device", ARCHS)
-@pytest.mark.parametrize("dtype", [None, "bf16"])
-def test_models(dtype, device, failures):
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_optimized(first, device, checkers, monkeypatch):
+    """The library takes all that the optimizer chooses, and needs no more memory than the optimizer counts."""
+    counted, optimize = [], pipeline.optimize
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
+    for seed in range(first, first + 10):
+        model, x, rng = drawn(seed)
+        dtype, weights = rng.choice([None, "bf16", "bf16"]), rng.choice([None, None, "bfp8_b"])
+        config = CompilerConfig(dtype=dtype, weight_dtype=weights, arch=ARCHS[device], optimization_level=2)
+        report = checkers(device).check(tt_torch.compile_model(model, (x,), config).binary)
+        assert [(seed, v.op, v.differences) for v in report.failures] == []
+        assert report.peaks["main"]["core"] <= counted[-1], seed
+
+
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize(("dtype", "level"), [(None, 0), ("bf16", 0), (None, 2), ("bf16", 2)])
+def test_models(dtype, level, device, failures):
     """The demos' models, a residual network and an encoder, with one or two of each kind of layer."""
     transformers = pytest.importorskip("transformers")
-    config = CompilerConfig(dtype=dtype, arch=ARCHS[device])
+    config = CompilerConfig(dtype=dtype, arch=ARCHS[device], optimization_level=level)
     residual = transformers.ResNetForImageClassification(transformers.ResNetConfig(depths=[1, 1, 1, 1])).eval()
     encoder = transformers.BertModel(transformers.BertConfig(num_hidden_layers=2)).eval()
     for model, inputs in ((residual, torch.randn(1, 3, 224, 224)), (encoder, torch.randint(0, 1000, (1, 128)))):

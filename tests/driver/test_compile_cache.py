@@ -27,6 +27,7 @@ OTHER_VALUES: dict[str, Any] = {
     "dtype": "bf16",
     "weight_dtype": "bfp8_b",
     "math_fidelity": "lofi",
+    "optimization_level": 1,
     "precision": {"a": {"math_fidelity": "lofi"}},
     "fallback": "error",
     "buckets": {"x.0": (8,)},

@@ -23,13 +23,13 @@ TTIR = [
     f"ttir/{name}" for name in "apply_dtype canonicalize fuse_attention fuse_convolution fuse_heads fuse_matmul".split()
 ]
 TTIR += [f"ttir/{name}" for name in "fuse_activations fuse_normalization fuse_rotary sink_data_movement".split()]
-TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts place_in_l1 prepare_convolutions workarounds".split()]
+TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts optimize prepare_convolutions workarounds".split()]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
 # Modules that are right only after the pass: TTNN has no batch normalization, and if there are fewer queries than keys,
 # it means another mask by `is_causal`.
 NEEDED = ("ttir.batch_norm_inference", "is_causal = true")
 # Steps that are there for Tenstorrent's library, for speed or for memory. Results are right without them.
-OPTIONAL = ("workarounds", "prepare-convolutions", "const-eval", "place-in-l1", "legality", "deallocate")
+OPTIONAL = ("workarounds", "prepare-convolutions", "const-eval", "optimize", "legality", "deallocate")
 
 
 def modules(names: list[str]) -> list[object]:
@@ -76,4 +76,4 @@ def test_ttir(text: str, step: str) -> None:
 @pytest.mark.parametrize(("text", "step"), modules(TTNN))
 def test_ttnn(text: str, step: str) -> None:
     without = [(name, run) for name, run in pipeline.TO_TTNN if name not in OPTIONAL]
-    check(text, without, pipeline.TO_TTNN, CompilerConfig(enable_optimizer=step == "place-in-l1"))
+    check(text, without, pipeline.TO_TTNN, CompilerConfig(enable_optimizer=step == "optimize"))

@@ -213,7 +213,7 @@ def write_script(part: Part, bisector: Bisector, config: CompilerConfig) -> Path
 def _options(config: CompilerConfig) -> str:
     names = (
         "dtype", "weight_dtype", "fallback", "arch", "enable_consteval", "consteval_parameters", "enable_optimizer",
-        "math_fidelity", "fp32_dest_acc_en",
+        "optimization_level", "math_fidelity", "fp32_dest_acc_en",
     )  # fmt: skip
     return ", ".join(f"{name}={getattr(config, name)!r}" for name in names)
 

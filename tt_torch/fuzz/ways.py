@@ -38,12 +38,12 @@ class Seen:
     first: int  # the first tensor of the program with the same memory
 
 
-def _backend(**options: str | bool) -> Function:
+def _backend(**options: str | bool | int) -> Function:
     config = BackendOptions(compiler_config=CompilerConfig(**options))  # type: ignore[arg-type]
     return partial(tt_torch.backend, options=config)
 
 
-def _torch_compile(function: Function, examples: Sequence[Any], **options: str | bool) -> Function:
+def _torch_compile(function: Function, examples: Sequence[Any], **options: str | bool | int) -> Function:
     return torch.compile(function, backend=_backend(**options), dynamic=False)
 
 
@@ -135,6 +135,7 @@ WAYS: Mapping[str, Way] = {
     "again": Way(partial(_after, _with_other_values)),
     "sizes": Way(partial(_after, _with_more_rows)),
     "trace": Way(partial(_after, _with_other_values, enable_trace=True)),
+    "optimizer": Way(partial(_torch_compile, optimization_level=2)),
     "tt": Way(_eager, device="tt"),
 }
 EAGER, TRACED = Way(_eager), Way(_traced)

@@ -36,11 +36,11 @@ from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
+from tt_torch.mlir.ttnn.optimizer.placement import optimize
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
-from tt_torch.mlir.ttnn.passes.place_in_l1 import place_in_l1
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
 from tt_torch.mlir.ttnn.passes.trace import record
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
@@ -53,7 +53,7 @@ FUSE = CLEAN + fuse_matmul.RULES + fuse_convolution.RULES + fuse_normalization.R
 FUSE += fuse_activations.RULES + fuse_rotary.RULES + fuse_heads.RULES + fuse_attention.RULES + fuse_collectives.RULES
 
 T = TypeVar("T")
-Step = tuple[str, Callable[[ir.Module, CompilerConfig], None]]
+Step = tuple[str, Callable[[ir.Module, CompilerConfig], object]]
 
 TO_STABLEHLO: list[Step] = [
     ("stablehlo", lambda m, c: lowering.to_stablehlo(m)),
@@ -75,8 +75,8 @@ TO_TTNN: list[Step] = [
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
+    ("optimize", lambda m, c: optimize(m, system(c.arch, c.system_desc), c.level)),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
-    ("place-in-l1", lambda m, c: place_in_l1(m, system(c.arch, c.system_desc)) if c.enable_optimizer else None),
     ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
     ("trace", lambda m, c: record(m) if c.writes_recordings else None),

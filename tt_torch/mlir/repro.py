@@ -25,7 +25,7 @@ def snapshot(module: ir.Module) -> bytes:
 # The options that steps read. Those with another value than their default become environment variables of the command.
 OPTIONS = (
     "dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters", "enable_optimizer",
-    "math_fidelity", "fp32_dest_acc_en", "precision", "enable_trace",
+    "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision", "enable_trace",
 )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def _memory(profile: Profile) -> Section:
         "The bytes that are allocated before and after each op, without weights. After an op, its operands and its "
         "results are both allocated. The table has the tensors that are allocated when the most DRAM is."
     )
-    no_l1 = "No op of this program keeps its result in L1. The option enable_optimizer=True places tensors there."
+    no_l1 = "No op of this program keeps its result in L1. The option optimization_level=2 places tensors there."
     rows = []
     for number, graph in enumerate(profile.graphs):
         for held in graph.largest:

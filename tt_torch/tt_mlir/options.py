@@ -35,7 +35,7 @@ def check(config: CompilerConfig) -> None:
 def for_plugin(config: CompilerConfig) -> dict[str, str]:
     """Compile options of a plugin. Const-eval must stay on the device, which runs machine code only on request."""
     options = {
-        "optimization_level": "2" if config.enable_optimizer else "0",  # level 2 places tensors in L1
+        "optimization_level": str(config.level),
         "enable_const_eval": str(config.enable_consteval).lower(),
         "enable_const_eval_on_cpu": "false",
     }

@@ -18,7 +18,7 @@ from tt_torch.mlir import infer
 from tt_torch.mlir.ods import OPS, REQUIRED, OpDef, declare, emitted_once
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
-from tt_torch.mlir.types import Attr, Attrs, Infer, Op, TensorType, Value
+from tt_torch.mlir.types import Attr, Attrs, Infer, Op, Operand, TensorType, Value
 from tt_torch.wire import schema
 from tt_torch.wire.custom_ops import MOST_RESULTS, NO_LIBRARY, TABLE
 from tt_torch.wire.facts import TILE
@@ -52,7 +52,14 @@ def _kind(field: schema.Field) -> str:
 
 def _without_config(rule: Infer) -> Infer:
     """The rule for the types of results, which do not depend on how the matrix unit computes."""
-    return lambda *operands, compute_config=None, **attributes: rule(*operands, **attributes)
+
+    def infer_without(*operands: Operand, **attributes: Attr) -> Any:
+        return rule(*operands, **{k: v for k, v in attributes.items() if k not in CONFIGS})
+
+    return infer_without
+
+
+CONFIGS = ("compute_config", "matmul_program_config")  # how an op computes
 
 
 def op(
@@ -150,8 +157,9 @@ op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
 # --- matrix products
-op("matmul", "MatmulOp", "a b", "transpose_a transpose_b")
-op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation?")
+# The optimizer chooses the configuration of the kernel, and otherwise the library does.
+op("matmul", "MatmulOp", "a b", "transpose_a transpose_b matmul_program_config?")
+op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation? matmul_program_config?")
 
 # --- convolution and pooling
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
 from torch_mlir import ir
 
-from tt_torch.mlir.types import Value
+from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire import facts
 
 Changes: TypeAlias = dict[str, bool | str | tuple[int, int]]  # fields of a layout that get another value
@@ -16,13 +18,25 @@ Changes: TypeAlias = dict[str, bool | str | tuple[int, int]]  # fields of a layo
 
 @dataclass(frozen=True)
 class Layout:
-    """Data type (wire name), page layout (tile or row major), buffer type and tensor memory layout."""
+    """Data type (wire name), page layout (tile or row major), buffer type and tensor memory layout.
+
+    `grid` counts the parts of a sharded tensor, down and across: "HeightSharded" has (n, 1), "WidthSharded" (1, n), and
+    "BlockSharded" (rows of cores, columns of cores). Each core has one part. An interleaved tensor has (1, 1).
+    """
 
     dtype: str
     tiled: bool = True
     buffer: str = "DRAM"  # DRAM, L1, SystemMemory
     memory_layout: str = "Interleaved"
     grid: tuple[int, int] = (1, 1)
+
+    @property
+    def sharded(self) -> bool:
+        return self.memory_layout != "Interleaved"
+
+    @property
+    def cores(self) -> int:
+        return math.prod(self.grid)
 
     @property
     def on_device(self) -> bool:
@@ -35,9 +49,35 @@ class Layout:
     def with_(self, **changes: Any) -> Layout:
         return replace(self, **changes)
 
-    def bytes(self, shape: list[int]) -> int:
+    def interleaved(self, buffer: str = "DRAM") -> Layout:
+        """The same elements in pages that lie on all banks in turn."""
+        return self.with_(buffer=buffer, memory_layout="Interleaved", grid=(1, 1))
+
+    def bytes(self, shape: Sequence[int]) -> int:
         """Bytes in memory of a tensor of this shape."""
         return facts.physical_bytes(self.dtype, self.tiled, shape)
+
+    def part(self, shape: Sequence[int]) -> tuple[int, int]:
+        """Rows and columns of one core's part of a sharded tensor in tiles, in elements. The last part may have less.
+
+        Example: a tensor of shape (8, 100, 768) has 8 * 128 rows with their padding. Over a grid of (8, 8), each part
+        has 128 rows and 96 columns.
+        """
+        rows, columns = tiles(shape)
+        return (-(-rows // self.grid[0]) * facts.TILE, -(-columns // self.grid[1]) * facts.TILE)
+
+    def bytes_of_core(self, shape: Sequence[int], cores: int) -> int:
+        """Bytes in the L1 of the core that has most of a tensor. An interleaved tensor lies on all of `cores`."""
+        if self.sharded:
+            return self.bytes(self.part(shape))
+        page = self.bytes((facts.TILE, facts.TILE)) if self.tiled else self.bytes([*shape][-1:])
+        return -(-self.bytes(shape) // max(page, 1) // cores) * page
+
+
+def tiles(shape: Sequence[int]) -> tuple[int, int]:
+    """The rows and columns of tiles of a tensor, with those of all its matrices below each other."""
+    *outer, rows, columns = [1, 1, *shape]
+    return math.prod(outer) * -(-rows // facts.TILE), -(-columns // facts.TILE)
 
 
 @cache
@@ -77,3 +117,31 @@ def layout_of(value: Value) -> Layout:
 
 def with_layout(shape: list[int], layout: Layout) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(shape, element_type(layout.dtype), attribute(layout))
+
+
+def memory_config(layout: Layout, dims: Sequence[int], columns: int) -> Attrs | None:
+    """The place of a tensor as the wire has it, on chips with `columns` cores in a row; None for one on the host."""
+    if not layout.on_device:
+        return None
+    config: Attrs = {"tensor_memory_layout": layout.memory_layout, "buffer_type": layout.buffer}
+    return config | ({"shard_spec": _shards(layout, dims, columns)} if layout.sharded else {})
+
+
+def _shards(layout: Layout, dims: Sequence[int], columns: int) -> Attrs:
+    """The parts of a tensor. Blocks lie on a rectangle of cores, other parts on whole rows and a part of one."""
+    if layout.memory_layout == "BlockSharded":
+        full, rest = layout.grid[0], 0
+        columns = layout.grid[1]
+    else:
+        full, rest = divmod(layout.cores, columns)
+    ranges = [_range(0, full, columns)] if full else []
+    ranges += [_range(full, 1, rest)] if rest else []
+    return {
+        "core_range_set": {"core_ranges": ranges},
+        "shape": list(layout.part(dims)),
+        "orientation": "RowMajor",
+    }
+
+
+def _range(first: int, rows: int, columns: int) -> Attrs:
+    return {"start_coord": {"x": 0, "y": first}, "end_coord": {"x": columns - 1, "y": first + rows - 1}}

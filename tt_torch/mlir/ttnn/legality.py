@@ -19,7 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn import caches, heads, windows
+from tt_torch.mlir.ttnn import caches, heads, sharded, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.custom_ops import MOST_RESULTS
@@ -207,13 +207,14 @@ def _bounded(op: ir.Operation) -> str:
 
 
 def _biased(op: ir.Operation) -> str:
-    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition.
+    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition,
+    unless it is told how to compute the product.
     If the rows of a bias fit one tile, it adds the first one to all rows of the result."""
     x, weight = list(op.operands)[:2]
     (rows, columns), bias = shape(weight)[-2:], ods.operand(op, "bias")
     if bias is not None and math.prod(shape(bias)) != shape(bias)[-1] and shape(bias)[-2] <= TILE:
         return "a bias of several rows in one tile"
-    if not ods.attr(op, "transpose_b") or bias is None or rows == columns:
+    if not ods.attr(op, "transpose_b") or bias is None or rows == columns or ods.attr(op, "matmul_program_config"):
         return ""
     places = {layout_of(value).buffer for value in (x, weight, op.results[0])}
     return "a bias after transposed weights in L1" if "L1" in places else ""
@@ -244,7 +245,8 @@ def _convolved(op: ir.Operation) -> str:
     a = ods.attrs_of(op)
     if windows.one_row_per_channel(a, ods.operand(op, "bias")):
         return "one row per channel"
-    if layout_of(op.results[0]).buffer == "L1":
+    made = layout_of(op.results[0])
+    if made.buffer == "L1" and not made.sharded:
         return IN_L1
     return "a narrow image" if windows.too_narrow(a) else ""
 
@@ -368,7 +370,7 @@ def refusal(op: ir.Operation) -> str:
             return "an operand on the host"
         if layout.dtype not in rule.dtypes or layout.page_layout not in rule.pages:
             return f"an operand of {layout.dtype} in {layout.page_layout}"
-    return rule.more(op) or _other_results(op, rule)
+    return sharded.refusal(op) or rule.more(op) or _other_results(op, rule)
 
 
 def _other_results(op: ir.Operation, rule: Rule) -> str:

@@ -19,7 +19,7 @@ from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo.attrs import elements
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.dialect import DEVICE, wire_fields
-from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config
 from tt_torch.mlir.types import Attr, Function
 from tt_torch.wire import bfloat16, binary
 from tt_torch.wire.encode import encode
@@ -27,7 +27,6 @@ from tt_torch.wire.facts import TILE
 
 Message: TypeAlias = dict[str, Any]  # a table of the wire format: the values of its fields by name
 RECORDING = ("allocate_slots", "capture", "execute")  # the programs of a recording
-CORES = 8  # the cores that each chip has in a row
 MEMORY_CONFIGS = ("memory_config", "memcfg", "output_memory_config")
 # The defaults of these fields in every op that has them, as in tt-mlir's compiler: all bits of float32 in products and
 # sums, and the address tables of convolutions in DRAM, so that the data can use all of L1. An empty attribute leaves
@@ -59,12 +58,14 @@ class _Translator:
         self.refs: dict[ir.Value, Message] = {}
         # Many values have one type, many ops one attribute or location: each is read once.
         self.tensors: dict[ir.Type, _Tensor] = {}
+        self.system = binary.system(config.arch, config.system_desc)
+        self.columns: int = binary.first_chip(self.system)["grid_size"]["x"]  # the cores that each chip has in a row
         self.values: dict[ir.Attribute, Attr] = {}
         self.locations: dict[ir.Attribute, str] = {}
 
     def message(self) -> Message:
         return binary.header(self.config.schema) | {
-            "system_desc": binary.system(self.config.arch, self.config.system_desc),
+            "system_desc": self.system,
             "mlir": {"name": "ttnn", "source": self.source},
             "programs": [self._program(f) for f in self.functions],
         }
@@ -93,7 +94,7 @@ class _Translator:
         kind = value.type
         found = self.tensors.get(kind)
         if found is None:
-            found = self.tensors[kind] = _tensor(kind)
+            found = self.tensors[kind] = _tensor(kind, self.columns)
         return found
 
     def _ref(self, value: ir.Value) -> Message:
@@ -204,23 +205,6 @@ def _constant_bytes(value: ir.Attribute, layout: Layout) -> bytes:
     return (bfloat16.halves(data) if layout.dtype == "BFloat16" else data).tobytes()
 
 
-def _memory_config(layout: Layout, dims: list[int]) -> Message | None:
-    if not layout.on_device:
-        return None
-    config: Message = {"tensor_memory_layout": layout.memory_layout, "buffer_type": layout.buffer}
-    return config | ({"shard_spec": _shards(layout, dims)} if layout.memory_layout == "HeightSharded" else {})
-
-
-def _shards(layout: Layout, dims: list[int]) -> Message:
-    """As many parts of the rows as the grid has cores, on rows of eight cores."""
-    count, (*outer, rows, columns) = layout.grid[0], dims
-    height = math.prod(outer) * -(-rows // TILE) * TILE // count
-    lines = [(y, min(count - y * CORES, CORES)) for y in range(-(-count // CORES))]
-    ranges = [{"start_coord": {"x": 0, "y": y}, "end_coord": {"x": n - 1, "y": y}} for y, n in lines]
-    width = -(-columns // TILE) * TILE
-    return {"core_range_set": {"core_ranges": ranges}, "shape": [height, width], "orientation": "RowMajor"}
-
-
 @dataclass(frozen=True, slots=True)
 class _Tensor:
     """The layout of a tensor type, and its TensorDesc."""
@@ -229,14 +213,14 @@ class _Tensor:
     desc: Message
 
 
-def _tensor(kind: ir.Type) -> _Tensor:
+def _tensor(kind: ir.Type, columns: int) -> _Tensor:
     layout, dims = layout_of(kind), list(kind.shape)
     side = TILE if layout.tiled else 1
     memory = {
         "storage_type": "Device" if layout.on_device else "Host",
         "tile_shape": {"y": side, "x": side},
         "data_type": layout.dtype,
-        "memory_config": _memory_config(layout, dims),
+        "memory_config": memory_config(layout, dims, columns),
     }
     desc = {
         "shape": dims,

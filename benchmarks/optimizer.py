@@ -1,0 +1,90 @@
+"""The optimization levels: ops, traffic, modelled time, L1 as we and the library count it, and the time to compile.
+
+The time is that of the profile's roofline model (docs/profiling.md), not a measurement. ResNet-50 stands beside the
+figures that tt-metal publishes for its own, hand-written one: issue 19 names 4,300 to 5,500 images per second on n150
+for batches of 16. That one has activations and weights of bfp8 and LoFi products.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import torch
+
+import tt_torch
+from benchmarks.common import CONSOLE, model, table
+from tt_torch.codegen import environment
+from tt_torch.codegen.check import Checker
+from tt_torch.config import CompilerConfig
+from tt_torch.mlir import pipeline
+from tt_torch.profiling.cost_model import of_call
+from tt_torch.wire import facts
+from tt_torch.wire.calls import public
+from tt_torch.wire.decode import decode
+
+DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}
+MODELS = (("resnet50", 16), ("bert", 8), ("llama", 1))
+CHEAP = {"math_fidelity": "lofi", "weight_dtype": "bfp8_b", "fp32_dest_acc_en": False}
+PUBLISHED = "4,300 to 5,500"  # images per second
+
+
+def compiled(name: str, batch: int, config: CompilerConfig) -> tuple[bytes, float, int]:
+    """The binary of a model, the seconds to compile it, and the bytes of L1 on one core that the optimizer counts."""
+    network, inputs = model(name, batch)
+    counted, optimize = [0], pipeline.optimize
+    with patch.object(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments))):
+        start = time.perf_counter()
+        binary = tt_torch.compile_model(network, inputs, config).binary
+        return binary, time.perf_counter() - start, counted[-1]
+
+
+def traffic(binary: bytes) -> dict[str, int]:
+    """Bytes that the device ops of the entry program read and write, by place."""
+    moved = {"DRAM": 0, "L1": 0}
+    for program in public(decode(binary)):
+        for op in facts.ops(program):
+            for tensor in (*op.read, *op.written) if op.on_device else ():
+                if tensor.place in moved:
+                    moved[tensor.place] += tensor.bytes
+    return moved
+
+
+def row(name: str, batch: int, level: int, device: str, checker: Checker | None, more: dict[str, object]) -> list[str]:
+    config = CompilerConfig(dtype="bf16", arch=DEVICES[device], optimization_level=level, **more)
+    binary, seconds, counted = compiled(name, batch, config)
+    cost, moved = of_call(decode(binary)), traffic(binary)
+    report = checker.check(binary) if checker else None
+    library = f"{report.peaks['main']['core'] / 1024:,.0f}" if report else "-"
+    refused = str(len(report.failures)) if report else "-"
+    rate = f"{batch / cost.seconds:,.0f}"
+    ours = f"{counted / 1024:,.0f}" if level else "-"
+    numbers = [f"{cost.device_ops} ({cost.moves})", *(f"{moved[place] / 1e6:,.1f}" for place in ("DRAM", "L1"))]
+    return [str(level), *numbers, f"{cost.seconds * 1e6:,.0f}", rate, ours, library, refused, f"{seconds:.1f}"]
+
+
+def run(threads: int) -> None:
+    torch.set_num_threads(threads)
+    heads = [
+        "level",
+        "ops (moves)",
+        "DRAM MB",
+        "L1 MB",
+        "us modelled",
+        "per s",
+        "L1 KiB ours",
+        "library's",
+        "refused",
+        "s",
+    ]
+    ready = environment.is_ready(environment.default_folder())
+    for device in DEVICES:
+        with ExitStack() as stack:
+            checker = stack.enter_context(Checker(device)) if ready else None
+            for name, batch in MODELS:
+                rows = [row(name, batch, level, device, checker, {}) for level in (0, 1, 2)]
+                table(f"{name}, batch {batch}, bf16, {device}", heads, rows)
+            cheap = [row("resnet50", 16, level, device, checker, CHEAP) for level in (0, 2)]
+            table(f"resnet50, batch 16, LoFi, bfp8 weights of 1x1 convolutions, {device}", heads, cheap)
+    CONSOLE.print(f"tt-metal's own ResNet-50 on n150, batch 16: {PUBLISHED} images per second")

@@ -1,0 +1,97 @@
+"""Random models for the optimizer: rows through products, norms and activations, or images through convolutions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+ROWS = [1, 8, 32, 64, 100, 128, 197, 384, 512, 1000, 1024, 2048]
+WIDTHS = [10, 64, 96, 256, 320, 512, 768, 1000, 1024, 1536, 2048, 3072, 4096]
+CHANNELS = [32, 64, 128, 256]
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "tanh": torch.tanh,
+    "gate": lambda x: torch.tanh(x) * torch.sigmoid(x),
+    "first row": lambda x: x * x[..., :1, :],
+    "centre": lambda x: x - x.mean(-1, keepdim=True),
+    "softmax": lambda x: torch.softmax(x, -1),
+    "slice": lambda x: x[..., : x.shape[-2] // 2 + 1, :],
+    "twice": lambda x: torch.cat([x, x], -2),
+    "pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+}
+
+
+class Drawn(nn.Module):
+    """Steps, each a layer or the name of a function; "residual" adds what the step before had."""
+
+    def __init__(self, steps: list[nn.Module | str]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(step for step in steps if isinstance(step, nn.Module))
+        self.steps = steps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        before = x
+        for step in self.steps:
+            last = x
+            if step == "residual":
+                x = x + before if x.shape == before.shape else x + 1
+            else:
+                x = FUNCTIONS[step](x) if isinstance(step, str) else step(x)
+            before = last
+        return x
+
+
+def drawn(seed: int) -> tuple[nn.Module, torch.Tensor, random.Random]:
+    """A model, its input, and the generator for further choices."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    make = rng.choice([of_rows, of_rows, of_images])
+    return *make(rng), rng
+
+
+def of_rows(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
+    rows, width = rng.choice(ROWS), rng.choice(WIDTHS[1:-2])
+    outer = rng.choice([(), (1,), (2,), (8,)]) if rows <= 512 else ()
+    x, steps = torch.randn(*outer, rows, width), list[nn.Module | str]()
+    for _ in range(rng.randint(2, 7)):
+        kind = rng.choice(["linear"] * 4 + ["norm", "norm", "residual", "residual", *list(FUNCTIONS)[:-1]])
+        if kind == "linear":
+            wider = rng.choice([width, *WIDTHS])
+            steps.append(nn.Linear(width, wider, bias=rng.random() < 0.6))
+            width = wider
+        elif kind == "norm":
+            steps.append(rng.choice([nn.LayerNorm, nn.RMSNorm])(width))
+        else:
+            steps.append(kind)
+    return Drawn(steps).eval(), x
+
+
+def of_images(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
+    size, channels = rng.choice([7, 14, 16, 28, 56]), rng.choice(CHANNELS)
+    x, steps = torch.randn(rng.choice([1, 2, 8]), channels, size, size), list[nn.Module | str]()
+    for _ in range(rng.randint(1, 5)):
+        kind = rng.choice(["convolution"] * 3 + ["relu", "silu", "residual", "pool", "norm"])
+        if kind == "convolution":
+            layer, size = _convolution(rng, channels, size)
+            channels = layer.out_channels
+            steps.append(layer)
+        elif kind == "norm":
+            steps.append(nn.BatchNorm2d(channels))
+        elif kind != "pool" or size > 4:
+            steps.append(kind)
+            size = (size - 1) // 2 + 1 if kind == "pool" else size
+    return Drawn(steps).eval(), x
+
+
+def _convolution(rng: random.Random, channels: int, size: int) -> tuple[nn.Conv2d, int]:
+    kernel = rng.choice([1, 1, 3, 3, 5]) if size > 6 else 1
+    stride, padding = rng.choice([1, 1, 2]), rng.choice([0, kernel // 2])
+    groups = rng.choice([1] * 6 + [2])
+    layer = nn.Conv2d(channels, rng.choice(CHANNELS), kernel, stride, padding, bias=rng.random() < 0.5, groups=groups)
+    return layer, (size + 2 * padding - kernel) // stride + 1

@@ -1,0 +1,136 @@
+"""The optimizer: what it chooses leaves the values as they are."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layered import drawn
+from torch import nn
+
+import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.errors import BinaryFormatError
+from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles
+from tt_torch.mlir.ttnn.optimizer.convolutions import halo
+from tt_torch.mlir.ttnn.optimizer.cores import even, shares
+from tt_torch.runtime import Binary, Executable
+from tt_torch.wire import facts
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_values_do_not_change(seed):
+    model, x, rng = drawn(seed)
+    options = {"dtype": rng.choice([None, "bf16"]), "arch": rng.choice(["wormhole_b0", "blackhole"])}
+    results = [
+        tt_torch.compile_model(model, (x,), CompilerConfig(optimization_level=level, **options))(x)
+        for level in (0, 1, 2)
+    ]
+    for result in results[1:]:
+        assert torch.equal(result, results[0])
+
+
+def configured(binary):
+    """The ops of a binary that have a program configuration, and the layouts of all results of its first program."""
+    ops = list(facts.ops(decode(binary)["programs"][0]))
+    layouts = [t.memory_config["tensor_memory_layout"] for op in ops for t in op.results if t.memory_config]
+    return [op for op in ops if "matmul_program_config" in op.record], layouts
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(), nn.ReLU6()], ids=str)
+@pytest.mark.parametrize("math_fidelity", ["hifi4", "lofi"])
+def test_the_runtime_applies_the_activation_of_a_configuration(activation, math_fidelity):
+    """The library takes the activation of a sharded product from its configuration only."""
+    model, x = nn.Sequential(nn.Linear(64, 128), activation).eval(), torch.randn(128, 64)
+    configs = [CompilerConfig(dtype="bf16", optimization_level=n, math_fidelity=math_fidelity) for n in (0, 1)]
+    plain, ours = (tt_torch.compile_model(model, (x,), config) for config in configs)
+    (op,), _ = configured(ours.binary)
+    ((_, chosen),) = op.record["matmul_program_config"].items()
+    fused = "fused_activation" in chosen
+    assert not op.record.get("activation")
+    assert fused or not configured(plain.binary)[0]
+    assert torch.equal(ours(x), plain(x))
+
+
+def test_two_activations_are_an_error():
+    """The library refuses an activation of the op beside that of its configuration."""
+    model, x = nn.Sequential(nn.Linear(64, 128), nn.ReLU()).eval(), torch.randn(128, 64)
+    message = decode(tt_torch.compile_model(model, (x,), CompilerConfig(optimization_level=1)).binary)
+    (op,) = (op for op in facts.ops(message["programs"][0]) if "matmul_program_config" in op.record)
+    op.record["activation"] = "relu"
+    with pytest.raises(BinaryFormatError, match="both the op and its program configuration have an activation"):
+        Executable(Binary(encode(message)))
+
+
+@pytest.mark.parametrize(
+    ("options", "level"), [({}, 0), ({"enable_optimizer": True}, 2), ({"optimization_level": 1}, 1)]
+)
+def test_levels(options, level):
+    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256), nn.LayerNorm(256)).eval()
+    config = CompilerConfig(dtype="bf16", **options)
+    ops, layouts = configured(tt_torch.compile_model(model, (torch.randn(512, 256),), config).binary)
+    assert config.level == level
+    assert len(ops) == (2 if level else 0)
+    assert ("BlockSharded" in layouts) == (level == 2)
+
+
+@given(st.integers(1, 200), st.integers(1, 130))
+def test_numbers_of_parts(count, most):
+    parts = shares(count, most)
+    each = -(-count // parts)
+    assert parts <= most and (parts - 1) * each < count <= parts * each and each == -(-count // most)
+    assert count % even(count, most) == 0 and even(count, most) <= most
+
+
+@st.composite
+def windows(draw):
+    """The attributes of a convolution that fits its image."""
+    kernel, padding, dilation = (draw(st.tuples(st.integers(1, 3), st.integers(1, 3))) for _ in range(3))
+    padding = [draw(st.integers(0, 2)) for _ in range(4)]
+    height, width = (d * (k - 1) + 1 + draw(st.integers(0, 5)) for k, d in zip(kernel, dilation, strict=True))
+    stride = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    sizes = {"batch_size": draw(st.integers(1, 3)), "input_height": height, "input_width": width}
+    return sizes | {"kernel_size": kernel, "stride": stride, "dilation": dilation, "padding": padding}
+
+
+@settings(deadline=None)
+@given(windows(), st.integers(1, 40))
+def test_pixels_that_a_core_needs(a, rows):
+    """All pixels of the padded images are numbered, and a core needs those from its first to its last one."""
+    top, bottom, left, right = a["padding"]
+    height, width = a["input_height"] + top + bottom, a["input_width"] + left + right
+    (kh, kw), (sh, sw), (dh, dw) = a["kernel_size"], a["stride"], a["dilation"]
+    down, across = ((size - d * (k - 1) - 1) // s + 1 for size, k, s, d in ((height, kh, sh, dh), (width, kw, sw, dw)))
+    places = itertools.product(range(a["batch_size"]), range(down), range(across))
+    read = [
+        [(n * height + y * sh + i * dh) * width + x * sw + j * dw for i in range(kh) for j in range(kw)]
+        for n, y, x in places
+    ]
+    parts = [list(itertools.chain(*read[start : start + rows])) for start in range(0, len(read), rows)]
+    assert halo(a, rows) == max(max(part) - min(part) + 1 for part in parts)
+
+
+@given(
+    st.lists(st.integers(1, 100), min_size=1, max_size=4),
+    st.sampled_from(["HeightSharded", "WidthSharded", "BlockSharded"]),
+    st.integers(1, 8),
+    st.integers(1, 8),
+)
+def test_parts_hold_the_whole_tensor(shape, kind, rows, columns):
+    """Every part lies on a core of its own, and all parts together have room for all tiles."""
+    grid = {"HeightSharded": (rows * columns, 1), "WidthSharded": (1, rows * columns), "BlockSharded": (rows, columns)}
+    layout = Layout("BFloat16", True, "L1", kind, grid[kind])
+    spec = memory_config(layout, shape, 8)["shard_spec"]
+    corners = [(r["start_coord"], r["end_coord"]) for r in spec["core_range_set"]["core_ranges"]]
+    cores = [(x, y) for a, b in corners for x in range(a["x"], b["x"] + 1) for y in range(a["y"], b["y"] + 1)]
+    assert len(set(cores)) == len(cores) == layout.cores
+    height, width = (size // 32 for size in spec["shape"])
+    down, across = tiles(shape)
+    assert height * layout.grid[0] >= down > (height - 1) * layout.grid[0] - layout.grid[0]
+    assert width * layout.grid[1] >= across
+    assert layout.bytes_of_core(shape, 64) == height * width * 2048

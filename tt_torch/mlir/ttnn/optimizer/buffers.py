@@ -1,0 +1,102 @@
+"""The circular buffers of ops on interleaved tensors: the bytes of L1 that they take on each core while they run.
+
+All sizes were read from graph captures of ttnn 0.81.1. Ops that are not here may take as much as there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch_mlir import ir
+
+from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttnn import sharded
+from tt_torch.mlir.ttnn.layout import layout_of, tiles
+from tt_torch.mlir.ttnn.optimizer.cores import Cores
+from tt_torch.wire.facts import TILE
+
+WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
+FEW_TILES = 12 * WIDE_TILE  # of an element-wise op or a reduction: two tiles per tensor, and casts of them
+MOVING = 64 * 1024  # of an op that moves tiles
+MASK = 8 * WIDE_TILE  # of an op that masks the end of a row
+MOST = 1152 * 1024  # of a product: the library takes smaller blocks if it would need more
+LONGEST_STEP = 8  # tiles of the inner dimension of a product that the library takes at once
+
+
+def needed(op: ir.Operation, cores: Cores) -> int:
+    """The bytes that an op needs on each core beside its operands and results."""
+    size = SIZES.get(op.name)
+    return min(size(op, cores) if callable(size) else size, cores.l1) if size is not None else cores.l1
+
+
+def _width(op: ir.Operation) -> int:
+    return tiles(shape(op.operands[0]))[1]
+
+
+def _tile(op: ir.Operation) -> int:
+    return layout_of(op.operands[0]).with_(tiled=True).bytes((TILE, TILE))
+
+
+def layer_norm(op: ir.Operation, cores: Cores) -> int:
+    return _norm(op, (5, 30) if _tile(op) == WIDE_TILE else (7, 52))
+
+
+def rms_norm(op: ir.Operation, cores: Cores) -> int:
+    return _norm(op, (3, 28) if _tile(op) == WIDE_TILE else (4, 48))
+
+
+def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
+    """So many tiles for each four tiles of a row, and so many in any case; more to mask a row that ends in a tile.
+    For rows that are too long, the library has a kernel that reads them in parts."""
+    per_tile, fixed = sizes
+    masked = MASK if shape(op.operands[0])[-1] % TILE else 0
+    return (per_tile * 4 * -(-_width(op) // 4) + fixed + 1) * _tile(op) + masked
+
+
+def softmax(op: ir.Operation, cores: Cores) -> int:
+    """The same for rows that are sharded by height. Rows that end in a tile are masked in float32."""
+    whole = shape(op.operands[0])[-1] % TILE == 0
+    return _width(op) * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
+
+
+def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
+    """A norm of parts of so many rows and columns of tiles, `across` of which make the rows of the tensor."""
+    rows, columns = part
+    if op.name == "ttnn.layer_norm":
+        return WIDE_TILE * (rows * (2 * columns + 5) + 2 * across + 4) + 2 * columns * _tile(op)
+    return WIDE_TILE * (rows * (2 * columns + 3) + across + 3) + columns * _tile(op)
+
+
+def product(op: ir.Operation, cores: Cores) -> int:
+    """Twice as much as a block of the result, its partial sums and two steps of both operands take, because we do not
+    know which blocks the library chooses."""
+    (m, n), tile = tiles(shape(op.results[0])), _tile(op)
+    rows, columns = -(-m // cores.rows), -(-n // cores.columns)
+    sums = rows * columns * (tile + WIDE_TILE)
+    return min(2 * sums + 4 * LONGEST_STEP * (rows + columns) * tile, MOST)
+
+
+def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:
+    """Two rows of tiles of the result, as wide as it is."""
+    return 2 * tiles(shape(op.results[0]))[1] * _tile(op) + MOVING
+
+
+def attention(op: ir.Operation, cores: Cores) -> int:
+    """Parts of queries, keys and values of one tile's rows."""
+    return 16 * _width(op) * _tile(op) + MOVING
+
+
+Size = int | Callable[[ir.Operation, Cores], int]
+SIZES: dict[str, Size] = {
+    **dict.fromkeys(sharded.ELEMENTWISE, FEW_TILES),
+    **{f"ttnn.{name}": FEW_TILES for name in ("sum", "mean", "max", "min", "to_memory_config", "full")},
+    **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "slice_static", "reshape", "concat", "repeat")},
+    **{f"ttnn.{name}": rows_of_tiles for name in ("to_layout", "embedding", "concatenate_heads")},
+    **{f"ttnn.{name}": MOVING for name in ("split_query_key_value_and_split_heads", "rotary_embedding")},
+    **dict.fromkeys(sharded.PRODUCTS, product),
+    "ttnn.scaled_dot_product_attention": attention,
+    "ttnn.layer_norm": layer_norm,
+    "ttnn.rms_norm": rms_norm,
+    "ttnn.softmax": softmax,
+    **{f"ttnn.{name}": 0 for name in ("deallocate", "constant", "to_device", "from_device")},
+}

@@ -1,0 +1,74 @@
+"""A form of an op that the library takes, and how long it takes by a model of the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.ttnn.optimizer.cores import Cores
+from tt_torch.mlir.types import Attrs, Value
+from tt_torch.wire.chips import MATRIX_FLOPS, PASSES
+from tt_torch.wire.facts import TILE
+
+# Seconds that an op more costs in any case: launching it, and filling its pipeline. There is no published figure; one
+# microsecond is about three accesses to DRAM, which an op makes one after the other at least.
+LAUNCH = 1e-6
+TILE_FLOPS = 2 * TILE**3  # of the product of two tiles
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The layout of an op's result, and those that operands must get first, by their position.
+
+    `attributes` are those that the op gets, and `scratch` the bytes of L1 that it needs on each core beside the parts
+    of its operands and its result. `products` are the products of two tiles of the busiest core, and `launches` the
+    moves that the library makes on its own.
+    """
+
+    result: Layout
+    operands: Mapping[int, Layout] = field(default_factory=dict)
+    attributes: Attrs = field(default_factory=dict)
+    scratch: int = 0
+    products: float = 0.0
+    launches: int = 0
+
+
+def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
+    """The modelled time of an op in the form `choice`, with the moves of its operands."""
+    moves, dram, l1 = 0.0, 0, 0
+    for i, value in enumerate(op.operands):
+        layout = choice.operands.get(i, layout_of(value))
+        if layout != layout_of(value):
+            moves += moving(value, layout, cores)
+        dram, l1 = _add(layout, shape(value), dram, l1)
+    dram, l1 = _add(choice.result, shape(op.results[0]), dram, l1)
+    compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
+    return moves + choice.launches * LAUNCH + max(compute, dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+
+
+def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
+    """The modelled time of an op that moves a value, which lies as `now`, into another layout."""
+    dram, l1 = _add(now or layout_of(value), shape(value), 0, 0)
+    dram, l1 = _add(layout, shape(value), dram, l1)
+    return LAUNCH + max(dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+
+
+def reading(layout: Layout, dims: list[int], cores: Cores) -> float:
+    """The modelled time to read a value, if the reader waits for nothing else."""
+    dram, l1 = _add(layout, dims, 0, 0)
+    return max(dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+
+
+def _add(layout: Layout, dims: list[int], dram: int, l1: int) -> tuple[int, int]:
+    size = layout.bytes(dims)
+    return (dram, l1 + size) if layout.buffer == "L1" else (dram + size, l1)
+
+
+def _passes(op: ir.Operation) -> int:
+    config: Attrs = ods.attrs_of(op).get("compute_config") or {}
+    return PASSES.get(config.get("math_fidelity", ""), PASSES["HiFi4"])

@@ -1,0 +1,139 @@
+"""Convolutions and pooling of sharded images: which parts the cores get, and what the library's kernels need.
+
+An image lies as a matrix with a row per pixel and a column per channel. "HeightSharded", each core has some rows of
+pixels, and all of the weights. "BlockSharded", each core has some pixels and some channels, and the weights of these.
+A core needs pixels of its neighbours, too, which the library copies into a second tensor ("halo"). The sizes were read
+from graph captures of ttnn 0.81.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import producer, shape
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
+from tt_torch.mlir.ttnn.optimizer.buffers import WIDE_TILE
+from tt_torch.mlir.ttnn.optimizer.choice import Choice
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, even, largest_part, like
+from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
+from tt_torch.mlir.types import Attrs
+from tt_torch.wire.facts import TILE
+
+ONE_ROW = TILE  # the fewest pixels in a block
+SLOWER = 1.2  # the time of a convolution in the smallest blocks; an assumption that only breaks ties
+INDICES = 1024  # bytes at most for what tells a kernel where its pixels lie
+POOL_SCRATCH = 64 * 1024  # bytes of circular buffers of a pooling op, beside the halo and those for channels
+POOL_CHANNEL = 192  # bytes of these for each channel
+
+
+def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+    """Forms of a convolution whose input and result are sharded."""
+    a, x = ods.attrs_of(op), op.operands[0]
+    channels = (a["in_channels"], a["out_channels"])
+    weight = ods.operand(op, "weight")
+    if weight is None or not producer(weight, *PREPARED) or a["groups"] != 1 or any(c % TILE for c in channels):
+        return
+    if not layout_of(x).tiled or layout_of(op.results[0]).dtype != layout_of(x).dtype:
+        return
+    columns = even(math.gcd(*channels) // TILE, cores.columns)
+    wanted = [by_height(layout_of(x), shape(x), cores), by_block(layout_of(x), shape(x), columns, cores)]
+    for layout in dict.fromkeys([layout_of(x), *wanted]):
+        if layout.memory_layout == "HeightSharded" or (layout.memory_layout == "BlockSharded" and _splits(layout, a)):
+            yield _form(op, a, layout)
+            yield _form(op, a, layout, ONE_ROW)
+
+
+def _splits(layout: Layout, a: Attrs) -> bool:
+    """Whether each column of cores has equally many whole tiles of channels, at both ends."""
+    across = layout.grid[1]
+    return across > 1 and not any(a[name] % (across * TILE) for name in ("in_channels", "out_channels"))
+
+
+def _form(op: ir.Operation, a: Attrs, layout: Layout, block: int = 0) -> Choice:
+    """A form with all rows of a core at once, or with `block` rows of pixels, which needs less memory and more time."""
+    out = op.results[0]
+    result = like(layout_of(out), layout)
+    (m, n), k = tiles(shape(out)), a["in_channels"] // TILE
+    part, inner = largest_part((m, n), result.grid), k // layout.grid[1]
+    config = (a["conv2d_config"] or {}) | {"shard_layout": layout.memory_layout}
+    if block:
+        config["act_block_h_override"] = block
+    scratch = _product(part, inner, layout) if _is_product(a) else _sliding(a, layout, part, inner, block // TILE)
+    products = math.prod(part) * k * _window(a)
+    return Choice(result, {0: layout}, {"conv2d_config": config}, scratch, products * (SLOWER if block else 1.0))
+
+
+def _window(a: Attrs) -> int:
+    return math.prod(a["kernel_size"])
+
+
+def _is_product(a: Attrs) -> bool:
+    """The library computes a convolution of single pixels as a matrix product."""
+    return _window(a) == 1 and set(a["stride"]) == {1} and not any(a["padding"])
+
+
+def _product(part: tuple[int, int], inner: int, layout: Layout) -> int:
+    rows, columns = part
+    tile, blocks = layout.bytes((TILE, TILE)), layout.memory_layout == "BlockSharded"
+    double = 2 if blocks else 1
+    size = double * inner * columns * tile + columns * tile + (2 * inner * rows * tile if blocks else 0)
+    return size + (rows * columns * WIDE_TILE if tile != WIDE_TILE else 0)
+
+
+def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int) -> int:
+    """The halo, the pixels under a row of the window in rows and in tiles, their weights, and the bias. If pixels come
+    in several blocks, the weights of all rows of the window stay."""
+    rows, columns = part
+    tile, width = layout.bytes((TILE, TILE)), a["kernel_size"][1] * inner
+    at_once = block or rows
+    weights = width * columns * (a["kernel_size"][0] if at_once < rows else 1)
+    copying = 4 * inner  # tiles, while the halo is made
+    tiles_at_once = max(2 * at_once * width + weights + columns, copying)
+    return halo(a, rows * TILE) * inner * tile // TILE + tiles_at_once * tile + INDICES
+
+
+def halo(a: Attrs, rows: int) -> int:
+    """The most pixels that a core needs, padding included, to compute `rows` pixels of the result."""
+    top, bottom, left, right = a["padding"]
+    height, width = a["input_height"] + top + bottom, a["input_width"] + left + right
+    (kh, kw), (sh, sw), (dh, dw) = a["kernel_size"], a["stride"], a["dilation"]
+    down, across = (height - dh * (kh - 1) - 1) // sh + 1, (width - dw * (kw - 1) - 1) // sw + 1
+    count = a["batch_size"] * down * across
+
+    def first(pixel: int) -> int:
+        image, place = divmod(pixel, down * across)
+        return (image * height + place // across * sh) * width + place % across * sw
+
+    window = (kh - 1) * dh * width + (kw - 1) * dw + 1
+    starts = range(0, count, rows)
+    return max(first(min(start + rows, count) - 1) - first(start) for start in starts) + window
+
+
+def pooled(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+    """Max pooling of an image whose pixels are split over the cores."""
+    a, x = ods.attrs_of(op), op.operands[0]
+    top, left, bottom, right = a["padding"]
+    a["padding"] = [top, bottom, left, right]  # the order of convolutions
+    if a["channels"] % TILE or not layout_of(x).tiled:
+        return
+    made = layout_of(op.results[0])
+    for layout in dict.fromkeys([layout_of(x), by_height(layout_of(x), shape(x), cores)]):
+        if layout.memory_layout == "HeightSharded":
+            result = like(made, layout)
+            pixel = a["channels"] // TILE * layout.bytes((TILE, TILE)) // TILE
+            scratch = (
+                halo(a, result.part(shape(op.results[0]))[0]) * pixel + POOL_SCRATCH + a["channels"] * POOL_CHANNEL
+            )
+            yield Choice(result, {0: layout}, {}, scratch)
+
+
+def whole(op: ir.Operation, cores: Cores) -> float:
+    """The products of two tiles on the busiest core, if the library chooses the parts: rows of pixels, or blocks."""
+    a, extent = ods.attrs_of(op), tiles(shape(op.results[0]))
+    inner = -(-a["in_channels"] // a["groups"] // TILE)
+    grids = ((cores.count, 1), (cores.rows, even(extent[1], cores.columns)))
+    return float(min(math.prod(largest_part(extent, grid)) for grid in grids) * inner * _window(a))

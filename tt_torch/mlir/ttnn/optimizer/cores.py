@@ -1,0 +1,79 @@
+"""The cores of a chip, and the ways to split a tensor over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tt_torch.mlir.ttnn.layout import Layout, tiles
+from tt_torch.wire.binary import first_chip
+from tt_torch.wire.chips import CHIPS, Chip
+from tt_torch.wire.messages import SystemDesc
+
+# The firmware and the kernels' code take about 100 KiB of each core's L1 at its beginning. A description of a Blackhole
+# says so (98,304 bytes). That of a Wormhole without hardware does not, so the same is kept free there.
+RESERVED = 104 * 1024
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Rows and columns of cores, the bytes of L1 that programs have on each, and the figures of the chip."""
+
+    rows: int
+    columns: int
+    l1: int
+    chip: Chip
+
+    @property
+    def count(self) -> int:
+        return self.rows * self.columns
+
+
+def cores_of(system: SystemDesc) -> Cores:
+    chip = first_chip(system)
+    grid = chip["grid_size"]
+    l1 = chip["l1_size"] - max(chip["l1_unreserved_base"], RESERVED)
+    return Cores(grid["y"], grid["x"], l1, CHIPS[chip["arch"]])
+
+
+def shares(count: int, most: int) -> int:
+    """The number of parts, at most `most`, if each but the last one has equally many of `count` units.
+
+    Example: 24 units on up to 16 cores are 12 parts of two.
+    """
+    return math.ceil(count / math.ceil(count / most))
+
+
+def even(count: int, most: int) -> int:
+    """The largest number of equal parts of `count` units, at most `most`."""
+    return max(parts for parts in range(1, most + 1) if count % parts == 0)
+
+
+def by_height(layout: Layout, shape: Sequence[int], cores: Cores) -> Layout:
+    """Whole rows of tiles on each core."""
+    return _sharded(layout, "HeightSharded", (shares(tiles(shape)[0], cores.count), 1))
+
+
+def by_width(layout: Layout, shape: Sequence[int], cores: Cores) -> Layout:
+    """Whole columns of tiles on each core, as many on each."""
+    return _sharded(layout, "WidthSharded", (1, even(tiles(shape)[1], cores.count)))
+
+
+def by_block(layout: Layout, shape: Sequence[int], columns: int, cores: Cores) -> Layout:
+    """A rectangle of tiles on each core, of `columns` columns of cores."""
+    return _sharded(layout, "BlockSharded", (shares(tiles(shape)[0], cores.rows), columns))
+
+
+def _sharded(layout: Layout, kind: str, grid: tuple[int, int]) -> Layout:
+    return layout.with_(buffer="L1", memory_layout=kind, grid=grid)
+
+
+def like(layout: Layout, other: Layout) -> Layout:
+    """`layout` in the place of `other`."""
+    return layout.with_(buffer=other.buffer, memory_layout=other.memory_layout, grid=other.grid)
+
+
+def largest_part(tile_counts: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of tiles of the largest part."""
+    return -(-tile_counts[0] // grid[0]), -(-tile_counts[1] // grid[1])

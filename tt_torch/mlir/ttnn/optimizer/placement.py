@@ -1,0 +1,218 @@
+"""Chooses, op by op, where tensors lie and how ops compute: interleaved in DRAM or L1, or split over the cores' L1.
+
+The ops are visited in their order. For each, the pass lists the forms that the library takes (families.py), and takes
+the one with the shortest modelled time that fits L1 beside all that still lies there (choice.py). The time includes
+moving the operands, and what the next ops pay to read the result. A value that follows such choices stays sharded
+through a chain of ops. When no form fits, values that are not needed yet are moved to DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.functions import main
+from tt_torch.mlir.rules import Builder, shape, users
+from tt_torch.mlir.ttir.constness import constant_values
+from tt_torch.mlir.ttnn import legality, sharded
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
+from tt_torch.mlir.ttnn.optimizer import buffers, families
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, moving, reading, seconds
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of
+from tt_torch.mlir.types import Attrs, Value
+from tt_torch.wire.messages import SystemDesc
+
+MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and puts the result back
+# Ops that run well on values in L1 that are not split.
+INTERLEAVED = sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | {"ttnn.softmax"}
+
+
+def optimize(module: ir.Module, system: SystemDesc, level: int) -> int:
+    """Level 1 chooses how products are computed, and level 2 also where tensors lie.
+
+    Returns the bytes of L1 that the program needs at most on one core. They are all that there are if it has an op of
+    which the optimizer does not know how much it takes.
+    """
+    if not level:
+        return 0
+    with module.context, ir.Location.unknown():
+        return _Walk(module, cores_of(system), level).run()
+
+
+class _Walk:
+    """The ops of the main function, and the values that lie in L1 at one of them."""
+
+    def __init__(self, module: ir.Module, cores: Cores, level: int) -> None:
+        function = main(module)
+        self.ops = [op.operation for op in function.regions[0].blocks[0].operations]
+        self.constants = constant_values(function)
+        self.cores, self.level = cores, level
+        self.last: dict[Value, int] = {v: i for i, op in enumerate(self.ops) for v in op.operands}
+        self.held: dict[Value, int] = {}  # bytes in the fullest core's L1, by the values that lie there
+        self.in_dram: dict[Value, Value] = {}
+        self.peak = 0
+
+    def run(self) -> int:
+        for i, op in enumerate(self.ops):
+            self.held = {v: size for v, size in self.held.items() if self.last[v] >= i}
+            if all(result in self.constants for result in op.results) and op.results:
+                continue
+            self._place(i, op)
+        return self.peak
+
+    def _place(self, i: int, op: ir.Operation) -> None:
+        if op.name in sharded.OWN:
+            return self._bring_back(i, op, all_of_l1=op.name.startswith("func."))
+        found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
+        if found is None:
+            self._make_room(i, op)
+            found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
+        if found is None or not op.results:
+            self.peak = self.cores.l1
+            return self._bring_back(i, op)
+        self._apply(i, op, found)
+        return None
+
+    # --- the forms of an op
+
+    def _fitting(self, op: ir.Operation) -> Iterator[Choice]:
+        for choice in self._choices(op):
+            if self._needed(op, choice) <= self.cores.l1:
+                yield choice
+
+    def _choices(self, op: ir.Operation) -> Iterator[Choice]:
+        if not op.results:
+            return
+        found = [*families.choices(op, self.cores), self._plain(op)]
+        if self.level < 2:
+            yield from (c for c in found if not any(x.sharded for x in (c.result, *c.operands.values())))
+            return
+        yield from found
+        if self._may_lie_in_l1(op):
+            yield from (replace(c, result=c.result.interleaved("L1")) for c in found if c.result.buffer == "DRAM")
+
+    def _plain(self, op: ir.Operation) -> Choice:
+        """All in DRAM, or where other passes have put it."""
+        moved = {i: layout_of(v).interleaved() for i, v in enumerate(op.operands) if layout_of(v).sharded}
+        scratch = buffers.needed(op, self.cores)
+        products = families.WHOLE[op.name](op, self.cores) if op.name in families.WHOLE else 0.0
+        launches = MOVES_OF_CONV if op.name == "ttnn.conv2d" else 0
+        return Choice(layout_of(op.results[0]), moved, {}, scratch, products, launches)
+
+    def _may_lie_in_l1(self, op: ir.Operation) -> bool:
+        """Whether the library can make the result in L1, and all its readers read it there."""
+        result = op.results[0]
+        readers = users(result)
+        if len(op.results) > 1 or op.name not in INTERLEAVED or not readers:
+            return False
+        if any(reader.name not in INTERLEAVED for reader in readers):
+            return False
+        before = result.type
+        result.set_type(with_layout(shape(result), layout_of(result).interleaved("L1")))
+        refused = any(legality.refusal(each) for each in (op, *readers))
+        result.set_type(before)
+        return not refused
+
+    # --- time and memory
+
+    def _seconds(self, op: ir.Operation, choice: Choice) -> float:
+        """The time of the op in this form, and of reading its result afterwards."""
+        total, result = seconds(op, choice, self.cores), op.results[0]
+        for use in result.uses:
+            if choice.result.sharded and not families.reads(
+                use.owner.operation, use.operand_number, choice.result, self.cores
+            ):
+                back = choice.result.interleaved()
+                total += moving(result, back, self.cores, choice.result) + reading(back, shape(result), self.cores)
+            else:
+                total += reading(choice.result, shape(result), self.cores)
+        return total
+
+    def _needed(self, op: ir.Operation, choice: Choice) -> int:
+        """Bytes of L1 on the fullest core while the op runs."""
+        moved = [
+            (layout, op.operands[i]) for i, layout in choice.operands.items() if layout != layout_of(op.operands[i])
+        ]
+        parts = [*moved, (choice.result, op.results[0])]
+        own = sum(layout.bytes_of_core(shape(v), self.cores.count) for layout, v in parts if layout.buffer == "L1")
+        return sum(self.held.values()) + own + choice.scratch
+
+    def _make_room(self, i: int, op: ir.Operation) -> None:
+        """Moves to DRAM what lies in L1 for later ops, the largest first, until one form of the op fits."""
+        operands = set(op.operands)
+        for value in sorted(self.held, key=lambda v: -self.held[v]):
+            if next(self._fitting(op), None) is not None:
+                return
+            if value not in operands:
+                self._spill(i, op, value)
+
+    def _spill(self, i: int, op: ir.Operation, value: Value) -> None:
+        with ir.InsertionPoint(op), op.location:
+            moved = Builder()("ttnn.to_memory_config", value, type=_type(value, layout_of(value).interleaved()))
+        for later in self.ops[i:]:
+            for index, operand in enumerate(later.operands):
+                if operand == value:
+                    later.operands[index] = moved
+        self.last[moved] = self.last[value]
+        del self.held[value]
+
+    # --- changing the program
+
+    def _apply(self, i: int, op: ir.Operation, choice: Choice) -> None:
+        self.peak = max(self.peak, self._needed(op, choice))
+        for index, layout in choice.operands.items():
+            self._move(i, op, index, layout)
+        for name, value in choice.attributes.items():
+            if value is not None:
+                op.attributes[name] = ods.to_attr(ods.OPS[op.name].attrs[name][0], value)
+            elif name in op.attributes:
+                del op.attributes[name]
+        result = op.results[0]
+        result.set_type(_type(result, choice.result))
+        if op.name == "ttnn.conv2d" and choice.result.sharded:
+            self._prepare_for(op, choice.operands[0])
+        if choice.result.buffer == "L1" and result in self.last:
+            self.held[result] = choice.result.bytes_of_core(shape(result), self.cores.count)
+
+    def _move(self, i: int, op: ir.Operation, index: int, layout: Layout) -> None:
+        value = op.operands[index]
+        if layout_of(value) == layout:
+            return
+        if layout.buffer == "DRAM" and value in self.in_dram:
+            op.operands[index] = self.in_dram[value]
+            return
+        with ir.InsertionPoint(op), op.location:
+            moved = Builder()("ttnn.to_memory_config", value, type=_type(value, layout))
+        op.operands[index] = moved
+        if layout.buffer == "DRAM":
+            self.in_dram[value] = moved
+
+    def _bring_back(self, i: int, op: ir.Operation, all_of_l1: bool = False) -> None:
+        """Gives an op interleaved operands. Results of the program lie in DRAM."""
+        if op.name in sharded.OWN and not all_of_l1:
+            return
+        for index, value in enumerate(op.operands):
+            layout = layout_of(value)
+            if layout.sharded or (all_of_l1 and layout.buffer == "L1"):
+                self._move(i, op, index, layout.interleaved())
+
+    def _prepare_for(self, op: ir.Operation, layout: Layout) -> None:
+        """Prepares the weights of a convolution anew, for the parts that its cores get."""
+        x, config = op.operands[0], ods.attrs_of(op)["conv2d_config"]
+        place = memory_config(layout, shape(x), self.cores.columns)
+        for index, weight in enumerate(list(op.operands)[1:], 1):
+            prepared = weight.owner
+            attributes: Attrs = ods.attrs_of(prepared) | {"conv2d_config": config, "input_memory_config": place}
+            with ir.InsertionPoint(op), prepared.location:
+                made = Builder()(prepared.name, prepared.operands[0], type=weight.type, **attributes)
+            op.operands[index] = made
+            self.constants.add(made)
+            if not users(weight):
+                prepared.erase()
+
+
+def _type(value: Value, layout: Layout) -> ir.RankedTensorType:
+    return with_layout(shape(value), layout)

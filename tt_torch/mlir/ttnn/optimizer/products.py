@@ -1,0 +1,195 @@
+"""Matrix products of sharded tensors: the library's program configurations, and what they need.
+
+The library has one kernel for results in blocks, which sends parts of both operands along rows and columns of cores,
+and one for results that are split in one direction, which sends all of one operand to all cores. Each core computes a
+part of `per_core_m` x `per_core_n` tiles, in subblocks that fit the registers of its matrix unit, from steps of
+`in0_block_w` tiles of the inner dimension. The sizes of circular buffers were read from graph captures of ttnn 0.81.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
+from tt_torch.mlir.ttnn.optimizer.buffers import LONGEST_STEP, WIDE_TILE
+from tt_torch.mlir.ttnn.optimizer.choice import Choice
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, shares
+from tt_torch.mlir.types import Attrs
+from tt_torch.wire.facts import TILE
+
+BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
+LINES = "MatmulMultiCoreReuseMultiCast1DProgramConfig"
+REGISTERS = 4  # tiles of float32 in the matrix unit's registers, of which one half is computed while one is packed
+MOST_ROWS = 2  # of tiles, for which all of the left operand is sent to every core
+# The members of UnaryOpType, by the names of activations in the op.
+ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "silu": "Silu", "sigmoid": "Sigmoid", "tanh": "Tanh", "relu6": "Relu6"}
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product of tiles: m x k times k x n, on a grid of (rows, columns) of cores for the result."""
+
+    op: ir.Operation
+    m: int
+    k: int
+    n: int
+
+
+def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+    """Forms of a product with a result in DRAM or in L1, and with sharded results."""
+    product = _of(op)
+    plain = layout_of(op.results[0]).interleaved()
+    if product is None:
+        return
+    yield from _in_blocks(product, plain, cores)
+    yield from _in_columns(product, plain, cores)
+    yield from _in_rows(product, plain, cores)
+
+
+def whole(op: ir.Operation, cores: Cores) -> float:
+    """The products of two tiles on the busiest core, if the library chooses blocks, rows or columns of the result."""
+    (m, n), k = tiles(shape(op.results[0])), -(-shape(op.operands[0])[-1] // TILE)
+    grids = ((cores.rows, cores.columns), (cores.count, 1), (1, cores.count))
+    return float(min(math.prod(largest_part((m, n), grid)) for grid in grids) * k)
+
+
+def _of(op: ir.Operation) -> _Product | None:
+    """The product, if its second operand is one matrix and its rows need no transposition."""
+    a, b = op.operands[0], op.operands[1]
+    matrix = len(shape(b)) >= 2 and math.prod(shape(b)[:-2]) == 1 and len(shape(a)) >= 2
+    if not matrix or ods.attr(op, "transpose_a") or len(shape(op.results[0])) != len(shape(a)):
+        return None
+    if op.name == "ttnn.linear" and ods.attr(op, "activation") not in (None, *ACTIVATIONS):
+        return None
+    bias = ods.operand(op, "bias") if op.name == "ttnn.linear" else None
+    if bias is not None and math.prod(shape(bias)) != shape(bias)[-1]:
+        return None  # the library adds it in an op of its own
+    if any(layout_of(v).sharded for v in list(op.operands)[1:]):
+        return None
+    (m, k), n = tiles(shape(a)), tiles(shape(op.results[0]))[1]
+    return _Product(op, m, k, n)
+
+
+def _in_blocks(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
+    """The left operand and the result lie in blocks on the same rows of cores."""
+    if p.m == 1:
+        return
+    a, out = p.op.operands[0], p.op.results[0]
+    left = by_block(layout_of(a), shape(a), even(p.k, cores.columns), cores)
+    more = {"transpose_mcast": False, "fuse_batch": True}
+    for columns in _columns(p, cores.columns):
+        result = by_block(plain, shape(out), columns, cores)
+        yield from _forms(p, BLOCKS, more, left, result, (result.grid[0], cores.columns))
+
+
+def _in_columns(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
+    """Each core has all rows and some columns of the result; the left operand is sent to all."""
+    if p.m > MOST_ROWS:
+        return
+    a = p.op.operands[0]
+    left = by_width(layout_of(a), shape(a), cores)
+    for columns in _columns(p, cores.count):
+        result = plain.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, columns))
+        yield from _forms(p, LINES, _line(True), left, result, _lines(max(left.cores, result.cores), cores))
+
+
+def _columns(p: _Product, most: int) -> Iterable[int]:
+    """The number of columns of equal parts, which more ops can read, and the one that computes fastest. Of two forms
+    that take as long, the first one is chosen."""
+    return dict.fromkeys((even(p.n, most), shares(p.n, most)))
+
+
+def _in_rows(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
+    """Each core has some rows of the left operand and of the result; the right operand is sent to all."""
+    if p.m < cores.count // 2:
+        return
+    a = p.op.operands[0]
+    left = by_height(layout_of(a), shape(a), cores)
+    result = by_height(plain, shape(p.op.results[0]), cores)
+    yield from _forms(p, LINES, _line(False), left, result, _lines(result.cores, cores))
+
+
+def _lines(count: int, cores: Cores) -> tuple[int, int]:
+    """The rows and columns of a grid that has at least `count` cores, in whole rows."""
+    return math.ceil(count / cores.columns), cores.columns
+
+
+def _step(inner: int) -> int:
+    """The longest step that divides a core's part of the inner dimension."""
+    return even(inner, LONGEST_STEP)
+
+
+def _line(mcast_in0: bool) -> Attrs:
+    more = {"gather_in0": False, "num_global_cb_receivers": 0, "untilize_out": False}
+    return {"mcast_in0": mcast_in0, "fuse_batch": True, "hop_cores": {"core_ranges": []}} | more
+
+
+def _common(p: _Product, part: tuple[int, int], step: int, grid: tuple[int, int]) -> Attrs:
+    height, width = _subblock(*part)
+    activation = ods.attr(p.op, "activation") if p.op.name == "ttnn.linear" else None
+    fused = {"op_type": ACTIVATIONS[activation], "params": []} if activation else None
+    return {
+        "compute_with_storage_grid_size": {"x": grid[1], "y": grid[0]},
+        "in0_block_w": step,
+        "out_subblock_h": height,
+        "out_subblock_w": width,
+        "out_block_h": part[0],
+        "out_block_w": part[1],
+        "per_core_m": part[0],
+        "per_core_n": part[1],
+        "fused_activation": fused,
+    }
+
+
+def _subblock(rows: int, columns: int) -> tuple[int, int]:
+    """The largest subblock that fits the registers and divides the part; it has several rows only if it is as wide as
+    the part, because the library packs whole rows of a sharded result."""
+    width = even(columns, REGISTERS)
+    return (even(rows, REGISTERS // width) if width == columns else 1), width
+
+
+def _forms(
+    p: _Product, kind: str, more: Attrs, wanted: Layout, result: Layout, grid: tuple[int, int]
+) -> Iterator[Choice]:
+    """The kernel with each place of the left operand that it reads, and with each place of the result."""
+    part, now = largest_part((p.m, p.n), result.grid), layout_of(p.op.operands[0])
+    for left in dict.fromkeys([now, wanted] if _reads(now, wanted, p) else [wanted]):
+        step = _step(p.k // left.grid[1])
+        attributes: Attrs = {"matmul_program_config": {kind: _common(p, part, step, grid) | more}}
+        if p.op.name == "ttnn.linear":
+            attributes["activation"] = None  # the configuration has it
+        for place in (result, layout_of(p.op.results[0]).interleaved()):
+            scratch = _scratch(p, left, place, part, step)
+            yield Choice(place, {0: left}, attributes, scratch, float(math.prod(part) * p.k))
+
+
+def _reads(now: Layout, wanted: Layout, p: _Product) -> bool:
+    """Whether the kernel takes the left operand as it lies: interleaved, or sharded in the same direction with the same
+    rows and equal parts of the inner dimension."""
+    same = now.memory_layout == wanted.memory_layout and now.grid[0] == wanted.grid[0]
+    return not now.sharded or (same and p.k % now.grid[1] == 0)
+
+
+def _scratch(p: _Product, left: Layout, result: Layout, part: tuple[int, int], step: int) -> int:
+    """Bytes of circular buffers: steps of both operands, which are double unless there is but one step, the bias, the
+    result unless it stays where it is computed, and partial sums in float32."""
+    rows, columns = part
+    double = 2 if p.k > step else 1
+    bias = ods.operand(p.op, "bias") if p.op.name == "ttnn.linear" else None
+    first, second, out = (layout.bytes((TILE, TILE)) for layout in (left, layout_of(p.op.operands[1]), result))
+    size = double * step * columns * second
+    if left.memory_layout == "HeightSharded":
+        size += rows * p.k * first if p.k > step else 0  # with one step, it is read where it lies
+    else:
+        size += double * step * rows * first
+    if bias is not None:
+        size += columns * layout_of(bias).bytes((TILE, TILE))
+    if not result.sharded:
+        size += rows * columns * out
+    return size + (rows * columns * WIDE_TILE if out != WIDE_TILE else 0)
