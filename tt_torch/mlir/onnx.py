@@ -66,7 +66,7 @@ def onnx_to_stablehlo(
     return module, weights
 
 
-def _refusing(step: Callable[[ir.Module, CompilerConfig], None]) -> Callable[[ir.Module, CompilerConfig], None]:
+def _refusing(step: Callable[[ir.Module, CompilerConfig], object]) -> Callable[[ir.Module, CompilerConfig], None]:
     """The step, with an UnsupportedOpError for the node with which torch-mlir fails or crashes."""
 
     def run(module: ir.Module, config: CompilerConfig) -> None:

@@ -48,6 +48,10 @@ def refusal(op: ir.Operation) -> str:
 def _takes(op: ir.Operation) -> bool:
     first, made = layout_of(op.operands[0]), layout_of(op.results[0])
     others = [layout_of(v) for v in list(op.operands)[1:]]
+    if op.name in PRODUCTS:
+        weight, *bias = others
+        lie = not weight.sharded and all(_alike(layout, made) for layout in bias if layout.sharded)
+        return lie and ods.attr(op, "matmul_program_config") is not None
     if op.name in ONE_OPERAND:
         return _alike(first, made)
     if op.name in SEVERAL_OPERANDS:
@@ -59,8 +63,6 @@ def _takes(op: ir.Operation) -> bool:
     if op.name == "ttnn.softmax":
         last = ods.attr(op, "dimension") % len(shape(op.results[0])) == len(shape(op.results[0])) - 1
         return _alike(first, made) and made.memory_layout == "HeightSharded" and last
-    if op.name in PRODUCTS:
-        return ods.attr(op, "matmul_program_config") is not None
     if op.name == "ttnn.conv2d":
         return (ods.attr(op, "conv2d_config") or {}).get("shard_layout") == made.memory_layout and _alike(first, made)
     if op.name == "ttnn.max_pool2d":

@@ -20,7 +20,7 @@ FEW_TILES = 12 * WIDE_TILE  # of an element-wise op or a reduction: two tiles pe
 MOVING = 64 * 1024  # of an op that moves tiles
 MASK = 8 * WIDE_TILE  # of an op that masks the end of a row
 MOST = 1152 * 1024  # of a product: the library takes smaller blocks if it would need more
-LONGEST_STEP = 8  # tiles of the inner dimension of a product that the library takes at once
+LONGEST_STEP = 8  # tiles of the inner dimension of a product in one step; more are hardly faster
 
 
 def needed(op: ir.Operation, cores: Cores) -> int:
@@ -68,12 +68,11 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 
 def product(op: ir.Operation, cores: Cores) -> int:
-    """Twice as much as a block of the result, its partial sums and two steps of both operands take, because we do not
-    know which blocks the library chooses."""
-    (m, n), tile = tiles(shape(op.results[0])), _tile(op)
-    rows, columns = -(-m // cores.rows), -(-n // cores.columns)
-    sums = rows * columns * (tile + WIDE_TILE)
-    return min(2 * sums + 4 * LONGEST_STEP * (rows + columns) * tile, MOST)
+    """Both operands as a whole and a block of the result with its partial sums, or the most that a product takes: we do
+    not know which blocks the library chooses."""
+    (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
+    sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
+    return min((m + n) * k * tile + sums, MOST)
 
 
 def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:

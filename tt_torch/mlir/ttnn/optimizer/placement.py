@@ -64,13 +64,13 @@ class _Walk:
         return self.peak
 
     def _place(self, i: int, op: ir.Operation) -> None:
-        if op.name in sharded.OWN:
+        if op.name in sharded.OWN or not op.results:
             return self._bring_back(i, op, all_of_l1=op.name.startswith("func."))
         found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
         if found is None:
             self._make_room(i, op)
             found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
-        if found is None or not op.results:
+        if found is None:
             self.peak = self.cores.l1
             return self._bring_back(i, op)
         self._apply(i, op, found)
@@ -84,8 +84,6 @@ class _Walk:
                 yield choice
 
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:
-        if not op.results:
-            return
         found = [*families.choices(op, self.cores), self._plain(op)]
         if self.level < 2:
             yield from (c for c in found if not any(x.sharded for x in (c.result, *c.operands.values())))

@@ -17,10 +17,10 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
-from tt_torch.mlir.ttnn.optimizer.buffers import LONGEST_STEP, WIDE_TILE
+from tt_torch.mlir.ttnn.optimizer.buffers import FEW_TILES, LONGEST_STEP, WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
-from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, shares
-from tt_torch.mlir.types import Attrs
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, like, shares
+from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.facts import TILE
 
 BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
@@ -67,13 +67,24 @@ def _of(op: ir.Operation) -> _Product | None:
         return None
     if op.name == "ttnn.linear" and ods.attr(op, "activation") not in (None, *ACTIVATIONS):
         return None
-    bias = ods.operand(op, "bias") if op.name == "ttnn.linear" else None
-    if bias is not None and math.prod(shape(bias)) != shape(bias)[-1]:
-        return None  # the library adds it in an op of its own
-    if any(layout_of(v).sharded for v in list(op.operands)[1:]):
+    bias = _bias(op)
+    if bias is not None and _is_added_apart(bias) and (ods.attr(op, "activation") or shape(bias) != _made(op)):
         return None
-    (m, k), n = tiles(shape(a)), tiles(shape(op.results[0]))[1]
+    (m, k), n = tiles(shape(a)), tiles(_made(op))[1]
     return _Product(op, m, k, n)
+
+
+def _made(op: ir.Operation) -> list[int]:
+    return shape(op.results[0])
+
+
+def _bias(op: ir.Operation) -> Value | None:
+    return ods.operand(op, "bias") if op.name == "ttnn.linear" else None
+
+
+def _is_added_apart(bias: Value) -> bool:
+    """The library adds a bias of several rows to the product in a kernel of its own."""
+    return math.prod(shape(bias)) != shape(bias)[-1]
 
 
 def _in_blocks(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
@@ -165,8 +176,17 @@ def _forms(
         if p.op.name == "ttnn.linear":
             attributes["activation"] = None  # the configuration has it
         for place in (result, layout_of(p.op.results[0]).interleaved()):
+            operands = {0: left} | _place_of_bias(p, place)
             scratch = _scratch(p, left, place, part, step)
-            yield Choice(place, {0: left}, attributes, scratch, float(math.prod(part) * p.k))
+            yield Choice(place, operands, attributes, scratch, float(math.prod(part) * p.k))
+
+
+def _place_of_bias(p: _Product, result: Layout) -> dict[int, Layout]:
+    """A bias that is sharded lies as the result does, or is moved to DRAM."""
+    bias = _bias(p.op)
+    if bias is None or not layout_of(bias).sharded:
+        return {}
+    return {2: like(layout_of(bias), result)}
 
 
 def _reads(now: Layout, wanted: Layout, p: _Product) -> bool:
@@ -181,14 +201,16 @@ def _scratch(p: _Product, left: Layout, result: Layout, part: tuple[int, int], s
     result unless it stays where it is computed, and partial sums in float32."""
     rows, columns = part
     double = 2 if p.k > step else 1
-    bias = ods.operand(p.op, "bias") if p.op.name == "ttnn.linear" else None
+    bias = _bias(p.op)
     first, second, out = (layout.bytes((TILE, TILE)) for layout in (left, layout_of(p.op.operands[1]), result))
     size = double * step * columns * second
     if left.memory_layout == "HeightSharded":
         size += rows * p.k * first if p.k > step else 0  # with one step, it is read where it lies
     else:
         size += double * step * rows * first
-    if bias is not None:
+    if bias is not None and _is_added_apart(bias):
+        size += FEW_TILES + (result.bytes((rows * TILE, columns * TILE)) if result.sharded else 0)  # the product
+    elif bias is not None:
         size += columns * layout_of(bias).bytes((TILE, TILE))
     if not result.sharded:
         size += rows * columns * out
