@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -214,12 +213,11 @@ def devices() -> Kind:
         given = list(require(isinstance(given, list | tuple) and len(given) > 0, given))
         for device in given if given != [None] else ():
             require(callable(getattr(device, "load", None)), device)
-            require(math.prod(getattr(device, "mesh_shape", ())) == 1, device)
         return given
 
     return Kind(
-        "a list of devices of one chip each, one for each number in `device_map`, or [None] for default ones. To cut a "
-        "chip out of a mesh, use `mesh.submesh((1, 1), (row, column))`",
+        "a list of devices, one for each number in `device_map`, or [None] for default ones. Each has one chip, or the "
+        "chips of the program's mesh. To cut a part out of a mesh, use `mesh.submesh((rows, columns), (row, column))`",
         check,
     )
 

@@ -55,17 +55,20 @@ _shared: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
 
 
-def default_device(config: CompilerConfig, chip: int = 0) -> Any:
+def default_device(config: CompilerConfig, number: int = 0) -> Any:
     """The device of `config` that the whole process shares. It is opened at first use and closed at exit.
 
-    `chip` is the index of the device `tt:<chip>` of the tensors. Only the emulated device has several of them.
+    For a program of one chip, `number` is the index of the device `tt:<number>` of the tensors. For a program of a
+    mesh, it is the number of a part of the chips. Only the emulated device has several of them.
     """
     if config.device == "emulated" and math.prod(config.mesh_shape) == 1:
-        return runtime.default_device(config.arch, chip)
-    key = *_facts(config).values(), config.mesh_shape
+        return runtime.default_device(config.arch, number)
+    key = *_facts(config).values(), config.mesh_shape, number
     with _lock:
         if key not in _shared or not _shared[key].is_open:
-            _shared[key] = open_device(config, config.mesh_shape)
+            count = math.prod(config.mesh_shape)
+            chips: dict[str, Any] = {"device_ids": range(number * count, (number + 1) * count)} if number else {}
+            _shared[key] = open_device(config, config.mesh_shape, **chips)
         return _shared[key]
 
 
@@ -115,20 +118,23 @@ def devices_of(program: GraphModule, options: BackendOptions) -> dict[int, Devic
 
 
 def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, Device]:
-    """The same for a program whose tensors are on these chips, or on the CPU."""
+    """The same for a program whose tensors are on these chips, or on the CPU.
+
+    All chips of a mesh have their tensors on one device of PyTorch, so that it does not matter on which.
+    """
     names = " and ".join(sorted(map(str, places)))
     config = options.compiler_config
-    if config.device_map and places:
+    is_mesh = math.prod(config.mesh_shape) > 1
+    if config.device_map and places and not is_mesh:
         raise DeviceError(f"device_map takes tensors of the CPU to its chips, but this program has tensors on {names}")
     if len(places) > 1:
         raise DeviceError(f"a program runs on one chip, but this one has tensors on {names}; move them to one device")
     numbers = sorted({chip for _, chip in config.device_map} or {0})
-    if math.prod(config.mesh_shape) > 1 and not any(options.devices):
-        return {0: _noted(default_device(config), options)}  # the chips of one process have their tensors on one device
-    chips = numbers if config.device_map else [next((place.index for place in places), 0)]
+    is_elsewhere = not config.device_map and not is_mesh
+    chips = [next((place.index for place in places), 0)] if is_elsewhere else numbers
     if any(device is not None for device in options.devices):
-        devices = _given(numbers, options.devices)
-        if places and isinstance(devices[0], runtime.Device) and chips[0] not in devices[0].device_ids:
+        devices = _given(numbers, options.devices, config.mesh_shape)
+        if places and not is_mesh and isinstance(devices[0], runtime.Device) and chips[0] not in devices[0].device_ids:
             ids = devices[0].device_ids
             raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {ids}")
     else:
@@ -141,19 +147,27 @@ def _noted(device: Any, options: BackendOptions) -> Any:
     return device
 
 
-def _given(numbers: Sequence[int], devices: Sequence[Any]) -> dict[int, Device]:
-    """The devices that a user gives, by the numbers of `device_map`. Each of them must be used."""
+def _given(numbers: Sequence[int], devices: Sequence[Any], mesh_shape: tuple[int, int]) -> dict[int, Device]:
+    """The devices that a user gives, by the numbers of `device_map`. Each of them must be used, and fit the program."""
     if numbers != list(range(len(devices))):
         used = ", ".join(map(str, numbers))
         raise DeviceError(
             f"`devices` has {len(devices)}, but the numbers that device_map uses are {used} (0 without it)"
         )
+    for i, device in enumerate(devices):
+        if tuple(device.mesh_shape) != mesh_shape:
+            part = f"`mesh.submesh({mesh_shape}, (row, column))` cuts such a part out of a mesh"
+            what = f"devices[{i}] is a mesh of {tuple(device.mesh_shape)}, and the program is for one of {mesh_shape}"
+            raise DeviceError(f"{what}; {part}")
     return dict(enumerate(devices))
 
 
-def _default(config: CompilerConfig, chip: int) -> Device:
-    if chip and config.device != "emulated":
+def _default(config: CompilerConfig, number: int) -> Device:
+    """The device of a number in `device_map`: a chip, or as many chips as the program's mesh has."""
+    if number and config.device != "emulated":
         raise DeviceError(f"device_map on {config.device!r} needs BackendOptions(devices=[...]), one device per number")
-    if chip >= EMULATED_CHIPS:
-        raise DeviceError(f"device_map names the chip {chip}, but there are {EMULATED_CHIPS}")
-    return default_device(config, chip)
+    count = math.prod(config.mesh_shape)
+    if config.device_map and (number + 1) * count > EMULATED_CHIPS:
+        of = "the chip" if count == 1 else f"the part of {count} chips with the number"
+        raise DeviceError(f"device_map names {of} {number}, but there are {EMULATED_CHIPS} chips")
+    return default_device(config, number)

@@ -16,7 +16,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import AsyncError
-from tt_torch.torch_private.aot import TracingContext
+from tt_torch.torch_private.aot import TracingContext, is_weight, written_inputs
 from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map_only
 
@@ -75,9 +75,10 @@ def _weights(gm: GraphModule, name: Callable[[str], str]) -> list[int]:
         raise AsyncError("the graph has changing sizes", "compile it with dynamic=False, or without async_mode")
     if described is None:
         raise AsyncError("the whole graph runs on the host")
-    if written := [name(source(placeholders[i])) for i in described.mutated_inp_runtime_indices]:
-        raise AsyncError(f"the graph writes to {', '.join(written)}, which the next call may read too early")
-    return list(described.static_input_indices)
+    written = written_inputs(described, [node.meta.get("example_value") for node in placeholders])
+    if names := [name(source(placeholders[i])) for i in written]:
+        raise AsyncError(f"the graph writes to {', '.join(names)}, which the next call may read too early")
+    return [i for i, node in enumerate(placeholders) if is_weight(node)]
 
 
 def _run(

@@ -5,7 +5,7 @@ The stages run one after another. A value that a later stage reads goes over the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from torch.fx import GraphModule, Node
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
@@ -13,6 +13,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 from tt_torch.driver.partition import DevicePiece, HostProgram, inputs_first, roles_of_piece
 from tt_torch.driver.program import Runner
 from tt_torch.dynamo.interface import module_path
+from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.errors import DeviceMapError
@@ -29,6 +30,7 @@ def compile_in_stages(compile_on: CompileOn, gm: GraphModule, roles: Sequence[st
     """
     constants = constant_fold(gm, fold=True)
     gm.graph.eliminate_dead_code()
+    _note_axes(gm, constants)
     roles = [*roles, *["constant"] * len(constants)]
     outer, stages = _split(gm, chips_of(gm, device_map))
     runners: list[Runner] = []
@@ -39,12 +41,27 @@ def compile_in_stages(compile_on: CompileOn, gm: GraphModule, roles: Sequence[st
     return HostProgram(outer, runners, list(constants.values()))
 
 
+def _note_axes(gm: GraphModule, constants: Collection[str]) -> None:
+    """Notes along which axes of a mesh each value differs from chip to chip, for the stages that read it."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    if not any(AXES in node.meta for node in placeholders):
+        return  # a program of one chip per stage
+    from tt_torch.dynamo import collectives  # it imports much of torch.distributed
+
+    for node in placeholders:
+        if node.name in constants:
+            node.meta[AXES] = frozenset()
+    for node, axes in collectives.varying(gm.graph).items():
+        node.meta[AXES] = axes
+
+
 def chips_of(gm: GraphModule, device_map: DeviceMap) -> dict[Node, int]:
     """The chip of each op. Stages are in the order in which the graph first uses their chips.
 
     An op without a module of its own, such as one in the `forward` of the model, runs where the last of its operands
-    is. An op that reads a value of a later stage runs in that stage, because values only go forward: with
-    `{"a": 0, "b": 1}`, a second use of `a` that reads a result of `b` runs on chip 1.
+    is. If it reads inputs of the graph only, it runs where its result is used first. An op that reads a value of a
+    later stage runs in that stage, because values only go forward: with `{"a": 0, "b": 1}`, a second use of `a` that
+    reads a result of `b` runs on chip 1.
     """
     ops = [n for n in gm.graph.nodes if n.op == "call_function"]
     own = {node: chip for node in ops if (chip := _chip_of_module(module_path(node), device_map)) is not None}
@@ -52,8 +69,12 @@ def chips_of(gm: GraphModule, device_map: DeviceMap) -> dict[Node, int]:
     stages: dict[Node, int] = {}
     for node in ops:
         given = [order.index(own[node])] if node in own else []
-        stages[node] = max([*given, *(stages[n] for n in node.all_input_nodes if n in stages)], default=0)
-    return {node: order[stage] for node, stage in stages.items()}
+        if read := [*given, *(stages[n] for n in node.all_input_nodes if n in stages)]:
+            stages[node] = max(read)
+    for node in reversed(ops):
+        if node not in stages:
+            stages[node] = min((stages[n] for n in node.users if n in stages), default=0)
+    return {node: order[stages[node]] for node in ops}
 
 
 def _chip_of_module(path: str, device_map: DeviceMap) -> int | None:
