@@ -248,6 +248,10 @@ class MeshError(TTTorchError, ValueError):
     """DTensors, an option or a call do not fit the mesh of chips."""
 
 
+class HostError(TTTorchError, RuntimeError):
+    """Another process that shares the mesh of chips has failed or ended, or does not answer."""
+
+
 class InputDtypeError(TTTorchError, TypeError):
     """An input has a dtype that the program does not accept."""
 

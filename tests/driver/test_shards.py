@@ -278,7 +278,7 @@ def test_another_mesh_than_the_option_says_is_an_error():
 
 def test_a_collective_of_a_plain_tensor_is_an_error():
     init_device_mesh("tt", (2,))
-    with pytest.raises(CollectiveError, match=r"all_?reduce of a plain tensor, which all 2 chips of this process have"):
+    with pytest.raises(CollectiveError, match=r"all_?reduce of a plain tensor, which all 2 chips of the mesh have"):
         dist.all_reduce(torch.ones(2))
 
 

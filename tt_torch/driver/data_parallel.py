@@ -51,7 +51,7 @@ def compile_data_parallel(
 
     def call(*inputs: Argument) -> Result:
         given = enumerate(inputs)
-        return run(*(door.of_parts(x.chunk(chips)) if i in split else x for i, x in given))
+        return run(*(door.of_whole(x, chips) if i in split else x for i, x in given))
 
     return call
 

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from tt_torch import runtime
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.errors import DeviceError
+from tt_torch.torch_private.distributed import one_process
 
 
 class Program(Protocol):
@@ -63,13 +64,20 @@ def default_device(config: CompilerConfig, number: int = 0) -> Any:
     """
     if config.device == "emulated" and math.prod(config.mesh_shape) == 1:
         return runtime.default_device(config.arch, number)
-    key = *_facts(config).values(), config.mesh_shape, number
+    hosts = _hosts(config)
+    key = *_facts(config).values(), config.mesh_shape, number, hosts
     with _lock:
         if key not in _shared or not _shared[key].is_open:
             count = math.prod(config.mesh_shape)
-            chips: dict[str, Any] = {"device_ids": range(number * count, (number + 1) * count)} if number else {}
-            _shared[key] = open_device(config, config.mesh_shape, **chips)
+            given: dict[str, Any] = {"device_ids": range(number * count, (number + 1) * count)} if number else {}
+            _shared[key] = open_device(config, config.mesh_shape, **given, **({"hosts": hosts} if hosts else {}))
         return _shared[key]
+
+
+def _hosts(config: CompilerConfig) -> Any:
+    """The processes that share the mesh of a program, or None."""
+    door = one_process()
+    return door.hosts() if door and math.prod(config.mesh_shape) > 1 else None
 
 
 def open_device(
@@ -133,6 +141,8 @@ def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, 
     is_elsewhere = not config.device_map and not is_mesh
     chips = [next((place.index for place in places), 0)] if is_elsewhere else numbers
     if any(device is not None for device in options.devices):
+        if _hosts(config):
+            raise DeviceError("several processes share the mesh, and each has its default device; leave `devices` out")
         devices = _given(numbers, options.devices, config.mesh_shape)
         if places and not is_mesh and isinstance(devices[0], runtime.Device) and chips[0] not in devices[0].device_ids:
             ids = devices[0].device_ids

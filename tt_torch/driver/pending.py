@@ -17,6 +17,7 @@ from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import AsyncError
 from tt_torch.torch_private.aot import TracingContext, is_weight, written_inputs
+from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map_only
 
@@ -73,6 +74,9 @@ def _weights(gm: GraphModule, name: Callable[[str], str]) -> list[int]:
     placeholders, described = gm.graph.find_nodes(op="placeholder"), TracingContext.get().fw_metadata
     if any(isinstance(node.meta.get("example_value"), torch.SymInt) for node in placeholders):
         raise AsyncError("the graph has changing sizes", "compile it with dynamic=False, or without async_mode")
+    door = one_process()
+    if door and door.hosts():
+        raise AsyncError("several processes share the mesh, and they exchange values in the order of the calls")
     if described is None:
         raise AsyncError("the whole graph runs on the host")
     written = written_inputs(described, [node.meta.get("example_value") for node in placeholders])

@@ -208,9 +208,8 @@ def _replace(node: Node, tables: dict[Node, list[int]], mesh: Mesh) -> None:
     if node.op == "output":
         raise unsupported(node, "a number that differs from chip to chip is a result")
     with node.graph.inserting_before(node):
-        a = arguments(node)
         if node.target is aten.slice.Tensor:
-            new = _slice(node, a, tables, mesh)
+            new = _slice(node, arguments(node), tables, mesh)
         elif (target := OF_TENSORS.get(node.target, node.target)) in OF_TENSORS.values():
             new = call(node, target, *(_own(node, tables[x], mesh) if x in tables else x for x in node.args))
         else:

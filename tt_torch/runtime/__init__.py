@@ -7,33 +7,38 @@ remembers the tensors that stay on the device. It imports neither torch-mlir nor
 from __future__ import annotations
 
 import atexit
+import hashlib
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
-from tt_torch.runtime.buffers import Buffer, make_results, read, result_forms
+from tt_torch.runtime.buffers import Buffer, make_results, read, result_forms, write
 from tt_torch.runtime.mesh import MeshSpec, PartSpec
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
+
+if TYPE_CHECKING:  # it imports torch.distributed
+    from tt_torch.torch_private.hosts import Hosts
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
 
 
 class Binary:
-    """A verified TTNN binary: `programs`, `schema_hash`, and the `version` of the compiler that wrote it.
+    """A verified TTNN binary: `programs`, `schema_hash`, the `version` of the compiler that wrote it, and a `digest`.
 
     Raises BinaryFormatError and SchemaError.
     """
 
     def __init__(self, data: bytes) -> None:
         self._impl = _runtime.Binary(data)
+        self.digest = hashlib.sha256(data).hexdigest()[:16]
         self.programs: list[ProgramInfo] = self._impl.programs
 
     @classmethod
@@ -59,8 +64,11 @@ class Device:
     `host_memory_size` limits the bytes that the host tensors of one run may take (0: all installed memory).
     `allow_host_code` lets binaries run their machine code for the host: set it only for binaries that you trust.
     `exact` rounds matrix products and some other ops as the matrix unit of a chip does (docs/emulated_device.md).
+    `hosts` are the processes that share the mesh. This one then has a part of the chips, and calls take its values.
     Raises ConfigError for an unknown `arch` and DeviceError for other invalid options.
     """
+
+    hosts: Hosts | None = None
 
     def __init__(
         self,
@@ -74,6 +82,7 @@ class Device:
         allow_host_code: bool = False,
         host_memory_size: int = 0,
         exact: bool = False,
+        hosts: Hosts | None = None,
     ) -> None:
         options = _runtime.DeviceOptions()
         options.arch = _arch(arch)
@@ -82,7 +91,10 @@ class Device:
         options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
         options.allow_host_code, options.host_memory_size = allow_host_code, host_memory_size
         options.exact = exact
+        if hosts:
+            options.share(hosts.own[0], len(hosts.own), _gatherer(hosts))
         self._adopt(_runtime.Device(options))
+        self.hosts = hosts
 
     @classmethod
     def shared(cls, arch: str = "wormhole_b0", chip: int = 0) -> Device:
@@ -286,6 +298,16 @@ class Executable:
     def memory_stats(self) -> dict[str, int]:
         """`dram_peak` and `l1_peak` of the last run in bytes, and `host_arena`, the host bytes of intermediates."""
         return self._impl.memory
+
+
+def _gatherer(hosts: Hosts) -> Callable[[str, Buffer, Buffer], None]:
+    """The function that the runtime calls for an exchange, inside of the step that is the call of the program."""
+
+    def gather(op: str, own: Buffer, everything: Buffer) -> None:
+        hosts.agree(op)
+        write(torch.cat(hosts.gather(read(own))), everything)
+
+    return gather
 
 
 def _arch(name: str) -> Native:

@@ -25,11 +25,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parts:
-    """How a tensor of shape `whole` lies on the chips of a mesh."""
+    """How a tensor of shape `whole` lies on the chips of a mesh. `own` are the chips whose parts are asked for."""
 
     whole: tuple[int, ...]
     sharding: Sharding
     mesh_shape: tuple[int, ...]  # rows and columns of chips
+    own: range | None = None  # None: all chips
 
     def __post_init__(self) -> None:
         for axis, dim in enumerate(self.sharding):
@@ -51,15 +52,16 @@ class Parts:
 
     @cached_property
     def owners(self) -> list[int]:
-        """For each chip, the first chip that has the same part."""
+        """For each chip of `own`, the first of them that has the same part, by their positions in `own`."""
         first: dict[tuple[int, ...], int] = {}
         return [first.setdefault(place, chip) for chip, place in enumerate(self._places)]
 
     @cached_property
     def _places(self) -> list[tuple[int, ...]]:
-        """For each chip, the number of its part in each dimension."""
-        places = []
-        for coordinates in product(*map(range, self.mesh_shape)):
+        """For each chip of `own`, the number of its part in each dimension."""
+        places, every = [], list(product(*map(range, self.mesh_shape)))
+        for chip in self.own or range(len(every)):
+            coordinates = every[chip]
             place = [0] * len(self.whole)
             for at, size, dim in zip(coordinates, self.mesh_shape, self.sharding, strict=True):
                 if dim is not None:
@@ -68,7 +70,7 @@ class Parts:
         return places
 
     def of(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """The part of each chip, as a view of the tensor. Chips with equal parts get one object."""
+        """The part of each chip of `own`, as a view of the tensor. Chips with equal parts get one object."""
         found: list[torch.Tensor] = []
         for chip, place in enumerate(self._places):
             if self.owners[chip] != chip:
@@ -90,12 +92,12 @@ class MeshSpec:
     parts: Parts
 
     @staticmethod
-    def of(spec: _runtime.TensorSpec, sharding: Sharding, mesh_shape: Sequence[int]) -> MeshSpec:
+    def of(spec: _runtime.TensorSpec, sharding: Sharding, mesh_shape: Sequence[int], own: range) -> MeshSpec:
         whole = list(spec.shape)
         for size, dim in zip(mesh_shape, sharding, strict=True):
             if dim is not None:
                 whole[dim] *= size
-        return MeshSpec(spec, Parts(tuple(whole), sharding, tuple(mesh_shape)))
+        return MeshSpec(spec, Parts(tuple(whole), sharding, tuple(mesh_shape), own))
 
     def handles(self, tensor: torch.Tensor, make: Callable[[torch.Tensor, bool], T]) -> list[T]:
         """Calls `make` for the part of each chip, and returns the results. Chips with equal parts share one.

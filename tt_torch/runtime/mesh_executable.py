@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,7 +26,11 @@ class MeshExecutable(Executable):
 
     An input may also be a list with the value of each chip. The results at the positions `each` are such lists.
 
-    Raises ShardingError for a tensor without equal parts, and DeviceError for a device with another mesh.
+    If several processes share the device's mesh, all of them make each call. Their whole tensors must be equal, their
+    lists are those of their own chips, and a result that is split is gathered.
+
+    Raises ShardingError for a tensor without equal parts, and DeviceError for a device with another mesh. A call also
+    raises MeshError if another process makes another call, and HostError if another process fails or ends.
     """
 
     def __init__(
@@ -39,10 +44,14 @@ class MeshExecutable(Executable):
     ) -> None:
         super().__init__(binary, program, device)
         self.mesh_shape: tuple[int, ...] = tuple(self._impl.info.mesh_shape)
+        self.hosts = self.device.hosts
+        self.chips = self.hosts.own if self.hosts else range(math.prod(self.mesh_shape))
+        self._of_weights = ""  # the hash of the whole tensors that stay on the device
         given = shardings_of(input_shardings, len(self.inputs), "inputs")
         made = shardings_of(output_shardings, len(self.outputs), "results")
-        self._specs = [MeshSpec.of(*pair, self.mesh_shape) for pair in zip(self.inputs, given, strict=True)]
-        self._made = [MeshSpec.of(*pair, self.mesh_shape) for pair in zip(self.outputs, made, strict=True)]
+        on = self.mesh_shape, self.chips
+        self._specs = [MeshSpec.of(*pair, *on) for pair in zip(self.inputs, given, strict=True)]
+        self._made = [MeshSpec.of(*pair, *on) for pair in zip(self.outputs, made, strict=True)]
         self._placements = [repr(spec) for spec in self._specs]
         self._each = frozenset(each)
         forms = zip(self._made, self._results, strict=True)
@@ -56,23 +65,44 @@ class MeshExecutable(Executable):
         output_strides: Sequence[tuple[int, ...] | None] | None = None,
         output_devices: Sequence[torch.device] | None = None,
     ) -> list[Any]:
+        forms = output_dtypes, output_strides, output_devices
+        if self.hosts is None:
+            return self._run(inputs, resident, forms)
+        with self.hosts.step(f"a call of program {self.program} of the binary {self.binary.digest}"):
+            results = self._run(inputs, resident, forms)
+            self._complete(results)
+            return results
+
+    def _run(self, inputs: Sequence[Given], resident: Collection[int], forms: tuple[Any, Any, Any]) -> list[Any]:
         split = self._checked(inputs, resident)  # type: ignore[arg-type]
         given = [_plain(x, i) if i in split.passed else x for i, x in enumerate(inputs)]
         flat = per_chip(self._specs, given, split.resident)
         kept = self._on_chips(inputs, flat, split) if split.kept else None
-        forms = output_dtypes, output_strides, output_devices
+        if self.hosts:
+            self.hosts.agree(f"the inputs {_digest(given, split.passed)} and the weights {self._of_weights} of a call")
         results: list[Any] = list(make_results(self._results, *forms))
         if self._each:
-            others = [make_results(self._results, *forms) for _ in range(1, math.prod(self.mesh_shape))]
+            others = [make_results(self._results, *forms) for _ in self.chips[1:]]
             for i in self._each:
                 results[i] = [results[i], *(other[i] for other in others)]
         self._impl.run(flat, kept, destinations(self._made, results))
         return results
 
+    def _complete(self, results: Sequence[Given]) -> None:
+        """Writes the parts of the other processes' chips into results that are split."""
+        assert self.hosts
+        for spec, result in zip(self._made, results, strict=True):
+            if isinstance(result, torch.Tensor) and any(dim is not None for dim in spec.parts.sharding):
+                self.hosts.agree("the parts of a result")
+                everything = replace(spec.parts, own=None)
+                found = self.hosts.all_parts([part.contiguous() for part in spec.parts.of(result)])
+                for part, value in zip(everything.of(result), found, strict=True):
+                    part.copy_(value)
+
     def _on_chips(self, inputs: Sequence[Given], flat: Sequence[torch.Tensor], split: Split) -> Native:
         """The resident inputs of all chips."""
         count = len(self.inputs)
-        places = [chip * count + i for chip in range(math.prod(self.mesh_shape)) for i in split.kept]
+        places = [chip * count + i for chip in range(len(self.chips)) for i in split.kept]
         tensors = [flat[place] for place in places]
         native = split.bound.find(flat, tensors, set(), self.compare_weights) if split.bound else None
         if native is not None:
@@ -80,6 +110,8 @@ class MeshExecutable(Executable):
         kept = [i for i in split.kept if not flat[i].is_inference()]
         entries = [entry for i in kept for entry in self._entries(i, inputs[i])]
         native = Residents(len(flat), entries)
+        if self.hosts:
+            self._of_weights = _digest(inputs, split.kept)
         split.bound = Bound(native, tensors, {}) if len(kept) == len(split.kept) else None
         return native
 
@@ -105,13 +137,20 @@ def _plain(x: Given, position: int) -> Given:
     return [part.resolve_neg() if is_negated(part, position) else part for part in x]
 
 
+def _digest(given: Sequence[Given], positions: Collection[int]) -> str:
+    """A hash of the tensors at these positions that all chips have."""
+    from tt_torch.torch_private.hosts import digest
+
+    return digest([x for i in positions if isinstance(x := given[i], torch.Tensor)])
+
+
 def per_chip(specs: Sequence[MeshSpec], tensors: Sequence[Given], whole: Collection[int]) -> list[torch.Tensor]:
-    """The inputs of all chips, one chip after the other. Those at the positions `whole` are not split, because the
-    chips have them already.
+    """The inputs of all chips of this process, one chip after the other. Those at the positions `whole` are not split,
+    because the chips have them already.
 
     Raises InputShapeError, and InputCountError for a list that has not one value per chip.
     """
-    chips: list[list[torch.Tensor]] = [[] for _ in range(math.prod(specs[0].parts.mesh_shape))] if specs else []
+    chips: list[list[torch.Tensor]] = [[] for _ in specs[0].parts.owners] if specs else []
     for i, (spec, tensor) in enumerate(zip(specs, tensors, strict=True)):
         for chip, part in zip(chips, _parts(spec, tensor, i, len(chips), i in whole), strict=True):
             chip.append(part)
@@ -124,7 +163,8 @@ def _parts(spec: MeshSpec, tensor: Given, i: int, chips: int, whole: bool) -> li
             raise InputShapeError(f"input {i}: got shape {tuple(tensor.shape)}, expected {spec.parts.whole}")
         return [tensor] * chips if whole else spec.parts.of(tensor)
     if len(tensor) != chips:
-        raise InputCountError(f"input {i}: got the values of {len(tensor)} chips, and the mesh has {chips}")
+        has = f"the mesh has {chips}" if chips == math.prod(spec.parts.mesh_shape) else f"this process has {chips}"
+        raise InputCountError(f"input {i}: got the values of {len(tensor)} chips, and {has}")
     for part in tensor:
         if list(part.shape) != spec.spec.shape:
             raise InputShapeError(f"input {i}: got shape {tuple(part.shape)}, expected {tuple(spec.spec.shape)}")
@@ -132,8 +172,9 @@ def _parts(spec: MeshSpec, tensor: Given, i: int, chips: int, whole: bool) -> li
 
 
 def destinations(specs: Sequence[MeshSpec], results: Sequence[Given]) -> list[torch.Tensor | None]:
-    """The memory for the outputs of all chips, one chip after the other. Of equal parts, the first one is written."""
-    chips = math.prod(specs[0].parts.mesh_shape) if specs else 0
+    """The memory for the outputs of all chips of this process, one chip after the other. Of equal parts, the first one
+    is written."""
+    chips = len(specs[0].parts.owners) if specs else 0
     rows = []
     for spec, result in zip(specs, results, strict=True):
         if isinstance(result, torch.Tensor):

@@ -18,9 +18,12 @@ from torch.distributed import ProcessGroup, ProcessGroupGloo
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import Store
 
+from tt_torch.errors import MeshError
 from tt_torch.torch_private.modes import without_modes
 
 _ONE_PROCESS = "tt_torch.torch_private.one_process"  # imports much, so this file only names it
+_LEAVE_OUT = "which gives each process one chip; leave it out: init_device_mesh finds the other processes by itself"
+_HOSTS = "tt_torch.torch_private.hosts"  # imports this file
 
 
 # 2.13.0: the public way to make a group, `new_group`, makes it with all processes together.
@@ -76,12 +79,23 @@ def group_of_one_process(rank: int, size: int) -> FakeProcessGroup:
 
 # 2.13.0: without it `init_device_mesh("tt", shape)` would need a launcher or variables of the environment.
 def meshes_of_one_process() -> None:
-    """Lets DeviceMesh("tt", ...) have the chips of this process if nobody has started `torch.distributed`."""
+    """Lets DeviceMesh("tt", ...) have the chips of this process if nobody has started `torch.distributed`.
+
+    If a launcher has started fewer processes than the mesh has chips, each of them has a part of the chips.
+    """
     before = DeviceMesh._setup_world_group_and_device
 
     def _setup_world_group_and_device(self: Any) -> Any:
-        if self._device_type == "tt" and not dist.is_initialized() and "RANK" not in os.environ:
-            import_module(_ONE_PROCESS).begin(self._layout.numel())
+        chips, processes = self._layout.numel(), int(os.environ.get("WORLD_SIZE", "1"))
+        if self._device_type == "tt" and not dist.is_initialized():
+            if "RANK" not in os.environ:
+                import_module(_ONE_PROCESS).begin(chips)
+            elif chips > processes:
+                import_module(_ONE_PROCESS).begin_with_others(self._layout.top_level_sizes)
+            elif chips == processes > 1:
+                import_module(_HOSTS).compare(self._layout.top_level_sizes)
+        elif self._device_type == "tt" and not one_process() and chips > dist.get_world_size():
+            raise MeshError(f"a mesh of {chips} chips after init_process_group, {_LEAVE_OUT}")
         if one_process() and self._layout.numel() <= dist.get_world_size():
             return dist.group.WORLD
         return before(self)  # type: ignore[no-untyped-call]

@@ -6,8 +6,8 @@ Importing this module imports torch.distributed.
 from __future__ import annotations
 
 import functools
+import math
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,21 +15,20 @@ from typing import Any
 import torch
 import torch._functorch.aot_autograd  # 2.13.0: without it the next but one import would be circular
 import torch.distributed as dist
-import torch.distributed._ops.device_mesh  # 2.13.0: without it the op of a chip's coordinate is not known
+import torch.distributed._ops.device_mesh  # 2.13.0: without it COORDINATE is not known
 from torch._functorch._aot_autograd.runtime_wrappers import (
     AOTDispatchAutograd,  # 2.13.0: for _also_of_each_chip
     coerce_to_expected_memory_format,  # 2.13.0: the same
 )
 from torch._guards import TracingContext  # 2.13.0: for of_first_chip
 from torch.distributed import (
-    _local_tensor,  # 2.13.0: for Chips and _of_all_chips_or_one
+    _local_tensor,  # 2.13.0: for _of_all_chips_or_one
     config,
     distributed_c10d,
 )
 from torch.distributed._local_tensor import (
     _PATCHED_DEVICE_MESH_METHODS,  # 2.13.0: the same
     LocalTensor,  # 2.13.0: without it a DTensor would have the values of one chip only
-    LocalTensorMode,  # 2.13.0: without it collectives of one process would do nothing
     _LocalDeviceMesh,  # 2.13.0: for _of_all_chips_or_one
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -46,128 +45,40 @@ from torch.testing._internal.distributed.fake_pg import (
 
 from tt_torch.errors import CollectiveError, MeshError, ShardingError
 from tt_torch.torch_private import shardings
+from tt_torch.torch_private.chips import (
+    EXCHANGES,
+    MIXED,
+    RUNNING,
+    WAITS,
+    Chips,
+    chips,
+    hosts,
+    of_parts,
+    of_whole,
+    parts_of,
+    running,
+)
+from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
-from tt_torch.torch_private.trees import tree_leaves, tree_map
+from tt_torch.torch_private.trees import tree_leaves
 
-__all__ = ["DTensor", "DeviceMesh", "LocalTensor"]
+__all__ = [
+    "MIXED", "DTensor", "DeviceMesh", "LocalTensor", "chips", "hosts", "of_parts", "of_whole", "parts_of", "running",
+]  # fmt: skip
 
 # 2.13.0: without it a program would take the place of the first chip in its row for that of all chips.
 COORDINATE = torch.ops.device_mesh._runtime_compute_coordinate_on_dim.default
-# Namespaces of ops that exchange values between chips.
-EXCHANGES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
-# Collectives that change nothing if all chips have the same values.
-NOTHING_TO_DO = ("c10d::broadcast_", "c10d::barrier", "c10d::monitored_barrier_", "_c10d_functional::wait_tensor")
-MIXED = "DTensor.from_local() says how the values of the chips make one tensor"
-_running: list[Chips] = []
 _before: list[tuple[Any, str, Any]] = []  # what the patches have replaced
 _undo: list[Callable[[], None]] = []
-
-
-class Chips(LocalTensorMode):
-    """PyTorch's mode for values that differ from chip to chip. A plain tensor is one that all chips have.
-
-    It differs from its base class: new tensors are plain ones, random numbers are the same on all chips, and a
-    collective of a plain tensor exchanges values.
-    """
-
-    def __init__(self, ranks: int) -> None:
-        super().__init__(ranks)
-        self._asked: weakref.WeakValueDictionary[int, DeviceMesh] = weakref.WeakValueDictionary()
-
-    def __enter__(self) -> Chips:
-        super().__enter__()
-        self._per_rank_rng_states.clear()  # else each op would set the generators back
-        return self
-
-    def _patch_random_functions(self) -> None: ...
-
-    def _unpatch_random_functions(self) -> None: ...
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        leaves = tree_leaves((args, kwargs or {}))
-        varies = any(isinstance(x, LocalTensor) for x in leaves)
-        if varies and any(isinstance(x, DTensor) for x in leaves):
-            raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
-        if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):
-            return self._write_once(func, types, args, kwargs or {})
-        if self._disable or func.namespace == "device_mesh" or varies:
-            return super().__torch_dispatch__(func, types, args, kwargs)
-        if _local_tensor._check_for_subclass(leaves):
-            return NotImplemented
-        if func.namespace in EXCHANGES and schema(func).name not in NOTHING_TO_DO:
-            if func.namespace == "c10d":
-                name = schema(func).name.rpartition("::")[2].rstrip("_")
-                raise CollectiveError(
-                    f"{name} of a plain tensor, which all {len(self.ranks)} chips of this process have"
-                )
-            args = tree_map(lambda x: self.everywhere(x) if isinstance(x, torch.Tensor) else x, args)
-            return super().__torch_dispatch__(func, types, args, kwargs)
-        return func(*args, **(kwargs or {}))
-
-    def _write_once(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs an op that writes to a plain tensor. Of lists of tensors, each position by itself: others may vary."""
-        if isinstance(args[0], (list, tuple)) and len(args[0]) > 1:
-            for i in range(len(args[0])):
-                one = [[x[i]] if isinstance(x, (list, tuple)) else x for x in args]
-                self.__torch_dispatch__(func, types, tuple(one), kwargs)
-            return None
-        return func(*tree_map(self._common, args), **tree_map(self._common, kwargs))
-
-    def _common(self, x: Any) -> Any:
-        """The value that all chips have, for an op that writes to a plain tensor. It would run once per chip."""
-        first, *others = parts_of(x) or [x]
-        if not all(torch.equal(first, other) for other in others):
-            raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
-        return first
-
-    def forget_another(self, mesh: DeviceMesh) -> None:
-        """Drops the coordinates of a mesh that is gone, and whose address `mesh` has got: addresses are the keys."""
-        if self._asked.get(id(mesh)) is not mesh:
-            self._coordinate_cache.pop(id(mesh), None)
-            self._asked[id(mesh)] = mesh
-
-    def everywhere(self, x: torch.Tensor) -> torch.Tensor:
-        return of_parts([x] * len(self.ranks))
-
-
-part_of_graphs(Chips.__torch_dispatch__)
-
-
-def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether an op writes to a plain tensor."""
-    given = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
-    written = [given.get(a.name) for a in schema(func).arguments if a.alias_info and a.alias_info.is_write]
-    return any(isinstance(x, torch.Tensor) and not isinstance(x, LocalTensor) for x in tree_leaves(written))
-
-
-def of_parts(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """A tensor with a value per chip."""
-    return LocalTensor(dict(enumerate(parts)))
-
-
-def parts_of(x: torch.Tensor) -> list[torch.Tensor] | None:
-    """The value of each chip; None for a plain tensor."""
-    return [x._local_tensors[r] for r in sorted(x._local_tensors)] if isinstance(x, LocalTensor) else None
-
-
-def running() -> Chips | None:
-    """The mode, while this process has all chips of a mesh."""
-    return _running[-1] if _running else None
-
-
-def chips() -> int:
-    return len(_running[-1].ranks)
 
 
 # 2.13.0: without it a captured graph would have the numbers of the first chip as constants.
 @contextmanager
 def as_one_chip() -> Iterator[None]:
     """A context in which DTensor traces what any chip does, as seen from the first one."""
-    with without_modes(), _running[-1].disable(), config.patch(compile_on_one_rank=True):
+    with without_modes(), RUNNING[-1].disable(), config.patch(compile_on_one_rank=True):
         yield
 
 
@@ -205,7 +116,8 @@ def of_first_chip(x: Any) -> Any:
         spec = DTensorSpec(x._spec.mesh, x._spec.placements, tensor_meta=meta)
         return DTensor(_fixed(of_first_chip(x._local_tensor)), spec, requires_grad=x.requires_grad)
     if isinstance(x, LocalTensor):
-        return _fixed(x._local_tensors[0]).requires_grad_(x.requires_grad)
+        first, *_ = parts_of(x) or [x]
+        return _fixed(first).requires_grad_(x.requires_grad)
     return _fixed(x) if isinstance(x, FakeTensor) else x
 
 
@@ -213,7 +125,7 @@ def without_values(x: DTensor) -> DTensor:
     """A DTensor of the same form on the device of its mesh. All chips share memory to which nobody writes."""
     first, *others = parts_of(x._local_tensor) or [x._local_tensor]
     memory = torch.empty_strided(first.shape, first.stride(), dtype=x.dtype, device=x.device_mesh.device_type)
-    return DTensor(of_parts([memory] * chips()) if others else memory, x._spec, requires_grad=x.requires_grad)
+    return DTensor(of_parts([memory] * (1 + len(others))) if others else memory, x._spec, requires_grad=x.requires_grad)
 
 
 def first_part(x: Any, count: int) -> torch.Tensor:
@@ -255,6 +167,7 @@ def _split_here(of: Any) -> Callable[..., torch.Tensor]:
         if tensor.shape[self.dim] % mesh.size(mesh_dim):
             chips = f"{mesh.size(mesh_dim)} chips, and the device needs parts of one size"
             raise ShardingError(tuple(tensor.shape), f"dimension {self.dim} is split over {chips}")
+        RUNNING[-1].require_same([tensor], "a tensor that is split over the chips")
         return of(self, tensor, mesh, mesh_dim, None)
 
     return _shard_tensor
@@ -269,6 +182,7 @@ class _OfAll(torch.autograd.Function):
         known = not isinstance(first, FakeTensor)  # a graph that is captured has no values
         if known and not all(torch.equal(first, other) for other in others if other is not first):
             raise CollectiveError("full_tensor() gathered other values on each chip")
+        RUNNING[-1].require_same([first], "the value of full_tensor()")
         return first.view_as(first)
 
     @staticmethod
@@ -281,7 +195,10 @@ def _one_value(of: Any) -> Callable[..., torch.Tensor]:
     @functools.wraps(of)
     def full_tensor(self: DTensor, **named: Any) -> torch.Tensor:
         x = of(self, **named)
-        return _OfAll.apply(x) if isinstance(x, LocalTensor) else x  # type: ignore[no-untyped-call]
+        if isinstance(x, LocalTensor):
+            return _OfAll.apply(x)  # type: ignore[no-untyped-call]
+        RUNNING[-1].require_same([x], "the value of full_tensor()")
+        return x
 
     return full_tensor
 
@@ -325,6 +242,19 @@ def _also_of_each_chip(of: Any) -> Any:
     return staticmethod(process_runtime_tangent)
 
 
+# 2.13.0: without it collectives in a graph that is captured would leave out groups with chips of other processes.
+def _exchanged(of: Any) -> Any:
+    def __torch_dispatch__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        mode = running()
+        if mode and mode.hosts and func.namespace in EXCHANGES and schema(func).name not in WAITS:
+            given = [x for x in tree_leaves((args, kwargs or {})) if isinstance(x, LocalTensor)]
+            if all(len(x._local_tensors) == len(mode.hosts.own) for x in given):
+                return mode.exchange(func, args, kwargs or {})
+        return of(func, types, args, kwargs)
+
+    return classmethod(__torch_dispatch__)
+
+
 # 2.13.0: without it the size of a part would be an unknown number in a traced graph, and products of three dimensions
 # whose second one is split would be refused.
 def _same_on_all(of: Any) -> Any:
@@ -341,23 +271,32 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_StridedShard, "_local_shard_size", _same_on_all),
     (DTensor, "full_tensor", _one_value),
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
+    (LocalTensor, "__torch_dispatch__", _exchanged),
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
     *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
 )
 
 
-def begin(chips: int) -> None:
+def begin_with_others(shape: Sequence[int]) -> None:
+    """Gives this process a part of the chips of a mesh, which it shares with the processes of a launcher.
+
+    Raises what `meet` raises.
+    """
+    begin(math.prod(shape), meet(shape))
+
+
+def begin(chips: int, hosts: Hosts | None = None) -> None:
     """Gives this process a mesh of so many chips, until `torch.distributed.destroy_process_group()`."""
     _undo.append(shardings.put_in())
     _before.extend((place, name, vars(place)[name]) for place, name, _ in _PATCHES)
     for place, name, wrapped in _PATCHES:
         setattr(place, name, wrapped(getattr(place, name)))
-    mode = Chips(chips)
+    mode = Chips(chips, hosts)
     mode.__enter__()
-    _running.append(mode)
+    RUNNING.append(mode)
     hook = sys.excepthook
     try:
-        dist.init_process_group("tt", rank=0, world_size=chips, store=FakeStore())
+        dist.init_process_group("tt", rank=hosts.own[0] if hosts else 0, world_size=chips, store=FakeStore())
     except BaseException:
         _end()
         raise
@@ -372,22 +311,25 @@ def row_of(count: int, kind: str) -> Iterator[DeviceMesh]:
     `kind` is "tt", or "cpu" for tensors that are there before they are copied to the chips. Raises MeshError if the
     process has another number of chips, or if `torch.distributed` has other processes.
     """
-    if not _running and not dist.is_initialized():
+    if not RUNNING and not dist.is_initialized():
         begin(count)
         try:
             yield init_device_mesh(kind, (count,))
         finally:
             dist.destroy_process_group()
-    elif not _running or chips() != count:
-        has = f"this process has {chips()} chips" if _running else "torch.distributed runs with other processes"
+    elif not RUNNING or chips() != count:
+        has = f"this process has {chips()} chips" if RUNNING else "torch.distributed runs with other processes"
         raise MeshError(f"a program for {count} chips cannot be compiled, because {has}")
     else:
         yield init_device_mesh(kind, (count,))
 
 
 def _end() -> None:
-    while _running:
-        _running.pop().__exit__(None, None, None)
+    while RUNNING:
+        mode = RUNNING.pop()
+        mode.__exit__(None, None, None)
+        if mode.hosts:
+            mode.hosts.close()
     for place, name, old in reversed(_before):
         setattr(place, name, old)
     _before.clear()

@@ -113,9 +113,35 @@ struct PythonError {
   std::shared_ptr<py::error_already_set> error;
 };
 
+// Calls a Python function from a thread of the runtime.
+template <typename... Arguments>
+void call(const std::shared_ptr<void>& function, const Arguments&... arguments) {
+  try {
+    (*static_cast<py::object*>(function.get()))(arguments...);
+  } catch (py::error_already_set& error) {
+    throw PythonError{std::make_shared<py::error_already_set>(std::move(error))};
+  }
+}
+
+// The options of a mesh of which other processes have some chips. `gather(op, own, all)` gets addresses and
+// sizes.
+void share(DeviceOptions& options, int64_t first_chip, int64_t own_chips, py::object gather) {
+  options.first_chip = first_chip;
+  options.own_chips = own_chips;
+  options.gather = [gather = keep(std::move(gather))](const std::string& op, std::span<const std::byte> own,
+                                                      std::span<std::byte> all) {
+    py::gil_scoped_acquire gil;
+    const auto shown = [](auto bytes) {
+      return Shown(reinterpret_cast<uintptr_t>(bytes.data()), {static_cast<int64_t>(bytes.size())},
+                   DataType::UInt8);
+    };
+    call(gather, text(op), shown(own), shown(all));
+  };
+}
+
 // Registers a Python function as the kernel of an op: `kernel(op, arguments, location, inputs, outputs)`.
 void add_kernel(const std::string& op, py::object kernel) {
-  register_kernel(op, [kernel = keep(std::move(kernel))](const CustomCall& call) {
+  register_kernel(op, [kernel = keep(std::move(kernel))](const CustomCall& op) {
     py::gil_scoped_acquire gil;
     const auto shown = [](const std::vector<HostBuffer>& buffers) {
       std::vector<Shown> all;
@@ -123,12 +149,7 @@ void add_kernel(const std::string& op, py::object kernel) {
         all.emplace_back(reinterpret_cast<uintptr_t>(buffer.data), buffer.shape, buffer.dtype);
       return all;
     };
-    try {
-      (*static_cast<py::object*>(kernel.get()))(text(call.op), text(call.arguments), text(call.location),
-                                                shown(call.inputs), shown(call.outputs));
-    } catch (py::error_already_set& error) {
-      throw PythonError{std::make_shared<py::error_already_set>(std::move(error))};
-    }
+    call(kernel, text(op.op), text(op.arguments), text(op.location), shown(op.inputs), shown(op.outputs));
   });
 }
 
@@ -207,7 +228,8 @@ void bind_device(py::module_& m) {
       .def_readwrite("l1_bank_size", &DeviceOptions::l1_bank_size)
       .def_readwrite("host_memory_size", &DeviceOptions::host_memory_size)
       .def_readwrite("allow_host_code", &DeviceOptions::allow_host_code)
-      .def_readwrite("exact", &DeviceOptions::exact);
+      .def_readwrite("exact", &DeviceOptions::exact)
+      .def("share", &share);
   py::class_<Device>(m, "Device")
       .def(py::init([](const DeviceOptions& options) { return Device::open(options); }))
       .def_static("shared", &Device::shared, py::arg("arch"), py::arg("chip") = 0)

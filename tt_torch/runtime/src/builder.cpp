@@ -150,14 +150,20 @@ void OpBuilder::compute(Slot out, std::function<at::Tensor(Frame&)> step) {
   add_step(out, [step = std::move(step), keep = keeper(out, spec(out))](Frame& f) { keep(f, step(f)); });
 }
 
-void OpBuilder::together(Slot out, std::function<std::vector<at::Tensor>(std::span<Frame>)> step) {
+void OpBuilder::require_chips() const {
   require(planner_.options.arena, "a const-eval program runs for each chip by itself");
+}
+
+void OpBuilder::together(Slot out, Slot exchanged,
+                         std::function<std::vector<at::Tensor>(std::span<Frame>)> step) {
+  require_chips();
   planner_.plan->values[out].origin = Origin::Fresh;
   ChipsFn run = [step = std::move(step), keep = keeper(out, spec(out))](std::span<Frame> chips) {
     std::vector<at::Tensor> values = step(chips);
-    for (size_t chip = 0; chip < chips.size(); ++chip) keep(chips[chip], std::move(values[chip]));
+    for (size_t chip = 0; chip < chips.size(); ++chip)
+      if (chips[chip].here) keep(chips[chip], std::move(values[chip]));
   };
-  planner_.plan->steps.push_back({nullptr, planner_.current(), out, nullptr, -1, std::move(run)});
+  planner_.plan->steps.push_back({nullptr, planner_.current(), out, nullptr, -1, std::move(run), exchanged});
 }
 
 const Mesh& OpBuilder::mesh() const { return planner_.plan->mesh; }

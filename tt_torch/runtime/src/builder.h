@@ -51,8 +51,11 @@ class OpBuilder {
   // Adds a step that updates `target` in place.
   void update(Slot target, StepFn step);
 
-  // Adds a step that runs on all chips at once. It returns one value per chip, each as `compute` wants it.
-  void together(Slot out, std::function<std::vector<at::Tensor>(std::span<Frame>)> step);
+  // Adds a step that runs on all chips at once, and reads the values of other chips in one slot. It returns
+  // one value per chip, each as `compute` wants it. Those of chips of other processes are not used.
+  void together(Slot out, Slot exchanged, std::function<std::vector<at::Tensor>(std::span<Frame>)> step);
+  // Throws in a const-eval program, which runs for each chip by itself and does not know for which.
+  void require_chips() const;
   const Mesh& mesh() const;
   bool exact() const;  // whether the device computes as the matrix unit of a chip
 

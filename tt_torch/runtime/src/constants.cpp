@@ -33,7 +33,7 @@ std::vector<Tensor> Executable::Impl::compute(const ConstCall& constant, size_t 
                                               const Handles& handles) {
   std::vector<at::Tensor> inputs;
   for (Slot slot : constant.inputs)
-    inputs.push_back(handles[slot] ? handles[slot]->plain() : frames[chip][slot]);
+    inputs.push_back(handles[slot] ? handles[slot]->plain() : own_frame(chip)[slot]);
   std::vector<at::Tensor> values = run_constant(*constant.plan, inputs);
   std::vector<Tensor> results;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -74,7 +74,7 @@ void Executable::Impl::bind_constants(std::vector<Handles>& handles, std::vector
       for (size_t i = 0; i < results->size(); ++i) {
         Tensor::Impl* handle = (*results)[i].impl().get();
         handles[chip][constant.outputs[i]] = handle;
-        guarded([&] { bind_value(frames[chip], constant.outputs[i], handle); }, where);
+        guarded([&] { bind_value(own_frame(chip), constant.outputs[i], handle); }, where);
       }
       alive.push_back(std::move(results));
     }

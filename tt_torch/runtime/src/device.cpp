@@ -59,6 +59,10 @@ Device Device::open(const DeviceOptions& options) {
     throw Error(ErrorKind::Device, "mesh_shape has " + std::to_string(chips) +
                                        " chips, but the number of device_ids is " +
                                        std::to_string(filled.device_ids.size()));
+  const bool shares = options.own_chips > 0;
+  if (shares != static_cast<bool>(options.gather) || options.own_chips < 0 || options.first_chip < 0 ||
+      options.first_chip > chips - options.own_chips)
+    throw Error(ErrorKind::Device, "the chips of this process must be chips of the mesh");
   if (options.dram_bank_size < 0 || options.l1_bank_size < 0 || options.l1_small_size < 0 ||
       options.host_memory_size < 0 || options.num_hw_cqs < 1 || options.num_hw_cqs > 2)
     throw Error(ErrorKind::Device, "memory sizes must not be negative and num_hw_cqs must be 1 or 2");
@@ -83,6 +87,7 @@ Device Device::submesh(std::vector<int64_t> shape, std::vector<int64_t> offset) 
   impl_->require_open();
   const auto& mesh = impl_->options.mesh_shape;
   DeviceOptions part = impl_->options;
+  if (part.gather) throw Error(ErrorKind::Device, "a mesh that several processes share has no submesh");
   if (shape.size() != 2 || offset.size() != 2)
     throw Error(ErrorKind::Device, "shape and offset of a submesh must be [rows, columns]");
   for (size_t i = 0; i < 2; ++i)

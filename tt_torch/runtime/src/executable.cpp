@@ -73,9 +73,27 @@ void Executable::Impl::replan() {
 
 void Executable::Impl::lay_out_once() {
   if (laid_out) return;
-  lay_out(*plan, options());
-  for (size_t chip = 0; chip < chips(); ++chip) frames.push_back(make_frame(*plan, chip));
+  lay_out(*plan, options(), chips());
+  const size_t first = first_chip(), all = static_cast<size_t>(plan->mesh.volume());
+  for (size_t chip = 0; chip < all; ++chip) {
+    const bool here = chip >= first && chip < first + chips();
+    Frame frame = here ? make_frame(*plan, chip - first) : Frame{};
+    frame.values.resize(plan->values.size());
+    frame.chip = chip;
+    frame.here = here;
+    frames.push_back(std::move(frame));
+  }
   laid_out = true;
+}
+
+size_t Executable::Impl::chips() const {
+  const int64_t own = device.options().own_chips, all = plan->mesh.volume();
+  return static_cast<size_t>(all > 1 && own ? own : all);
+}
+
+// A program for one chip runs on the first chip of each process.
+size_t Executable::Impl::first_chip() const {
+  return static_cast<size_t>(plan->mesh.volume() > 1 ? device.options().first_chip : 0);
 }
 
 std::string Executable::Impl::per_chip() const {
@@ -159,7 +177,7 @@ void Executable::Impl::bind_input(Frame& frame, size_t number, const Input& inpu
 void Executable::Impl::bind(std::span<const Input> inputs, std::vector<Handles>& handles) {
   const size_t count = plan->inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i)
-    bind_input(frames[i / count], i % count, inputs[i], handles[i / count]);
+    bind_input(own_frame(i / count), i % count, inputs[i], handles[i / count]);
 }
 
 // Drops all references to the caller's tensors at the end of a call.
@@ -196,7 +214,7 @@ void Executable::Impl::deliver(std::span<const Input> inputs, std::span<const Ho
   std::vector<at::Tensor> values;
   const size_t count = plan->outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    at::Tensor value = frames[i / count][plan->outputs[i % count]];
+    at::Tensor value = own_frame(i / count)[plan->outputs[i % count]];
     const bool shares = !states.empty() && !value.is_mkldnn() && states.contains(value.storage().data());
     const bool in_place = shares && value.const_data_ptr() == outputs[i].data && value.is_contiguous();
     values.push_back(shares && !in_place ? value.clone() : std::move(value));

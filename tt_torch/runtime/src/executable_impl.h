@@ -18,7 +18,7 @@ struct Executable::Impl {
   Device device;
   size_t program;
   std::shared_ptr<Plan> plan;
-  std::vector<Frame> frames;  // one per chip
+  std::vector<Frame> frames;  // one per chip of the mesh
   bool laid_out = false;      // the plan's own memory exists; the first run that fits the device allocates it
   OpCallback callback;
   std::optional<OpCallback> next_callback;  // set from inside a callback
@@ -41,7 +41,10 @@ struct Executable::Impl {
   void check_outputs(std::span<const HostBuffer> outputs) const;
   void account(std::span<const Input> inputs);
   void lay_out_once();
-  size_t chips() const { return static_cast<size_t>(plan->mesh.volume()); }
+  // The chips of this process that run the program: their number, the first one, and their frames.
+  size_t chips() const;
+  size_t first_chip() const;
+  Frame& own_frame(size_t chip) { return frames[first_chip() + chip]; }
   void bind(std::span<const Input> inputs, std::vector<Handles>& handles);
   void bind_input(Frame& frame, size_t number, const Input& input, Handles& handles);
   void bind_value(Frame& frame, Slot slot, Tensor::Impl* handle);
@@ -61,7 +64,7 @@ struct Executable::Impl {
 // steps.cpp
 // What PyTorch's profiler calls a program or an op.
 std::string recorded_name(std::string_view name);
-Frame make_frame(const Plan& plan, size_t chip = 0);
+Frame make_frame(const Plan& plan, size_t memory = 0);
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs);
 
 }  // namespace tt::runtime

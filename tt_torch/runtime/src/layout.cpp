@@ -66,9 +66,7 @@ void place_buffers(Plan& plan, std::vector<Fixed>& fixed) {
 
 }  // namespace
 
-void lay_out(Plan& plan, const PlanOptions& options) {
-  // A const-eval program runs for one chip at a time.
-  const auto chips = static_cast<size_t>(options.arena ? plan.mesh.volume() : 1);
+void lay_out(Plan& plan, const PlanOptions& options, size_t chips) {
   std::vector<Fixed> fixed(chips, Fixed(plan.values.size()));
   plan.memories.resize(chips);
   if (options.arena) place_buffers(plan, fixed);

@@ -23,6 +23,8 @@ using Slot = int32_t;
 struct Frame {
   std::vector<at::Tensor> values;
   const c10::StorageImpl* arena = nullptr;
+  size_t chip = 0;   // its number in the mesh
+  bool here = true;  // whether the chip is one of this process; others have values only during an exchange
   std::vector<at::Tensor> further;  // what a step of an op leaves for the next steps of this op on this chip
   at::Tensor& operator[](Slot slot) { return values[static_cast<size_t>(slot)]; }
 };
@@ -58,7 +60,8 @@ struct Step {
   Slot out = -1;  // the slot that it defines
   ViewFn view;    // set only for views
   Slot source = -1;
-  ChipsFn together{};  // set for a collective, which runs on all chips at once
+  ChipsFn together{};   // set for a collective, which runs on all chips at once
+  Slot exchanged = -1;  // the slot of which a collective reads the values of other chips
 };
 
 // Its texts are views of the binary's bytes.
@@ -112,14 +115,14 @@ struct Plan {
     std::vector<std::pair<Slot, at::Tensor>> fixed;  // slots that never change between runs
     c10::Storage arena;
   };
-  std::vector<Memory> memories;  // one per chip
+  std::vector<Memory> memories;  // one per chip of this process
   int64_t arena_bytes = 0;       // per chip
 };
 
 std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options);
 
-// Decides which slots share memory and turns views of fixed memory into fixed slots.
-void lay_out(Plan& plan, const PlanOptions& options);
+// Decides which slots share memory and turns views of fixed memory into fixed slots, for so many chips.
+void lay_out(Plan& plan, const PlanOptions& options, size_t chips);
 
 // The peak bytes of DRAM and L1 while the program runs, including what the device already holds.
 // `resident[i]` is true if input i already has an allocation. Throws a DeviceMemory error if the program does

@@ -302,6 +302,7 @@ static void protect_written(Plan& plan) {
     const Value& value = plan.values[step.out];
     if (value.origin != Origin::Fresh || !value.written) continue;
     const auto own = [out = step.out](Frame& f) {
+      if (!f.here) return;
       if (f[out].use_count() > 1 || f[out].storage().use_count() > 1) f[out] = f[out].clone();
     };
     if (step.together) {
@@ -338,7 +339,7 @@ static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t pro
   }
   protect_written(*planner.plan);
   if (!options.arena)
-    lay_out(*planner.plan, options);  // with an arena, the first run that fits the device does it
+    lay_out(*planner.plan, options, 1);  // with an arena, the first run that fits the device does it
   return planner.plan;
 }
 

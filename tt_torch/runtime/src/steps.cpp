@@ -1,4 +1,6 @@
 // Runs the steps of a plan.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <ATen/record_function.h>
 
 #include "executable_impl.h"
@@ -14,15 +16,42 @@ std::string where(const OpNote& note) {
   return std::string(note.name) + " at " + short_location(note.location);
 }
 
-void run_step(const Step& step, std::span<Frame> frames) {
-  if (step.together) return step.together(frames);
-  for (Frame& frame : frames) step.run(frame);
+std::span<std::byte> bytes_of(const at::Tensor& value) {
+  return {static_cast<std::byte*>(value.data_ptr()), value.nbytes()};
+}
+
+// Gives the chips of other processes their values of a slot. A frame of such a chip has no other values.
+void fetch(Slot slot, std::span<Frame> frames, const Gather& gather, const std::string& op) {
+  std::vector<at::Tensor> values;
+  for (Frame& frame : frames)
+    if (frame.here) values.push_back(frame[slot]);
+  const at::Tensor own = at::stack(values);
+  std::vector<int64_t> shape = own.sizes().vec();
+  shape[0] = static_cast<int64_t>(frames.size());
+  const at::Tensor all = at::empty(shape, own.options());
+  gather(op, bytes_of(own), bytes_of(all));
+  for (Frame& frame : frames)
+    if (!frame.here) frame[slot] = all[static_cast<int64_t>(frame.chip)];
+}
+
+void run_step(const Plan& plan, const Step& step, std::span<Frame> frames, const Gather& gather) {
+  if (step.together) {
+    const bool crosses = gather && frames.size() > 1;
+    if (crosses) fetch(step.exchanged, frames, gather, where(plan.ops[step.op]));
+    step.together(frames);
+    if (!crosses) return;
+    for (Frame& frame : frames)
+      if (!frame.here) frame[step.exchanged].reset();
+    return;
+  }
+  for (Frame& frame : frames)
+    if (frame.here) step.run(frame);
 }
 
 // Runs the steps, those of one op as one event of PyTorch's profiler. `observe` is called after each step. An
 // error of a step names the op; an exception of `observe` passes unchanged. The chips run in lock step.
 template <typename Observe>
-void run_steps(const Plan& plan, std::span<Frame> frames, Observe observe) {
+void run_steps(const Plan& plan, std::span<Frame> frames, const Gather& gather, Observe observe) {
   const auto end = plan.steps.end();
   for (auto step = plan.steps.begin(); step != end;) {
     const int op = step->op;
@@ -30,7 +59,7 @@ void run_steps(const Plan& plan, std::span<Frame> frames, Observe observe) {
     at::RecordFunction event(at::RecordScope::FUNCTION);
     if (event.isActive()) event.before(recorded_name(note.name));
     for (; step != end && step->op == op; ++step) {
-      guarded([&] { run_step(*step, frames); }, [&] { return where(note); });
+      guarded([&] { run_step(plan, *step, frames, gather); }, [&] { return where(note); });
       observe(*step);
     }
   }
@@ -38,13 +67,13 @@ void run_steps(const Plan& plan, std::span<Frame> frames, Observe observe) {
 
 // The same without `observe` and without a profiler: one exception handler is around all steps, which is
 // faster.
-void run_steps(const Plan& plan, std::span<Frame> frames) {
-  if (at::hasCallbacks()) return run_steps(plan, frames, [](const Step&) {});
+void run_steps(const Plan& plan, std::span<Frame> frames, const Gather& gather) {
+  if (at::hasCallbacks()) return run_steps(plan, frames, gather, [](const Step&) {});
   const Step* step = plan.steps.data();
   const Step* const end = step + plan.steps.size();
   guarded(
       [&] {
-        for (; step != end; ++step) run_step(*step, frames);
+        for (; step != end; ++step) run_step(plan, *step, frames, gather);
       },
       [&] { return where(plan.ops[step->op]); });
 }
@@ -59,8 +88,8 @@ at::Tensor readable(const at::Tensor& value, DataType dtype) {
 
 std::string recorded_name(std::string_view name) { return "tt::" + std::string(name); }
 
-Frame make_frame(const Plan& plan, size_t chip) {
-  const Plan::Memory& memory = plan.memories[chip];
+Frame make_frame(const Plan& plan, size_t number) {
+  const Plan::Memory& memory = plan.memories[number];
   Frame frame;
   frame.values.resize(plan.values.size());
   frame.arena = memory.arena.unsafeGetStorageImpl();
@@ -76,7 +105,7 @@ std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Ten
     const Slot slot = plan.inputs[i];
     frame[slot] = plan.values[slot].written ? inputs[i].clone() : inputs[i];
   }
-  run_steps(plan, {&frame, 1});
+  run_steps(plan, {&frame, 1}, {});
   std::vector<at::Tensor> results;
   for (Slot slot : plan.outputs) {
     at::Tensor value = frame[slot];
@@ -86,7 +115,7 @@ std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Ten
   return results;
 }
 
-// The callback sees the values of the first chip.
+// The callback sees the values of the first chip of this process.
 void Executable::Impl::report(const Step& step) {
   const OpNote& note = plan->ops[step.op];
   // An op that updates a tensor in place has no outputs. It shows this tensor.
@@ -100,7 +129,8 @@ void Executable::Impl::report(const Step& step) {
   std::vector<at::Tensor> shown;
   for (Slot slot : outputs) {
     const DataType dtype = plan->values[slot].spec.dtype;
-    shown.push_back(guarded([&] { return readable(frames[0][slot], dtype); }, [&] { return where(note); }));
+    shown.push_back(
+        guarded([&] { return readable(own_frame(0)[slot], dtype); }, [&] { return where(note); }));
     const at::Tensor& value = shown.back();
     event.outputs.push_back({value.data_ptr(), value.sizes().vec(), value.strides().vec(),
                              is_block_float(dtype) ? DataType::BFloat16 : dtype});
@@ -109,8 +139,9 @@ void Executable::Impl::report(const Step& step) {
 }
 
 void Executable::Impl::execute() {
-  if (!callback) return run_steps(*plan, frames);
-  run_steps(*plan, frames, [&](const Step& step) { report(step); });
+  const Gather& gather = device.options().gather;
+  if (!callback) return run_steps(*plan, frames, gather);
+  run_steps(*plan, frames, gather, [&](const Step& step) { report(step); });
 }
 
 }  // namespace tt::runtime

@@ -1,5 +1,6 @@
 // Ops in which the chips of a mesh exchange values. The chips run in lock step, so a collective reads the
-// values of all chips and makes those of all chips. A sum adds the values in the order of the chips, and
+// values of all chips and makes those of all chips. If several processes share the mesh, each of them does so
+// with all values, so that all have the same sums. A sum adds the values in the order of the chips, and
 // rounds to the data type after each addition.
 #include <ATen/Functions.h>
 
@@ -89,7 +90,7 @@ static void all_gather(OpBuilder& op) {
   const auto groups = groups_of(op);
   const int64_t dim = dim_of(op, "all_gather_dim", in);
   const Slot out = grown_out(op, in, dim, size_of(groups));
-  op.together(out, [=](std::span<Frame> chips) {
+  op.together(out, in, [=](std::span<Frame> chips) {
     Tensors results(chips.size());
     for (const Group& group : groups) {
       const Tensor all = at::cat(of_group(chips, group, in), dim);
@@ -106,7 +107,7 @@ static void all_reduce(OpBuilder& op) {
   const Slot out = op.out();
   op.require(op.spec(out).shape == op.spec(in).shape && op.spec(out).dtype == op.spec(in).dtype,
              "operand and result have different shapes or data types");
-  op.together(out, [=](std::span<Frame> chips) {
+  op.together(out, in, [=](std::span<Frame> chips) {
     Tensors results(chips.size());
     for (const Group& group : groups) {
       const Tensor sum = sum_of(of_group(chips, group, in));
@@ -122,7 +123,7 @@ static void reduce_scatter(OpBuilder& op) {
   require_sum(op);
   const int64_t dim = dim_of(op, "scatter_dim", in), parts = size_of(groups);
   const Slot out = part_out(op, in, dim, parts);
-  op.together(out, [=](std::span<Frame> chips) {
+  op.together(out, in, [=](std::span<Frame> chips) {
     Tensors results(chips.size());
     for (const Group& group : groups) {
       const Tensors sums = sum_of(of_group(chips, group, in)).chunk(parts, dim);
@@ -139,14 +140,11 @@ static void mesh_partition(OpBuilder& op) {
   const int64_t dim = dim_of(op, "dim", in), parts = size_of(groups);
   const Slot out = part_out(op, in, dim, parts);
   const int64_t length = op.spec(out).shape[static_cast<size_t>(dim)];
-  op.together(out, [=](std::span<Frame> chips) {
-    Tensors results(chips.size());
-    for (const Group& group : groups)
-      for (size_t i = 0; i < group.size(); ++i)
-        results[group[i]] =
-            chips[group[i]][in].narrow(dim, static_cast<int64_t>(i) * length, length).contiguous();
-    return results;
-  });
+  std::vector<int64_t> places(static_cast<size_t>(op.mesh().volume()));
+  for (const Group& group : groups)
+    for (size_t i = 0; i < group.size(); ++i) places[group[i]] = static_cast<int64_t>(i);
+  op.require_chips();
+  op.compute(out, [=](Frame& f) { return f[in].narrow(dim, places[f.chip] * length, length).contiguous(); });
 }
 
 // The number of the chip at [row, column].
@@ -169,9 +167,9 @@ static void point_to_point(OpBuilder& op) {
   for (const Slot slot : {in, kept.value_or(in)})
     op.require(op.spec(slot).shape == op.spec(out).shape && op.spec(slot).dtype == op.spec(out).dtype,
                "operand and result have different shapes or data types");
-  op.together(out, [=](std::span<Frame> chips) {
+  op.together(out, in, [=](std::span<Frame> chips) {
     Tensors results;
-    for (Frame& chip : chips) results.push_back(kept ? chip[*kept] : at::zeros_like(chip[in]));
+    for (Frame& chip : chips) results.push_back(kept && chip.here ? chip[*kept] : at::zeros_like(chip[in]));
     results[receiver] = chips[sender][in].clone();
     return results;
   });
@@ -205,20 +203,17 @@ static void distribute_tensor(OpBuilder& op) {
   for (size_t axis = 0; axis < 2; ++axis)
     if (dims[axis] >= 0) whole = grown(whole, dims[axis], sizes[axis]);
   op.require(whole == op.spec(in).shape, "the result has another shape");
-  op.together(out, [=](std::span<Frame> chips) {
-    Tensors results;
-    for (size_t chip = 0; chip < chips.size(); ++chip) {
-      const std::array<int64_t, 2> place{static_cast<int64_t>(chip) / mesh.columns,
-                                         static_cast<int64_t>(chip) % mesh.columns};
-      Tensor part = chips[chip][in];
-      for (size_t axis = 0; axis < 2; ++axis)
-        if (dims[axis] >= 0) {
-          const int64_t length = part.size(dims[axis]) / sizes[axis];
-          part = part.narrow(dims[axis], place[axis] * length, length);
-        }
-      results.push_back(part.clone(at::MemoryFormat::Contiguous));
-    }
-    return results;
+  op.require_chips();
+  op.compute(out, [=](Frame& f) {
+    const std::array<int64_t, 2> place{static_cast<int64_t>(f.chip) / mesh.columns,
+                                       static_cast<int64_t>(f.chip) % mesh.columns};
+    Tensor part = f[in];
+    for (size_t axis = 0; axis < 2; ++axis)
+      if (dims[axis] >= 0) {
+        const int64_t length = part.size(dims[axis]) / sizes[axis];
+        part = part.narrow(dims[axis], place[axis] * length, length);
+      }
+    return part.clone(at::MemoryFormat::Contiguous);
   });
 }
 
@@ -240,7 +235,7 @@ static void aggregate_tensor(OpBuilder& op) {
   const Slot out = op.out();
   op.require(op.spec(out).shape == grown(grown(op.spec(in).shape, dims[0], used[0]), dims[1], used[1]),
              "the result has another shape");
-  op.together(out, [=](std::span<Frame> chips) {
+  op.together(out, in, [=](std::span<Frame> chips) {
     Tensors rows;
     for (int64_t row = 0; row < used[0]; ++row) {
       Tensors parts;

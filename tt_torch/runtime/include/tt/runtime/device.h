@@ -1,7 +1,10 @@
 // Emulated devices and their memory.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,11 @@
 namespace tt::runtime {
 
 enum class Arch : uint8_t { WormholeB0, Blackhole };
+
+// Writes the values of all chips of a mesh to `all`, in the order of the chips. `own` has those of this
+// process. All processes call it for the same ops in the same order. `op` names the op, for errors.
+using Gather =
+    std::function<void(const std::string& op, std::span<const std::byte> own, std::span<std::byte> all)>;
 
 struct DeviceOptions {
   Arch arch = Arch::WormholeB0;
@@ -22,6 +30,10 @@ struct DeviceOptions {
   int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all installed memory
   bool allow_host_code = false;  // run the machine code that a binary has for the host
   bool exact = false;            // round as the matrix unit of a chip, which is slow
+  // Of a mesh that several processes share: the first chip of this process, the number of its chips (0: all
+  // chips of the mesh), and how values come from the other processes.
+  int64_t first_chip = 0, own_chips = 0;
+  Gather gather{};
 };
 
 struct BufferStats {

@@ -1,0 +1,201 @@
+"""The values that the chips of this process have in eager PyTorch, and how chips exchange them.
+
+Importing this module imports torch.distributed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, TypeGuard
+
+import torch
+import torch._functorch.aot_autograd  # 2.13.0: without it the import of _local_tensor would be circular
+from torch.distributed import _local_tensor  # 2.13.0: for Chips
+from torch.distributed._local_tensor import (
+    LocalTensor,  # 2.13.0: without it a DTensor would have the values of one chip only
+    LocalTensorMode,  # 2.13.0: without it collectives of one process would do nothing
+)
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+
+from tt_torch.errors import CollectiveError
+from tt_torch.torch_private.hosts import Hosts, digest
+from tt_torch.torch_private.marks import part_of_graphs
+from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.tensors import FakeTensor
+from tt_torch.torch_private.trees import tree_leaves, tree_map
+
+# Namespaces of ops that exchange values between chips.
+EXCHANGES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
+WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd")  # they exchange nothing
+# Collectives that change nothing if all chips have the same values.
+NOTHING_TO_DO = ("c10d::broadcast_", "c10d::barrier", "c10d::monitored_barrier_")
+MIXED = "DTensor.from_local() says how the values of the chips make one tensor"
+RUNNING: list[Chips] = []  # the mode, while this process has chips of a mesh
+
+
+class Chips(LocalTensorMode):
+    """PyTorch's mode for values that differ from chip to chip. A plain tensor is one that all chips have.
+
+    It differs from its base class: new tensors are plain ones, random numbers are the same on all chips, and a
+    collective of a plain tensor exchanges values. If several processes share the mesh, each of them has the values of
+    its own chips. Before a collective, it gets those of all others; it then computes it for all chips.
+    """
+
+    def __init__(self, ranks: int, hosts: Hosts | None = None) -> None:
+        super().__init__(frozenset(hosts.own) if hosts else ranks)
+        self.count, self.hosts = ranks, hosts
+        self._asked: weakref.WeakValueDictionary[int, DeviceMesh] = weakref.WeakValueDictionary()
+
+    def __enter__(self) -> Chips:
+        super().__enter__()
+        self._per_rank_rng_states.clear()  # else each op would set the generators back
+        return self
+
+    def _patch_random_functions(self) -> None: ...
+
+    def _unpatch_random_functions(self) -> None: ...
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        leaves = tree_leaves((args, kwargs or {}))
+        varies = any(isinstance(x, LocalTensor) for x in leaves)
+        if varies and any(isinstance(x, DTensor) for x in leaves):
+            raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
+        if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):
+            return self._write_once(func, types, args, kwargs or {})
+        is_exchange = func.namespace in EXCHANGES and schema(func).name not in WAITS
+        if varies and is_exchange and not self._disable and self.hosts:
+            return self.exchange(func, args, kwargs or {})
+        if self._disable or func.namespace == "device_mesh" or varies:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        if _local_tensor._check_for_subclass(leaves):
+            return NotImplemented
+        if is_exchange and schema(func).name in NOTHING_TO_DO:
+            self.require_same(leaves, f"{func} of a tensor that all chips have")
+        elif is_exchange:
+            if func.namespace == "c10d":
+                name = schema(func).name.rpartition("::")[2].rstrip("_")
+                raise CollectiveError(f"{name} of a plain tensor, which all {self.count} chips of the mesh have")
+            args = tree_map(lambda x: self.everywhere(x) if isinstance(x, torch.Tensor) else x, args)
+            return self.__torch_dispatch__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
+
+    def exchange(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A collective of a mesh that several processes share. Each computes it for all chips, and keeps its own."""
+        assert self.hosts
+        own, given = self.hosts.own, [x for x in tree_leaves((args, kwargs)) if isinstance(x, LocalTensor)]
+        forms = ", ".join(f"{x.dtype} {tuple(x.shape)}" for x in given)
+        with nullcontext() if any(map(_has_no_values, given)) else self.hosts.step(f"{func} of {forms}"):
+            args, kwargs = tree_map(self._of_all_hosts, (args, kwargs))
+            with LocalTensorMode(self.count):
+                results = func(*args, **kwargs)
+                tree_map(_wait, results)
+        return tree_map(lambda x: of_parts([x._local_tensors[r] for r in own]) if _is_local(x) else x, results)
+
+    def require_same(self, values: Sequence[object], what: str) -> None:
+        """Raises MeshError if a plain tensor among `values` differs in another process. A captured graph has none."""
+        if self.hosts and not self._disable:
+            self.hosts.agree(f"{what} {digest([x for x in values if _is_plain(x)])}")
+
+    def _of_all_hosts(self, x: Any) -> Any:
+        """The values of all chips, for a tensor with a value per chip."""
+        if not isinstance(x, LocalTensor):
+            return x
+        first, *others = parts_of(x) or []
+        shares = self.hosts if not _has_no_values(x) else None
+        every = shares.all_parts([first, *others]) if shares else [first] * self.count
+        return LocalTensor(dict(enumerate(every)))
+
+    def _write_once(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs an op that writes to a plain tensor. Of lists of tensors, each position by itself: others may vary."""
+        if isinstance(args[0], (list, tuple)) and len(args[0]) > 1:
+            for i in range(len(args[0])):
+                one = [[x[i]] if isinstance(x, (list, tuple)) else x for x in args]
+                self.__torch_dispatch__(func, types, tuple(one), kwargs)
+            return None
+        return func(*tree_map(self._common, args), **tree_map(self._common, kwargs))
+
+    def _common(self, x: Any) -> Any:
+        """The value that all chips have, for an op that writes to a plain tensor. It would run once per chip."""
+        first, *others = parts_of(x) or [x]
+        if not all(torch.equal(first, other) for other in others):
+            raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
+        if others:
+            self.require_same([first], "the new value of a plain tensor, which all chips have,")
+        return first
+
+    def forget_another(self, mesh: DeviceMesh) -> None:
+        """Drops the coordinates of a mesh that is gone, and whose address `mesh` has got: addresses are the keys."""
+        if self._asked.get(id(mesh)) is not mesh:
+            self._coordinate_cache.pop(id(mesh), None)
+            self._asked[id(mesh)] = mesh
+
+    def everywhere(self, x: torch.Tensor) -> torch.Tensor:
+        return of_parts([x] * len(self.ranks))
+
+
+part_of_graphs(Chips.__torch_dispatch__)
+
+
+def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether an op writes to a plain tensor."""
+    given = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
+    written = [given.get(a.name) for a in schema(func).arguments if a.alias_info and a.alias_info.is_write]
+    return any(isinstance(x, torch.Tensor) and not isinstance(x, LocalTensor) for x in tree_leaves(written))
+
+
+def _is_plain(x: object) -> TypeGuard[torch.Tensor]:
+    return isinstance(x, torch.Tensor) and not isinstance(x, (DTensor, FakeTensor, LocalTensor)) and not x.is_meta
+
+
+def _has_no_values(x: LocalTensor) -> bool:
+    """Whether it is of a graph that is captured."""
+    return isinstance(next(iter(x._local_tensors.values())), FakeTensor)
+
+
+def _wait(x: object) -> None:
+    """Ends a collective for all chips. This process later waits for its own chips only."""
+    if isinstance(x, LocalTensor):
+        torch.ops._c10d_functional.wait_tensor(x)
+
+
+def _is_local(x: object) -> bool:
+    return isinstance(x, LocalTensor)
+
+
+def of_parts(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """A tensor with a value per chip, given the values of this process's chips."""
+    own = hosts()
+    return LocalTensor(dict(zip(own.own if own else range(len(parts)), parts, strict=True)))
+
+
+def of_whole(x: torch.Tensor, count: int) -> torch.Tensor:
+    """A tensor with a value per chip: one of `count` parts of `x` along dimension 0, which all processes have."""
+    parts, own = x.chunk(count), hosts()
+    for mode in RUNNING:
+        mode.require_same([x], "a tensor that is split over the chips")
+    return of_parts([parts[chip] for chip in own.own] if own else parts)
+
+
+def parts_of(x: torch.Tensor) -> list[torch.Tensor] | None:
+    """The value of each chip of this process; None for a plain tensor."""
+    return [x._local_tensors[r] for r in sorted(x._local_tensors)] if isinstance(x, LocalTensor) else None
+
+
+def running() -> Chips | None:
+    """The mode, while this process has all chips of a mesh."""
+    return RUNNING[-1] if RUNNING else None
+
+
+def hosts() -> Hosts | None:
+    """The processes that share the mesh; None if this process has all of it, or if there is no mesh."""
+    return RUNNING[-1].hosts if RUNNING else None
+
+
+def chips() -> int:
+    """The number of chips of the mesh."""
+    return RUNNING[-1].count
