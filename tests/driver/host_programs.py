@@ -18,6 +18,9 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import tt_torch
+from tt_torch.runtime import Binary, Device
+from tt_torch.runtime.mesh_executable import MeshExecutable
+from tt_torch.torch_private.chips import hosts
 
 PLAN = {"0": ColwiseParallel(), "2": RowwiseParallel()}
 
@@ -68,6 +71,17 @@ def ahead_of_time() -> list[torch.Tensor]:
     return [plain(compiled(x)), plain(compiled(x + 1)), torch.tensor([hash(compiled.binary) != 0])]
 
 
+def whole_results() -> list[torch.Tensor]:
+    """A program that is given whole tensors, and returns a whole one of which each chip has a part."""
+    x, mesh = torch.arange(128.0).reshape(16, 8), init_device_mesh("tt", (8,))
+    model = tt_torch.compile_model(lambda x: x.neg(), (distribute_tensor(x, mesh, [Shard(0)]),))
+    with Device(mesh_shape=(1, 8), hosts=hosts()) as device:
+        executable = MeshExecutable(Binary(model.binary), 0, device, [(None, 0)], [(None, 0)])
+        (result,) = executable([x])
+    assert torch.equal(result, -x)
+    return [result]
+
+
 def placements() -> list[torch.Tensor]:
     """All changes of placements in eager mode, and in a program."""
     results = []
@@ -98,6 +112,7 @@ PROGRAMS = {
     "eager batch": lambda: split_batch((2, 4), compiled=False),
     "plain model": plain_model,
     "ahead of time": ahead_of_time,
+    "whole results": whole_results,
     "placements": placements,
 }
 

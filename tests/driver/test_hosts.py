@@ -14,12 +14,21 @@ import torch
 HERE = Path(__file__).parent
 
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # processes beside others
+
+
 def start(count: int, program: str, *arguments: str, **variables: str) -> list[subprocess.Popen[str]]:
     """Starts the processes as a launcher does."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    common = {**os.environ, "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **variables}
+    common = {
+        **ENVIRONMENT,
+        "WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        **variables,
+    }
     command = [sys.executable, str(HERE / program), *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env={**common, "RANK": str(rank)}, **pipes) for rank in range(count)]
@@ -35,9 +44,8 @@ def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
 
 def test_results_are_those_of_one_process(tmp_path: Path) -> None:
     """Equal bits for split layers and batches, compiled, eager and ahead of time, and for changes of placements."""
-    alone = subprocess.run(
-        [sys.executable, str(HERE / "host_programs.py"), str(tmp_path)], capture_output=True, text=True
-    )
+    command = [sys.executable, str(HERE / "host_programs.py"), str(tmp_path)]
+    alone = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
     assert alone.returncode == 0, alone.stderr
     expected = torch.load(tmp_path / "alone.pt")
     processes = start(2, "host_programs.py", str(tmp_path))
