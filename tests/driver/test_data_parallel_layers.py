@@ -171,5 +171,5 @@ def test_training_of_digits_follows_that_of_one_chip(monkeypatch):
         losses.append((mine, trained.state_dict()))
     (one, state), (eight, other) = losses
     assert one[-1] < one[0] / 2
-    torch.testing.assert_close(torch.tensor(eight), torch.tensor(one), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(other, state, rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(torch.tensor(eight), torch.tensor(one), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(other, state, rtol=1e-5, atol=1e-5)
