@@ -126,7 +126,7 @@ class CompilerOptions:
     device_map: tuple[tuple[str, int], ...] = option(
         kinds.device_map(),
         (),
-        "the chip on which the ops of each module run, by module path as in `named_modules()`: [stages.md](stages.md)",
+        "the chips that run the ops of each module, by module path as in `named_modules()`: [stages.md](stages.md)",
     )
     arch: str = option(
         kinds.choice("wormhole_b0", "blackhole"),
