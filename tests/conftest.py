@@ -26,10 +26,10 @@ os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; th
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`pytest -m sample` imports only the files that name this marker, and so do those of `build` and `conformance`. To
-    import all tests takes each process a quarter of a minute."""
+    """`pytest -m sample` imports only the files that name this marker, and so do those of `build`, `conformance` and
+    `slow`. To import all tests takes each process a quarter of a minute."""
     wanted, _, rest = config.option.markexpr.partition(" ")
-    if wanted not in ("build", "conformance", "sample") or " or " in rest or collection_path.suffix != ".py":
+    if wanted not in ("build", "conformance", "sample", "slow") or " or " in rest or collection_path.suffix != ".py":
         return None
     return f"mark.{wanted}" not in collection_path.read_text() or None
 

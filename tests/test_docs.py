@@ -62,6 +62,7 @@ def test_paths_exist(page: Path) -> None:
     assert [path for path in named if path not in made and not (ROOT / path).exists()] == []
 
 
+@pytest.mark.slow
 def test_snippets_run(tmp_path: Path) -> None:
     programs = []
     for page in PAGES:

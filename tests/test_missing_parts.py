@@ -46,6 +46,7 @@ def without(part, path):
     return copy
 
 
+@pytest.mark.slow
 def test_each_part_in_turn_is_named_or_not_needed(tmp_path):
     model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3)).eval()
     compiled = compile_model(model, (torch.ones(1, 2, 5, 5),)).binary

@@ -276,6 +276,7 @@ for argument in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_results_without_a_name_replace_none_of_another_run(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(RESULTS)
     for arguments in ([".exp", ".sin", "named.exp"], [".cos", "named.cos"]):

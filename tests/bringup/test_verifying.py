@@ -104,6 +104,7 @@ def test_the_first_op_to_depart_is_named(tmp_path: Path, capsys: pytest.CaptureF
     assert departed[0] == "aten.addmm.default"
 
 
+@pytest.mark.slow
 def test_bisect_writes_a_program_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     run(tmp_path, bisect=True, **STRICT)
     (script,) = (tmp_path / "repro").glob("*_bisect.py")
@@ -155,6 +156,7 @@ def test_the_smallest_part_is_found(broken: list[str], smallest: list[str], erro
     assert [str(n.target).split(".")[1] for n in part.ops] == smallest
 
 
+@pytest.mark.slow
 def test_verify_command(tmp_path: Path) -> None:
     program = "import sys, torch; print(torch.compile(torch.exp, backend='tt')(torch.tensor([0.0])), sys.argv[1:])"
     (tmp_path / "program.py").write_text(program)

@@ -24,7 +24,7 @@ from tt_torch.driver.observer import Observer
 from tt_torch.mlir import pipeline
 
 pytestmark = [
-    *(pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow),
+    *(pytest.mark.conformance, pytest.mark.needs_ttnn),
     pytest.mark.filterwarnings("ignore:.*mock device"),
 ]
 

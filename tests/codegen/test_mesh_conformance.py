@@ -20,7 +20,7 @@ from tt_torch.mlir.context import make_context
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.runtime import Binary
 
-pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn, pytest.mark.slow]
+pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn]
 
 MESHES = [(1, 2), (2, 4)]
 SIZES = [(24, 40), (8,), (8, 3, 5)]  # rows and columns of chips and their product divide the first dimension

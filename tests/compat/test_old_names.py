@@ -171,6 +171,7 @@ def test_compiled_programs_are_forgotten_after_a_function():
     assert utils.tt_torch_error_message(fails) is fails
 
 
+@pytest.mark.slow
 def test_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     program = tmp_path / "program.py"
     program.write_text(

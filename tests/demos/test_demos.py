@@ -198,6 +198,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 def test_demos(tmp_path, subtests):
     """Each demo prints true figures and writes its picture. Its binary gives the same results when it is loaded."""
     for case, (status, out, err) in zip(CASES, run_demos(CASES, tmp_path), strict=True):
@@ -227,6 +228,7 @@ def colours(path: Path) -> set[tuple[int, int, int]]:
     return {colour for count, colour in image.convert("RGB").getcolors(1 << 22) if count > 50}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("rapidocr_onnxruntime"), reason="needs pip install 'tt-torch[onnx-models]'")
 def test_ocr(tmp_path: Path):
     """The device reads the four lines that the demo draws. A picture without text is refused."""
@@ -258,6 +260,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_questions_and_bad_input(tmp_path: Path, address: str):
     """A path, a URL, nothing for the samples, and what cannot be read. Bad options give one line and status 2."""
     Image.linear_gradient("L").save(tmp_path / "grey [1].png")

@@ -14,6 +14,7 @@ from two_processes import batch, model, train
 PROGRAM = Path(__file__).with_name("two_processes.py")
 
 
+@pytest.mark.slow
 def test_collectives_and_data_parallel_training(tmp_path: Path) -> None:
     """Training in two processes gives the parameters of training with both batches at once."""
     commands = [[sys.executable, PROGRAM, str(rank), tmp_path / "store"] for rank in range(2)]

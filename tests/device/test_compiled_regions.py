@@ -163,7 +163,7 @@ def everything(x):
     return x + sum(numbers)
 
 
-@pytest.mark.parametrize("backend", ["inductor", "tt"])
+@pytest.mark.parametrize("backend", [pytest.param("inductor", marks=pytest.mark.slow), "tt"])
 def test_whole_graphs(backend):
     run = torch.compile(everything, backend=backend, fullgraph=True)
     assert torch.equal(run(torch.ones(2)), everything(torch.ones(2)))

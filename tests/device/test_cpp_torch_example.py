@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from tt_torch.device import _device
@@ -11,6 +12,7 @@ from tt_torch.device import _device
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_example(tmp_path):
     cmake = [sys.executable, "-m", "cmake"]
     folders = {

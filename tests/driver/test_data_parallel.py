@@ -57,7 +57,9 @@ def resnet():
 
 
 @pytest.mark.parametrize("mesh", [(1, 2), (2, 2), (2, 4)], ids=str)
-@pytest.mark.parametrize("make", [llama, gpt2, bert, vit, resnet])
+@pytest.mark.parametrize(
+    "make", [pytest.param(llama, marks=pytest.mark.slow), pytest.param(gpt2, marks=pytest.mark.slow), bert, vit, resnet]
+)
 def test_models_with_a_split_batch(make, mesh):
     model, x = make()
     with torch.no_grad():

@@ -149,6 +149,7 @@ def test_an_eager_distributed_layer(name):
     check_distributed(name, compiled=False)
 
 
+@pytest.mark.slow
 def test_training_of_digits_follows_that_of_one_chip(monkeypatch):
     """100 steps of the demo's model, with batch norm, momentum and a batch of 64."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "demos"))

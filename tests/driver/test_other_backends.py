@@ -19,11 +19,13 @@ def report() -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_all_is_as_before(report: dict[str, Any]) -> None:
     for fact, before in report["before"].items():
         assert report["after"][fact] == before, fact
 
 
+@pytest.mark.slow
 def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -> None:
     """Without our settings, Dynamo leaves recurrent layers and fused optimizers to eager PyTorch.
 
@@ -35,6 +37,7 @@ def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -
         assert programs["layer"][0] == 1, backend
 
 
+@pytest.mark.slow
 def test_one_function_of_pytorch_is_replaced(report: dict[str, Any]) -> None:
     """`torch_private/dynamo.py` gives the reason."""
     assert report["replaced"] == ["torch._dynamo.convert_frame._compile"]

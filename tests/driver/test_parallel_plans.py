@@ -34,18 +34,18 @@ def no_mesh_afterwards():
         dist.destroy_process_group()
 
 
-def llama():
+def llama(layers=LAYERS):
     torch.manual_seed(0)
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 8, "num_key_value_heads": 8}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=256, num_hidden_layers=LAYERS, **sizes)).eval()
+    return LlamaForCausalLM(LlamaConfig(vocab_size=256, num_hidden_layers=layers, **sizes)).eval()
 
 
-def tensor_parallel():
+def tensor_parallel(layers=LAYERS):
     styles = dict.fromkeys(COLUMNS, ColwiseParallel()) | dict.fromkeys(ROWS, RowwiseParallel())
-    return {f"model.layers.{i}.{name}": style for i in range(LAYERS) for name, style in styles.items()}
+    return {f"model.layers.{i}.{name}": style for i in range(layers) for name, style in styles.items()}
 
 
-def sequence_parallel():
+def sequence_parallel(layers=LAYERS):
     """Between the split parts of a layer, each chip has a part of the words."""
     words = {"output_layouts": Shard(1), "use_local_output": False}
     of_layer = dict.fromkeys(COLUMNS, ColwiseParallel()) | dict.fromkeys(ROWS, RowwiseParallel(**words))
@@ -58,20 +58,21 @@ def sequence_parallel():
         "model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), **words),
         "model.norm": SequenceParallel(),
         "lm_head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
-        **{f"model.layers.{i}.{name}": style for i in range(LAYERS) for name, style in of_layer.items()},
+        **{f"model.layers.{i}.{name}": style for i in range(layers) for name, style in of_layer.items()},
     }
 
 
 @torch.no_grad()
-def compiled(shape, plan):
+def compiled(shape, plan, layers=LAYERS):
     names = ("dp", "tp")[-len(shape) :]
     mesh = init_device_mesh("tt", shape, mesh_dim_names=names)["tp"]
-    return tt_torch.compile_model(parallelize_module(llama(), mesh, plan), (IDS,), kwargs={"use_cache": False})
+    model = parallelize_module(llama(layers), mesh, plan(layers))
+    return tt_torch.compile_model(model, (IDS,), kwargs={"use_cache": False})
 
 
 @pytest.mark.parametrize("chips", [2, 8])
 def test_tensor_parallel_layers_have_two_sums(chips):
-    program = compiled((chips,), tensor_parallel())
+    program = compiled((chips,), tensor_parallel)
     ops = op_histogram(decode(program.binary))
     exchanges = {name: n for name, n in ops.items() if name.startswith(("All", "Reduce", "Mesh"))}
     assert exchanges == {"AllReduceOp": 2 * LAYERS}
@@ -80,7 +81,7 @@ def test_tensor_parallel_layers_have_two_sums(chips):
 
 def test_sequence_parallel_layers_have_two_gathers_and_two_scatters():
     """Beyond the layers, the words are scattered once and gathered once, and the logits are gathered once."""
-    program = compiled((2,), sequence_parallel())
+    program = compiled((2,), sequence_parallel)
     ops = op_histogram(decode(program.binary))
     assert (ops["AllGatherOp"], ops["ReduceScatterOp"], ops["AllReduceOp"]) == (2 * LAYERS + 2, 2 * LAYERS + 1, 0)
     torch.testing.assert_close(program(IDS, use_cache=False).logits.cpu(), llama()(IDS).logits, rtol=0, atol=1e-5)
@@ -90,7 +91,7 @@ def test_sequence_parallel_layers_have_two_gathers_and_two_scatters():
 @pytest.mark.parametrize("shape", [(4,), (2, 4)])
 def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
     """The flag of PyTorch that makes a graph the same on all ranks is young."""
-    first = compiled(shape, plan())
+    first = compiled(shape, plan, layers=1)
     dist.destroy_process_group()
     begin = dist.init_process_group
 
@@ -99,11 +100,12 @@ def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
         begin(*args, rank=world_size - 1, world_size=world_size, **named)
 
     monkeypatch.setattr(one_process.dist, "init_process_group", as_last_rank)
-    last = compiled(shape, plan())
+    last = compiled(shape, plan, layers=1)
     assert dist.get_rank() == dist.get_world_size() - 1
     assert last.binary == first.binary
 
 
+@pytest.mark.slow
 def test_generation_with_split_heads():
     """The cache is split by heads, as the columns of the layers are. Three tokens after a prompt."""
     heads = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]

@@ -204,7 +204,12 @@ def compiled(model: nn.Module, depth: CompileDepth = CompileDepth.EXECUTE) -> Ca
     return torch.compile(model, backend=tt_torch.backend, options={"compiler_config": config})
 
 
-@pytest.mark.parametrize("name", MODELS)
+OF_TRANSFORMERS = [name for name in MODELS if name.startswith("hf_")]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in OF_TRANSFORMERS)) for name in MODELS]
+)
 def test_gradients(name: str) -> None:
     torch.manual_seed(0)
     model, loss = MODELS[name]()

@@ -49,6 +49,7 @@ def check_resnet(batch, dtype, backend, executors):
     assert "CpuOp" not in str(decode(executor.binary)["programs"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "backend"), [(None, "tt"), ("bf16", tt_torch.backend)])
 def test_resnet50(dtype, backend, executors):
     """The model is one graph and one binary, with no op on the host."""

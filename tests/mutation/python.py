@@ -36,7 +36,7 @@ def record(tests: list[str]) -> None:
         kept = folder / "sources" / file.relative_to(ROOT)
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, kept)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recorder", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", judge.MARKS, "-p", "tests.mutation.recorder", *tests]
     subprocess.run(command, cwd=ROOT, env=os.environ | {"TT_TORCH_MUTATION_MAP": str(folder)}, check=False)
 
 

@@ -66,6 +66,7 @@ def test_a_profile_has_what_crosses(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert profile.bound(gather) == "links"
 
 
+@pytest.mark.slow
 def test_a_layer_of_llama_sends_two_sums() -> None:
     """A token of 32 chips: each sum is over the columns, and that of the MLP over the rows, too."""
     alone, eight, grid = (cost(mesh, 1, "wormhole_b0") for mesh in ((1, 1), (1, 8), (4, 8)))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from openpyxl import load_workbook
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing_models.md").read_text()
@@ -27,6 +28,7 @@ def run(folder: Path, command: str) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_from_a_folder_of_models_to_a_table(tmp_path: Path):
     ((name, program),) = re.findall(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / name).parent.mkdir()
