@@ -1,13 +1,10 @@
 """Each row of op_table.py is compiled and compared with eager PyTorch: shapes, dtypes, values and changed inputs.
 
-Neighbouring rows are functions of one program, because most of the time of a compilation goes into its start. If they
-do not compile together, each row compiles alone, so that the row that fails has the error. A test that is selected by
-itself compiles alone, too.
+Neighbouring rows are functions of one program (`row_programs.py`). A row that is selected by itself compiles alone.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +12,7 @@ import pytest
 import torch
 from op_rows import Row, draw
 from op_table import FAMILIES, UNSUPPORTED
+from row_programs import Programs, together
 from torch.utils._pytree import tree_flatten
 
 import tt_torch
@@ -27,7 +25,6 @@ CASES = [(family, row, dtype) for family, rows in FAMILIES.items() for row in ro
 
 
 Case: TypeAlias = tuple[str, Row, torch.dtype]
-End: TypeAlias = tuple[Any, list[Any]] | Exception  # the results and the inputs after the call, or the error
 
 
 def _name(case: Case) -> str:
@@ -35,53 +32,18 @@ def _name(case: Case) -> str:
     return f"{family}-{row.name}-{str(dtype)[6:]}"
 
 
-TOGETHER = int(os.environ.get("ROWS_TOGETHER", "12"))  # the recorder of tests/mutation sets it to 1
+BY_NAME = {_name(case): case for case in CASES}
 
 
-class Programs:
-    """Runs the cases that are to be tested, those of a program at once, and keeps what each one gives."""
-
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self.groups = [cases[start : start + TOGETHER] for start in range(0, len(cases), TOGETHER)]
-        self.ends: dict[str, End] = {}
-
-    def end(self, case: Case) -> End:
-        """The end of a case, which is given once: the memory of results is free after their test."""
-        if _name(case) not in self.ends:
-            self.run(next(group for group in self.groups if case in group))
-        return self.ends.pop(_name(case))
-
-    def run(self, group: Sequence[Case]) -> None:
-        try:
-            ends: list[End] = compiled(group)
-        except Exception as together:
-            ends = [alone(case) for case in group]
-            if not any(isinstance(end, Exception) for end in ends):
-                together.add_note(f"Each of {', '.join(map(_name, group))} compiles alone.")
-                ends = [together] * len(group)
-        self.ends |= {_name(case): end for case, end in zip(group, ends, strict=True)}
-
-
-def alone(case: Case) -> End:
-    torch._dynamo.reset()
-    try:
-        return compiled([case])[0]
-    except Exception as error:
-        return error
-
-
-def compiled(group: Sequence[Case]) -> list[tuple[Any, list[Any]]]:
-    """The results of one program with the functions of a group, and its inputs after the call."""
-    functions, inputs = [row.fn for _, row, _ in group], [inputs_of(case) for case in group]
-    if len(group) == 1:
+def compiled(names: Sequence[str]) -> list[tuple[Any, list[Any]]]:
+    """The results of one program with the functions of some cases, and its inputs after the call."""
+    functions, inputs = [BY_NAME[name][1].fn for name in names], [inputs_of(BY_NAME[name]) for name in names]
+    if len(names) == 1:  # as the row is written
         run = torch.compile(functions[0], backend=tt_torch.backend, options=ON_DEVICE, fullgraph=True, dynamic=False)
         return [(run(*inputs[0]), inputs[0])]
-
-    def together(groups: list[list[Any]]) -> list[Any]:
-        return [function(*own) for function, own in zip(functions, groups)]  # noqa: B905  (Dynamo reads it)
-
-    run = torch.compile(together, backend=tt_torch.backend, options=ON_DEVICE, fullgraph=True, dynamic=False)
-    return list(zip(run(inputs), inputs, strict=True))
+    function = together(functions)
+    run = torch.compile(function, backend=tt_torch.backend, options=ON_DEVICE, fullgraph=True, dynamic=False)
+    return list(zip(run(*inputs), inputs, strict=True))
 
 
 def inputs_of(case: Case) -> list[Any]:
@@ -94,18 +56,14 @@ def inputs_of(case: Case) -> list[Any]:
 @pytest.fixture(scope="session")
 def programs(request: pytest.FixtureRequest) -> Programs:
     items = (item for item in request.session.items if getattr(item, "originalname", "") == "test_op")
-    return Programs([item.callspec.params["case"] for item in items])
+    return Programs([_name(item.callspec.params["case"]) for item in items], compiled)
 
 
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_op(case: Case, programs: Programs) -> None:
-    _, row, _ = case
     theirs = inputs_of(case)
-    expected = row.fn(*theirs)
-    end = programs.end(case)
-    if isinstance(end, Exception):
-        raise end
-    check(end, (expected, theirs), row.scale)
+    expected = case[1].fn(*theirs)
+    check(programs.end(_name(case)), (expected, theirs), case[1].scale)
 
 
 @pytest.mark.parametrize("row", UNSUPPORTED, ids=lambda row: row.name)

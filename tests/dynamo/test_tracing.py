@@ -45,7 +45,7 @@ FORMS = [
 @pytest.mark.parametrize("compiler", FORMS)
 def test_forms_of_the_backend(compiler: Callable[..., Any]) -> None:
     run = compiler(LAYER, fullgraph=True)
-    for x in (SEQUENCE, torch.randn(2, 2, 4)):  # the second one is traced anew
+    for x in (SEQUENCE[:2], SEQUENCE[:1]):  # the second one is traced anew
         torch.testing.assert_close(run(x), LAYER(x), rtol=1e-4, atol=1e-4)
         check_restored()
 
