@@ -50,7 +50,14 @@ struct Operands {
   Ints result;
 };
 
-Operands read_operands(OpBuilder& op, const std::string& weight_form) {
+// The type in which a convolution is computed, and rounded once. On processors with AMX, the oneDNN of
+// torch 2.13.0 computes wrong sums of bfloat16, in eager PyTorch too, if a kernel of few channels is 8 or
+// more wide.
+at::ScalarType computed_type(at::ScalarType type, int64_t kernel_width) {
+  return type == at::kBFloat16 && kernel_width >= 8 ? at::kFloat : type;
+}
+
+Operands read_operands(OpBuilder& op, const std::string& weight_form, int64_t kernel_width = 1) {
   const auto weight = op.maybe_prepared("weight", weight_form);
   op.require(weight.has_value(), "operand weight is missing");
   const int64_t channels = op.attributes().integer("out_channels");
@@ -59,7 +66,7 @@ Operands read_operands(OpBuilder& op, const std::string& weight_form) {
   op.require(!o.bias || op.is_prepared(*o.bias) || checked_volume(op.spec(*o.bias).shape) == channels,
              "the bias does not have a value per channel");
   o.out = op.out();
-  o.type = storage_type(op.spec(o.input).dtype);
+  o.type = computed_type(storage_type(op.spec(o.input).dtype), kernel_width);
   op.require(at::isFloatingType(o.type), "a convolution needs a float input");
   o.result = op.spec(o.out).shape;
   const auto config = op.attributes().record("conv2d_config");
@@ -98,7 +105,7 @@ Tensor packed_convolution(const Operands& o, const Convolution& c, const Tensor&
 }
 
 Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
-  Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
+  Tensor x = as_image(f[o.input].to(o.type), c.batch, c.height, c.width);
   if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
   if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
   const Tensor weight = f[o.weight].to(o.type).reshape(c.weight());
@@ -183,7 +190,7 @@ at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64
 
 static void conv2d(OpBuilder& op) {
   const Convolution c = read_convolution(op);
-  Operands o = read_operands(op, weight_form(c));
+  Operands o = read_operands(op, weight_form(c), c.kernel[1]);
   op.require(
       checked_volume(op.spec(o.input).shape) == checked_volume({c.batch, c.height, c.width, c.channels}),
       "the input does not have batch x height x width x channels elements");
@@ -208,7 +215,7 @@ static void conv2d(OpBuilder& op) {
 
 static void conv1d(OpBuilder& op) {
   const auto& a = op.attributes();
-  const Operands o = read_operands(op, "");
+  const Operands o = read_operands(op, "", a.integer("kernel_size"));
   const int64_t stride = a.integer("stride"), dilation = a.integer("dilation"), groups = a.integer("groups");
   const Ints padding = a.integers("padding");
   op.require(padding.size() == 2 && stride > 0 && dilation > 0 && groups > 0,
@@ -228,7 +235,7 @@ static void conv1d(OpBuilder& op) {
   op.require_scratch(checked_volume({input[0], length, input[2]}), {o.input, o.out});
   const Ints weight{a.integer("out_channels"), a.integer("in_channels") / groups, a.integer("kernel_size")};
   op.compute(o.out, [=](Frame& f) {
-    const Tensor x = at::constant_pad_nd(f[o.input].reshape(input).transpose(1, 2), padding);
+    const Tensor x = at::constant_pad_nd(f[o.input].to(o.type).reshape(input).transpose(1, 2), padding);
     const Tensor y = at::conv1d(x, f[o.weight].to(o.type).reshape(weight), bias_of(o, f), Ints{stride},
                                 Ints{0}, Ints{dilation}, groups);
     return apply(o.activation, y).transpose(1, 2).reshape(o.result);
@@ -250,8 +257,8 @@ static void conv3d(OpBuilder& op) {
   const auto& a = op.attributes();
   constexpr wire::Named<bool> pads_with_zeros[] = {{"zeros", true}, {"replicate", false}};
   const bool zeros = a.choose("padding_mode", pads_with_zeros);
-  const Operands o = read_operands(op, "");
   const Ints kernel = positive(op, "kernel_size", 3), stride = positive(op, "stride", 3);
+  const Operands o = read_operands(op, "", kernel[2]);
   const Ints dilation = a.has("dilation") ? positive(op, "dilation", 3) : Ints{1, 1, 1};
   const Ints p = a.integers("padding");
   const int64_t groups = a.integer("groups");
@@ -275,7 +282,7 @@ static void conv3d(OpBuilder& op) {
     // The prepared weight is (C/block*KD*KH*KW*block, O), with C padded to a multiple of the alignment.
     const Tensor matrix = f[o.weight].to(o.type).reshape({blocks, kernel[0], kernel[1], kernel[2], -1, outs});
     const Tensor taps = matrix.permute({5, 0, 4, 1, 2, 3}).flatten(1, 2).narrow(1, 0, depth);
-    Tensor x = f[o.input].permute({0, 4, 1, 2, 3});
+    Tensor x = f[o.input].to(o.type).permute({0, 4, 1, 2, 3});
     x = zeros ? at::constant_pad_nd(x, sides) : at::pad(x, sides, "replicate");
     const Tensor y = at::conv3d(x, taps.contiguous(), bias_of(o, f), stride, Ints{0, 0, 0}, dilation, groups);
     return y.permute({0, 2, 3, 4, 1}).reshape(o.result);
