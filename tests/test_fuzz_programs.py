@@ -207,8 +207,14 @@ def test_a_gradient_of_zeros_is_as_good_as_none() -> None:
     assert of_y.value.tolist() != [0, 0]
 
 
-def test_two_ops_may_choose_the_sign_of_a_zero() -> None:
-    made = program("x.clamp(min=0)", "-v0", "v1.max()", x=torch.tensor([-0.0, -3.0]))
+@pytest.mark.parametrize(
+    "made",
+    [
+        program("x.clamp(min=0)", "-v0", "v1.max()", x=torch.tensor([-0.0, -3.0])),
+        program("x.index_reduce(0, torch.tensor([0]), -x, 'amax')", x=torch.zeros(1, 9)),
+    ],
+)
+def test_an_op_may_choose_the_sign_of_a_zero(made: Program) -> None:
     (expected,) = made.function()(made.inputs["x"])
     assert difference(-expected, expected, others(made)) == ""
     assert difference(expected + 1, expected, others(made)) != ""

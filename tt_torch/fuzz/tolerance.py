@@ -57,7 +57,7 @@ _ACCUMULATE = {
 # elements choose differently, and so do one element and several. A matrix product of narrow floats begins its sums with
 # 0.0, one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal number or zero.
 _EITHER_ZERO = re.compile(
-    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|cross|fft|lerp|mm$"
+    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|index_reduce|cross|fft|lerp|mm$"
 )
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
