@@ -55,7 +55,7 @@ def inputs_of(case: Case) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def programs(request: pytest.FixtureRequest) -> Programs:
-    items = (item for item in request.session.items if getattr(item, "originalname", "") == "test_op")
+    items = (item for item in request.session.items if getattr(item, "function", None) is test_op)
     return Programs([_name(item.callspec.params["case"]) for item in items], compiled)
 
 

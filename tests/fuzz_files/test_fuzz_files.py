@@ -33,6 +33,7 @@ def prepared():
     kinds.prepare()  # children are forks of this process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_nothing_is_found(kind, tmp_path):
     outcomes = children.try_range(kind, range(COUNTS[kind]), tmp_path)

@@ -105,6 +105,7 @@ def test_example_of_a_kernel(built, tmp_path):
     assert "the op mylib::doubled.default" in done.stderr
 
 
+@pytest.mark.slow
 def test_example_runs_resnet50(program, tmp_path):
     """The binary of a whole model. The example's inputs are no trained weights, so only the result's shape is read."""
     from transformers import ResNetConfig, ResNetForImageClassification
