@@ -39,7 +39,12 @@ RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
     "causal": lambda x: joined(F.scaled_dot_product_attention(heads(x), heads(x), heads(x), is_causal=True)),
     "attention by hand": attention_by_hand,
     "flattened": lambda x: (x.flatten(0, 1) * 2, x.flatten(0, 1).sum(0), x.flatten(), x.flatten(1)),
-    "positions": lambda x: (x + torch.arange(x.shape[1])[:, None], torch.arange(x.shape[1]), x.cumsum(1)),
+    "positions": lambda x: (
+        x + torch.arange(x.shape[1])[:, None],
+        torch.arange(x.shape[1]),
+        x.cumsum(1),
+        torch.arange(5, 5 - x.shape[1], -1),
+    ),
     "scans": lambda x: (x.cumsum(1), x.cumprod(1), x.cumprod(-1)),
     "picked": lambda x: (x[:, -1], x[:, 0], x[:, -2] + x[:, 1], x[..., 3:5]),
     "size as a number": lambda x: (x * x.shape[1], x.sum(1) / (2 * x.shape[1] + 1)),
@@ -180,6 +185,13 @@ REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
         "aten.scatter",
         "it writes to a padded dimension",
         lambda x: torch.zeros(2, 20, 16).scatter(1, (x * 0).long(), x),
+    ),
+    *(
+        ("aten.arange", "it computes with the size itself", function)
+        for function in (
+            lambda x: torch.arange(x.shape[1], x.shape[1] + 3) * x[0, 0, 0],
+            lambda x: torch.arange(x.shape[1], 20) * x[0, 0, 0],
+        )
     ),
     ("aten.flip", "it turns a dimension of several sizes", lambda x: x.flatten(0, 1).flip(0)),
     *(

@@ -62,13 +62,13 @@ OPS: dict[str, Callable[..., Any]] = {
     "sums": lambda z, w, x: (z + w, z + x, x + z, z + 2, 1j + z, x + 1j, x.long() + 1j),
     "scaled sums": lambda z, w, x: (
         *(aten.add(z, w, alpha=alpha) for alpha in (3, 1j)),
-        *(aten.add(a, b, alpha=2) for a, b in ((z, x), (x, z), (z, 3))),
+        *(aten.add(a, b, alpha=alpha) for a, b in ((z, x), (x, z), (z, 3)) for alpha in (2, 2j)),
         aten.add(x, 2, alpha=3) * z,
     ),
     "differences": lambda z, w, x: (z - w, z - x, x - z, z - 2, x - 1j),
     "scaled differences": lambda z, w, x: (
         *(aten.sub(z, w, alpha=alpha) for alpha in (3, 1j)),
-        *(aten.sub(a, b, alpha=2) for a, b in ((z, x), (x, z), (z, 3))),
+        *(aten.sub(a, b, alpha=alpha) for a, b in ((z, x), (x, z), (z, 3)) for alpha in (2, 2j)),
         aten.sub(x, 2, alpha=3) * z,
     ),
     "products": lambda z, w, x: (z * w, z * x, x * z, z * 2, 2j * z, x * 2j, (x > 0) * 2j, z * (x * math.inf)),

@@ -174,6 +174,27 @@ def test_intervals_are_narrow(family: str) -> None:
     assert found == list(expected)
 
 
+FLOATS: list[Callable[..., torch.Tensor]] = [
+    *(torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.minimum, torch.fmax, torch.fmin),
+    *(torch.fmod, torch.remainder, torch.pow, torch.hypot, torch.atan2),
+    lambda a, b: torch.where(a > 0, a, b),
+    lambda a, b: a.clamp(max=b),
+    lambda a, b: torch.lerp(a, b, 0.5),
+    lambda a, b: torch.cat([a, b]),
+    lambda a, b: a @ b.t(),
+]
+
+
+@pytest.mark.parametrize("op", FLOATS)
+def test_a_result_of_what_may_be_anything_may_be_anything(op: Callable[..., torch.Tensor]) -> None:
+    """A quotient by zero is infinite or NaN, whichever operand it is."""
+    gm = graph_of(lambda x, y, i: [op(*pair).to(i64) for pair in ((x / y, x.float()), (x.float(), x / y))])
+    given = zip(gm.graph.find_nodes(op="placeholder"), (Interval(0, 5), Interval(-1, 1), PLACES), strict=False)
+    raw = intervals(integer_cone(gm), dict(given))
+    (output,) = gm.graph.find_nodes(op="output")
+    assert [raw.get(node.args[0], (ANYTHING,)) for node in output.args[0]] == [(ANYTHING,)] * 2
+
+
 def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
     """Random values within an interval; both of its ends are among them."""
     values = torch.randint(int(within.low), int(within.high) + 1, shape)

@@ -176,6 +176,24 @@ def test_a_matrix_for_which_lapack_gives_up() -> None:
     assert [x.shape[0] for x in host_functions.FUNCTIONS["svd"](torch.ones(0, 3, 2), full=True)] == [0] * 5
 
 
+@pytest.mark.parametrize("name", ["potrf", "syevd", "heevd"])
+@pytest.mark.parametrize("triangle", ["U", "L"])
+def test_lapack_reads_one_triangle(name: str, triangle: str) -> None:
+    torch.manual_seed(0)
+    noise = torch.randn(4, 4, dtype=torch.complex128 if name == "heevd" else torch.float64)
+    whole = noise @ noise.mH + torch.eye(4)
+    upper = triangle == "U"
+    given = whole.triu() + noise.tril(-1) if upper else whole.tril() + noise.triu(1)
+    op, options = host_calls.LAPACK[name]({"uplo": triangle})
+    first, *_ = host_functions.FUNCTIONS[op](given, **options)
+    if name == "potrf":
+        factor = first.triu().mH if upper else first.tril()
+        torch.testing.assert_close(factor @ factor.mH, whole)
+    else:
+        values = torch.linalg.eigvalsh(whole)
+        torch.testing.assert_close(first.mH @ whole @ first, torch.diag(values).to(whole.dtype))
+
+
 @pytest.mark.parametrize("name", ["eigh", "svd", "eig"])
 def test_matrices_without_elements(name: str) -> None:
     options = {"eigh": {"upper": True}, "svd": {"full": True}, "eig": {}}[name]

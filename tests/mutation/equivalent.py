@@ -50,6 +50,13 @@ EQUIVALENT = (
         SYMMETRIC_PAIRS,
     ),
     Equivalent(
+        "dynamo/complex_pairs/arithmetic.py",
+        "div",
+        "y.im.abs() > y.re.abs()",
+        "(y.im.abs() >= y.re.abs())",
+        "For parts of one size, both formulas divide by the same number.",
+    ),
+    Equivalent(
         "dynamo/decompositions/elementwise.py",
         "trunc",
         "x < 0",

@@ -191,9 +191,6 @@ def created(p: Padding, node: Node, a: Arguments) -> Tagged:
         expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
         if set(p.padded) & expr.free_symbols and not expr.is_Symbol:
             raise p.refused(node, f"its size is {expr}")
-    starts = isinstance(node.args[0], Node) if a.get("step", 1) != 1 or "start" in a else False
-    if starts or a.get("step", 1) != 1:
-        raise p.refused(node, "it counts from the end of a padded dimension")
     return run(node, a), p.of_shape(node)
 
 

@@ -160,7 +160,9 @@ def _both(x: Operand, y: Operand, compute: Callable[[Pair, Pair], T]) -> T | Not
 def _scaled(x: Operand, factor: complex) -> Operand:
     if factor == 1:
         return x
-    return mul(x, factor) if isinstance(x, Pair) or isinstance(factor, complex) else x * factor
+    if isinstance(x, Pair) or (isinstance(x, Tensor) and isinstance(factor, complex)):
+        return mul(x, factor)
+    return x * factor
 
 
 @RULES(aten.add.Tensor, aten.add.Scalar)

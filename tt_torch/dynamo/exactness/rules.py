@@ -166,7 +166,7 @@ def clamp(node: Node, a: Arguments, of: Of) -> Interval:
 def extreme(node: Node, a: Arguments, of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
     choose = max if facts.packet(node.target) is aten.maximum else min
-    return ANYTHING if ANYTHING in (x, y) else Interval(choose(x.low, y.low), choose(x.high, y.high))
+    return Interval(choose(x.low, y.low), choose(x.high, y.high))
 
 
 @RULES(aten.div)
