@@ -74,6 +74,8 @@ def test_small_files_with_any_words_replaced(data):
     ("data", "words"),
     [
         (b"", "0 bytes are too few"),
+        (SMALL[:15], "15 bytes are too few"),
+        (SMALL[:16], "the size prefix says"),
         (b"\x7fELF" + bytes(60), "byte 8 has identifier"),
         (SMALL + b"\0", "the size prefix says"),
         (SMALL[:8] + b"TTM0" + SMALL[12:], "b'TTM0'"),

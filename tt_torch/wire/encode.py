@@ -120,7 +120,7 @@ def _field(
     if kind in FORMATS:
         size = struct.calcsize("<" + FORMATS[kind])
         value = FORMATS[kind], ref, size, size
-    elif kind == "obj" and schema.is_struct(field.ref):
+    elif schema.is_struct(field.ref):
         layout = schema.struct(field.ref)
         value = "S", ref, layout.size, layout.align
     else:

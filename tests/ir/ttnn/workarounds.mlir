@@ -108,6 +108,17 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2xi32> {
 
 // -----
 
+// Floats are searched along any dimension.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xf32>) -> tensor<3xi32> {
+  // CHECK-NOT: ttnn.permute
+  // CHECK: "ttnn.argmax"(%arg0) {dim = 0
+  %0 = "ttir.argmax"(%x) {dim_arg = array<i64: 0>, keep_dim = false} : (tensor<2x3xf32>) -> tensor<3xi32>
+  return %0 : tensor<3xi32>
+}
+
+// -----
+
 // Integers are searched only along the last dimension.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xi32>) -> tensor<3xi32> {
