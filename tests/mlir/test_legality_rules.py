@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from torch_mlir import ir
 
+from tt_torch.mlir import ods
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import Builder
-from tt_torch.mlir.ttnn import heads, legality
+from tt_torch.mlir.ttnn import caches, heads, legality
 from tt_torch.mlir.ttnn.layout import Layout, with_layout
 
 
@@ -102,3 +103,96 @@ def test_layouts_that_an_op_makes(context, dtype, tiled):
     assert legality.as_called(op) == [wanted]
     assert legality.as_declared(op) == [wanted.with_(tiled=tiled)]
     assert legality.as_wanted(op) == [wanted.with_(dtype=dtype)]
+
+
+@pytest.mark.parametrize(
+    ("x", "tables", "reason"),
+    [
+        ((2, 4, 6, 64), (1, 1, 6, 64), ""),
+        ((2, 4, 6, 128), (1, 1, 6, 128), ""),
+        ((2, 4, 6, 32), (1, 1, 6, 32), "a rotary embedding of [2, 4, 6, 32]"),
+        ((4, 6, 64), (1, 6, 64), "a rotary embedding of [4, 6, 64]"),
+        ((2, 4, 6, 64), (1, 1, 5, 64), "tables of [1, 1, 5, 64] and [1, 1, 5, 64] for [2, 4, 6, 64]"),
+        ((2, 4, 6, 64), (2, 1, 6, 64), "tables of [2, 1, 6, 64] and [2, 1, 6, 64] for [2, 4, 6, 64]"),
+    ],
+)
+def test_rotary_embeddings_that_the_fused_op_takes(context, x, tables, reason):
+    layout = Layout("BFloat16")
+    _module, given, b = arguments(*(with_layout(list(size), layout) for size in (x, tables, tables)))
+    op = b("ttnn.rotary_embedding", *given, type=given[0].type)
+    assert heads.unfit_rotary(op.owner) == reason
+
+
+BF16, NUMBERS = Layout("BFloat16"), Layout("Int32", False)
+IN_PARTS = Layout("BFloat16", buffer="L1", memory_layout="HeightSharded", grid=(2, 1))
+CACHE, PAGES = (2, 4, 96, 64), (9, 4, 32, 64)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "reason"),
+    [
+        ("fill_cache", [(CACHE, BF16), ((1, 4, 32, 64), BF16)], ""),
+        ("fill_cache", [(CACHE, BF16), ((1, 4, 96, 64), BF16)], ""),
+        ("fill_cache", [((2, 4, 20, 64), BF16), ((1, 4, 20, 64), BF16)], ""),  # all of the cache
+        ("fill_cache", [(CACHE, BF16), ((1, 4, 33, 64), BF16)], "entries of 33 positions"),
+        ("fill_cache", [(CACHE, BF16), ((2, 4, 32, 64), BF16)], "entries of 2 users"),
+        (
+            "fill_cache",
+            [(CACHE, BF16), ((1, 4, 32, 64), Layout("Float32"))],
+            "entries of Float32 for a cache of BFloat16",
+        ),
+        ("paged_fill_cache", [(PAGES, BF16), ((1, 4, 64, 64), BF16), ((2, 3), NUMBERS)], ""),
+        ("paged_fill_cache", [(PAGES, BF16), ((1, 4, 20, 64), BF16), ((2, 3), NUMBERS)], "entries of 20 positions"),
+        (
+            "paged_fill_cache",
+            [((9, 4, 20, 64), BF16), ((1, 4, 20, 64), BF16), ((2, 3), NUMBERS)],
+            "pages of 20 positions",
+        ),
+        (
+            "paged_fill_cache",
+            [(PAGES, BF16), ((1, 4, 64, 64), BF16), ((2, 3), Layout("Int32"))],
+            "numbers of Int32 in Tile",
+        ),
+        ("paged_update_cache", [(PAGES, BF16), ((1, 2, 4, 64), IN_PARTS), ((2,), NUMBERS), ((2, 3), NUMBERS)], ""),
+        (
+            "paged_update_cache",
+            [(PAGES, BF16), ((1, 2, 4, 64), BF16), ((2,), NUMBERS), ((2, 3), NUMBERS)],
+            "entries that are not in parts",
+        ),
+        (
+            "paged_update_cache",
+            [(PAGES, BF16), ((1, 2, 4, 64), IN_PARTS), ((2,), Layout("UInt32", False)), ((2, 3), NUMBERS)],
+            "numbers of UInt32 in RowMajor",
+        ),
+    ],
+)
+def test_writes_to_caches_that_the_library_takes(context, name, operands, reason):
+    _module, given, b = arguments(*(with_layout(list(size), layout) for size, layout in operands))
+    attributes = {"batch_offset": 0} if name == "fill_cache" else {}
+    b(f"ttnn.{name}", *given, type=[], **attributes)
+    op, _ = given[0].owner.operations
+    assert caches.unfit_update(op.operation) == reason
+
+
+@pytest.mark.parametrize(
+    ("width", "page", "numbers", "masked", "reason"),
+    [
+        (64, 32, NUMBERS, False, ""),
+        (40, 32, NUMBERS, False, "heads of 40 and pages of 32 positions"),
+        (64, 20, NUMBERS, False, "heads of 64 and pages of 20 positions"),
+        (64, 32, Layout("UInt32", False), False, "numbers of UInt32 in RowMajor"),
+        (64, 32, NUMBERS, True, "a mask"),
+    ],
+)
+def test_attention_to_pages_that_the_library_takes(context, width, page, numbers, masked, reason):
+    pages, sizes = (9, 4, page, width), [((1, 2, 4, width), BF16)]
+    sizes += [(pages, BF16), (pages, BF16), ((2, 3), numbers), *([((2, 1, 4, 96), BF16)] * masked)]
+    _module, given, b = arguments(*(with_layout(list(size), layout) for size, layout in sizes))
+    operands = given if masked else [*given, None]
+    op = b(f"ttnn.{legality.PAGED.removeprefix('ttnn.')}", *operands, None, is_causal=False, scale=1.0)
+    assert caches.unfit_attention(op.owner) == reason
+
+
+def test_custom_ops_of_any_number_of_results_have_one_rule():
+    names = [name for name in ods.OPS if name.startswith("ttnn.custom_")]
+    assert len({id(legality.RULES[name].dtypes) for name in names}) == 1 and len(names) == 8
