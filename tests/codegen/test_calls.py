@@ -50,8 +50,6 @@ NOT_PASSED = {
     "EltwiseUnaryOp.LeakyRelu": set(),
     "EltwiseUnaryCompositeOp.Cbrt": {"params"},
     "EltwiseUnaryCompositeOp.Log1p": {"params"},
-    "MatmulOp": {"matmul_program_config"},
-    "LinearOp": {"matmul_program_config"},
     "PagedScaledDotProductAttentionDecodeOp": {"program_config"},
     "Conv3dOp": {"batch_size", "in_channels", "input_depth", "input_height", "input_width", "conv3d_config"},
     "ConvTranspose2dOp": {"conv2d_slice_config"},

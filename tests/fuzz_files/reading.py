@@ -17,7 +17,7 @@ from tt_torch.driver.loading import load
 from tt_torch.driver.stablehlo import compile_stablehlo
 from tt_torch.errors import TTTorchError
 from tt_torch.explore.graphs import read_graphs
-from tt_torch.mlir.ttnn.passes.place_in_l1 import budget
+from tt_torch.mlir.ttnn.optimizer.cores import cores_of
 from tt_torch.profiling.cost_model import planned
 from tt_torch.records.console import plain_console
 from tt_torch.records.summary import print_summary
@@ -106,7 +106,7 @@ def _of_system(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], obj
     yield lambda: Binary(data)
     yield from (partial(_section, data, name) for name in ("all", "version", "system_desc"))
     for arch in ("wormhole_b0", "blackhole"):
-        yield lambda arch=arch: budget(system(arch, str(path)))
+        yield lambda arch=arch: cores_of(system(arch, str(path)))
 
 
 def _section(data, name):

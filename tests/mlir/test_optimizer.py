@@ -13,14 +13,11 @@ from torch import nn
 
 import tt_torch
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import BinaryFormatError
 from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
 from tt_torch.mlir.ttnn.optimizer.cores import even, shares
-from tt_torch.runtime import Binary, Executable
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
-from tt_torch.wire.encode import encode
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -55,16 +52,6 @@ def test_the_runtime_applies_the_activation_of_a_configuration(activation, math_
     assert not op.record.get("activation")
     assert fused or not configured(plain.binary)[0]
     assert torch.equal(ours(x), plain(x))
-
-
-def test_two_activations_are_an_error():
-    """The library refuses an activation of the op beside that of its configuration."""
-    model, x = nn.Sequential(nn.Linear(64, 128), nn.ReLU()).eval(), torch.randn(128, 64)
-    message = decode(tt_torch.compile_model(model, (x,), CompilerConfig(optimization_level=1)).binary)
-    (op,) = (op for op in facts.ops(message["programs"][0]) if "matmul_program_config" in op.record)
-    op.record["activation"] = "relu"
-    with pytest.raises(BinaryFormatError, match="both the op and its program configuration have an activation"):
-        Executable(Binary(encode(message)))
 
 
 @pytest.mark.parametrize(

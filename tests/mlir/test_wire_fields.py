@@ -7,8 +7,8 @@ from collections import defaultdict
 import pytest
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.ttnn import dialect, to_binary
-from tt_torch.mlir.ttnn.layout import Layout
+from tt_torch.mlir.ttnn import dialect
+from tt_torch.mlir.ttnn.layout import Layout, memory_config
 
 # Fields that are derived for every op that has them, and the type of a union, which its member says.
 ALWAYS = {
@@ -17,6 +17,7 @@ ALWAYS = {
     "outs",
     "params",
     "params_type",
+    "matmul_program_config_type",
     "fill_value_type",
     "rhs_type",
     "extra_params_type",
@@ -33,8 +34,6 @@ LEFT_OUT = {
     "conv3d_config": "conv3d",
     "device": "constant",
     "layout": "constant",
-    "matmul_program_config": "linear matmul",
-    "matmul_program_config_type": "linear matmul",
     "num_links": "all_gather all_reduce reduce_scatter",
     "output_dtype": "prepare_conv2d_bias prepare_conv2d_weights",
     "pad_value": "permute",
@@ -61,7 +60,7 @@ def test_ops_write_all_other_fields() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 15, 16, 17, 32, 63, 64])
 def test_each_part_of_the_rows_has_a_core(count: int) -> None:
     layout = Layout("BFloat16", buffer="L1", memory_layout="HeightSharded", grid=(count, 1))
-    shards = to_binary._shards(layout, [1, count, 20, 40])
+    shards = memory_config(layout, [1, count, 20, 40], 8)["shard_spec"]
     ends = [(r["start_coord"], r["end_coord"]) for r in shards["core_range_set"]["core_ranges"]]
     cores = [
         (x, y)

@@ -283,7 +283,7 @@ func.func @main(%x: tensor<3xi32, #i32>, %y: tensor<3xf32, #f32>) -> tensor<3xi3
 // -----
 
 // CHECK: at loc("illegal")
-// CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take a bias after transposed weights in L1
+// CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take a bias after transposed operands in L1
 #dram = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #l1 = #ttnn.layout<"Float32", "Tile", "L1", "Interleaved", array<i64: 1, 1>>
 func.func @main(%x: tensor<2x4xf32, #dram>, %w: tensor<5x4xf32, #dram>, %s: tensor<4x4xf32, #dram>, %b: tensor<5xf32, #dram>, %c: tensor<4xf32, #dram>) -> tensor<2x5xf32, #l1> {
@@ -292,6 +292,20 @@ func.func @main(%x: tensor<2x4xf32, #dram>, %w: tensor<5x4xf32, #dram>, %s: tens
   %2 = "ttnn.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32, #dram>, tensor<5x4xf32, #dram>, tensor<5xf32, #dram>) -> tensor<2x5xf32, #dram>
   %3 = "ttnn.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x4xf32, #dram>, tensor<5x4xf32, #dram>, tensor<5xf32, #dram>) -> tensor<2x5xf32, #l1> loc("illegal")
   return %3 : tensor<2x5xf32, #l1>
+}
+
+// -----
+
+// Refused: a transposed left operand, also with square weights.
+// CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take a bias after transposed operands in L1
+#dram = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+#l1 = #ttnn.layout<"Float32", "Tile", "L1", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<4x2xf32, #dram>, %s: tensor<4x4xf32, #dram>, %c: tensor<4xf32, #dram>) -> tensor<2x4xf32, #l1> {
+  %0 = "ttnn.linear"(%x, %s) {transpose_a = true, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x2xf32, #dram>, tensor<4x4xf32, #dram>) -> tensor<2x4xf32, #l1>
+  %1 = "ttnn.linear"(%x, %s, %c) {transpose_a = true, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<4x2xf32, #dram>, tensor<4x4xf32, #dram>, tensor<4xf32, #dram>) -> tensor<2x4xf32, #dram>
+  %2 = "ttnn.linear"(%x, %s, %c) {transpose_a = true, transpose_b = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<4x2xf32, #dram>, tensor<4x4xf32, #dram>, tensor<4xf32, #dram>) -> tensor<2x4xf32, #l1> loc("illegal")
+  return %2 : tensor<2x4xf32, #l1>
 }
 
 // -----

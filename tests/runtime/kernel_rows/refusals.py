@@ -51,6 +51,7 @@ PROGRAMS: dict[str, Fields] = {row.op: of_row(row) for row in reversed(ROWS)} | 
 # Ops with fields that only the inferred schema has.
 OF_INFERRED = {"Pool2dOp", "RowsGatherOp"}
 
+BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
 INNER = "the inner dimensions of the operands differ"
 ONE_PER_DIMENSION = "begins and ends must have one number per dimension"
 REPEATED = "repeat_dims is out of range, or the result's shape is not that of the repeated operand"
@@ -74,6 +75,10 @@ MOVEMENT = {
         ("the result has another number of elements than the product", {"out": y(6, 6)}),
         ("the result has another width than the product", {"out": y(5, 6)}),
         ("the fused activation cosine has no kernel", {"activation": "cosine"}),
+        (
+            "both the op and its program configuration have an activation",
+            {"activation": "relu", "matmul_program_config": {BLOCKS: {"fused_activation": {"op_type": "Relu"}}}},
+        ),
     ],
     "LinearOp": [("the bias cannot be broadcast to the result", {"bias": x(2, 6, 5)})],
     "ReshapeOp": [("operand and result have different numbers of elements", {"out": y(6, 11)})],

@@ -207,17 +207,18 @@ def _bounded(op: ir.Operation) -> str:
 
 
 def _biased(op: ir.Operation) -> str:
-    """In L1, the library adds the bias to a result whose shape it takes from the weights before their transposition,
+    """In L1, the library adds the bias to a result whose shape it takes from the operands before their transposition,
     unless it is told how to compute the product.
     If the rows of a bias fit one tile, it adds the first one to all rows of the result."""
     x, weight = list(op.operands)[:2]
     (rows, columns), bias = shape(weight)[-2:], ods.operand(op, "bias")
     if bias is not None and math.prod(shape(bias)) != shape(bias)[-1] and shape(bias)[-2] <= TILE:
         return "a bias of several rows in one tile"
-    if not ods.attr(op, "transpose_b") or bias is None or rows == columns or ods.attr(op, "matmul_program_config"):
+    changes = ods.attr(op, "transpose_a") or (ods.attr(op, "transpose_b") and rows != columns)
+    if not changes or bias is None or ods.attr(op, "matmul_program_config"):
         return ""
     places = {layout_of(value).buffer for value in (x, weight, op.results[0])}
-    return "a bias after transposed weights in L1" if "L1" in places else ""
+    return "a bias after transposed operands in L1" if "L1" in places else ""
 
 
 def _attended(op: ir.Operation) -> str:
