@@ -64,19 +64,26 @@ class _Walk:
         return self.peak
 
     def _place(self, i: int, op: ir.Operation) -> None:
-        if op.name in sharded.OWN or not op.results:
-            return self._bring_back(i, op, all_of_l1=op.name.startswith("func."))
-        found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
+        if op.name in ("func.return", "func.call"):
+            return self._bring_back(op, out_of_l1=True)
+        if op.name in sharded.OWN:
+            return None
+        if not op.results:
+            return self._bring_back(op)
+        found = self._fastest(op)
         if found is None:
             self._make_room(i, op)
-            found = min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
+            found = self._fastest(op)
         if found is None:
             self.peak = self.cores.l1
-            return self._bring_back(i, op)
-        self._apply(i, op, found)
-        return None
+            return self._bring_back(op)
+        return self._apply(op, found)
 
     # --- the forms of an op
+
+    def _fastest(self, op: ir.Operation) -> Choice | None:
+        """The first one of those that take the shortest time and fit L1."""
+        return min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
 
     def _fitting(self, op: ir.Operation) -> Iterator[Choice]:
         for choice in self._choices(op):
@@ -159,10 +166,10 @@ class _Walk:
 
     # --- changing the program
 
-    def _apply(self, i: int, op: ir.Operation, choice: Choice) -> None:
+    def _apply(self, op: ir.Operation, choice: Choice) -> None:
         self.peak = max(self.peak, self._needed(op, choice))
         for index, layout in choice.operands.items():
-            self._move(i, op, index, layout)
+            self._move(op, index, layout)
         for name, value in choice.attributes.items():
             if value is not None:
                 op.attributes[name] = ods.to_attr(ods.OPS[op.name].attrs[name][0], value)
@@ -175,7 +182,7 @@ class _Walk:
         if choice.result.buffer == "L1" and result in self.last:
             self.held[result] = choice.result.bytes_of_core(shape(result), self.cores.count)
 
-    def _move(self, i: int, op: ir.Operation, index: int, layout: Layout) -> None:
+    def _move(self, op: ir.Operation, index: int, layout: Layout) -> None:
         value = op.operands[index]
         if layout_of(value) == layout:
             return
@@ -188,14 +195,12 @@ class _Walk:
         if layout.buffer == "DRAM":
             self.in_dram[value] = moved
 
-    def _bring_back(self, i: int, op: ir.Operation, all_of_l1: bool = False) -> None:
-        """Gives an op interleaved operands. Results of the program lie in DRAM."""
-        if op.name in sharded.OWN and not all_of_l1:
-            return
+    def _bring_back(self, op: ir.Operation, out_of_l1: bool = False) -> None:
+        """Gives an op operands that are not split, and with `out_of_l1` none in L1."""
         for index, value in enumerate(op.operands):
             layout = layout_of(value)
-            if layout.sharded or (all_of_l1 and layout.buffer == "L1"):
-                self._move(i, op, index, layout.interleaved())
+            if layout.sharded or (out_of_l1 and layout.buffer == "L1"):
+                self._move(op, index, layout.interleaved())
 
     def _prepare_for(self, op: ir.Operation, layout: Layout) -> None:
         """Prepares the weights of a convolution anew, for the parts that its cores get."""
