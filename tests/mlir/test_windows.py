@@ -64,7 +64,7 @@ def test_transposed_images_that_are_too_narrow(changed: dict[str, Any], narrow: 
     assert windows.transposed_too_narrow(attributes) == narrow
 
 
-@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("kind", ["f32", "bf16", "i32", "ui8"])  # a reduction, unlike a pool, widens all others
 @pytest.mark.parametrize("op", ["maximum", "minimum"])
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_reduction_from_the_end_of_its_type_is_one_op(kind: str, op: str, inside: bool) -> None:
