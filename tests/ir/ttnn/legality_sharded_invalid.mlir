@@ -73,3 +73,16 @@ func.func @main(%x: tensor<64x64xbf16, #blocks>) -> tensor<64x1xbf16, #dram> {
   %0 = "ttnn.sum"(%x) {dim_arg = array<i64: 1>, keep_dim = true} : (tensor<64x64xbf16, #blocks>) -> tensor<64x1xbf16, #dram>
   return %0 : tensor<64x1xbf16, #dram>
 }
+
+// -----
+
+// Refused: a row as bias that is split over cores. A bias of the result's shape is taken in the result's parts.
+// CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take operands and a result that are BlockSharded
+#blocks = #ttnn.layout<"BFloat16", "Tile", "L1", "BlockSharded", array<i64: 2, 2>>
+#dram = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
+func.func @main(%x: tensor<64x64xbf16, #blocks>, %w: tensor<64x64xbf16, #dram>, %b: tensor<64x64xbf16, #blocks>, %c: tensor<1x64xbf16, #blocks>) -> tensor<64x64xbf16, #blocks> {
+  %0 = "ttnn.linear"(%x, %w, %b) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCastProgramConfig = {in0_block_w = 1 : i64}}, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64xbf16, #blocks>, tensor<64x64xbf16, #dram>, tensor<64x64xbf16, #blocks>) -> tensor<64x64xbf16, #blocks>
+  %1 = "ttnn.linear"(%x, %w, %c) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCastProgramConfig = {in0_block_w = 1 : i64}}, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64xbf16, #blocks>, tensor<64x64xbf16, #dram>, tensor<1x64xbf16, #blocks>) -> tensor<64x64xbf16, #blocks> loc("illegal")
+  return %1 : tensor<64x64xbf16, #blocks>
+}

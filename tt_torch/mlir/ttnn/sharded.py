@@ -49,9 +49,9 @@ def _takes(op: ir.Operation) -> bool:
     first, made = layout_of(op.operands[0]), layout_of(op.results[0])
     others = [layout_of(v) for v in list(op.operands)[1:]]
     if op.name in PRODUCTS:
-        weight, *bias = others
-        lie = not weight.sharded and all(_alike(layout, made) for layout in bias if layout.sharded)
-        return lie and ods.attr(op, "matmul_program_config") is not None
+        weight, bias = others[0], [value for value in list(op.operands)[2:] if layout_of(value).sharded]
+        lie = all(_alike(layout_of(value), made) and shape(value) == shape(op.results[0]) for value in bias)
+        return lie and not weight.sharded and ods.attr(op, "matmul_program_config") is not None
     if op.name in ONE_OPERAND:
         return _alike(first, made)
     if op.name in SEVERAL_OPERANDS:

@@ -182,11 +182,12 @@ def _forms(
 
 
 def _place_of_bias(p: _Product, result: Layout) -> dict[int, Layout]:
-    """A bias that is sharded lies as the result does, or is moved to DRAM."""
+    """A bias of several rows that is sharded lies as the result does. A sharded row is moved to DRAM."""
     bias = _bias(p.op)
     if bias is None or not layout_of(bias).sharded:
         return {}
-    return {2: like(layout_of(bias), result)}
+    layout = layout_of(bias)
+    return {2: like(layout, result) if _is_added_apart(bias) else layout.interleaved()}
 
 
 def _reads(now: Layout, wanted: Layout, p: _Product) -> bool:
