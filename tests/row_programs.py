@@ -26,7 +26,7 @@ class Programs:
         self.ends: dict[str, Any] = {}
 
     def end(self, name: str) -> Any:
-        """What a row gives, or its error. It is given once: the memory of results is free after their test."""
+        """Returns the results of a row, or its error. It does so once, and the memory is free after the test."""
         if name not in self.ends:
             self._run(next(group for group in self.groups if name in group))
         end = self.ends.pop(name)

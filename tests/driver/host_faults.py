@@ -1,4 +1,4 @@
-"""What goes wrong between processes that share a mesh: each line that it prints is an error, or a result after it."""
+"""This program makes faults between processes that share a mesh. It prints each error, and the results after it."""
 
 from __future__ import annotations
 

@@ -46,21 +46,21 @@ def rms_norm(op: ir.Operation, cores: Cores) -> int:
 
 
 def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
-    """So many tiles for each four tiles of a row, and so many in any case; more to mask a row that ends in a tile.
-    For rows that are too long, the library has a kernel that reads them in parts."""
+    """The buffers have some tiles for each four tiles of a row, and some in any case, and more if a row ends inside of
+    a tile and must be masked. The library reads rows that are too long in parts, which takes less than this."""
     per_tile, fixed = sizes
     masked = MASK if shape(op.operands[0])[-1] % TILE else 0
     return (per_tile * 4 * -(-_width(op) // 4) + fixed + 1) * _tile(op) + masked
 
 
 def softmax(op: ir.Operation, cores: Cores) -> int:
-    """The same for rows that are sharded by height. Rows that end in a tile are masked in float32."""
+    """The buffers are as large for rows that are sharded. Rows that end inside of a tile are masked in float32."""
     whole = shape(op.operands[0])[-1] % TILE == 0
     return _width(op) * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
 
 
 def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
-    """A norm of parts of so many rows and columns of tiles, `across` of which make the rows of the tensor."""
+    """`part` counts the rows and columns of tiles of a part, and `across` the parts that lie beside each other."""
     rows, columns = part
     if op.name == "ttnn.layer_norm":
         return WIDE_TILE * (rows * (2 * columns + 5) + 2 * across + 4) + 2 * columns * _tile(op)
@@ -68,20 +68,20 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 
 def product(op: ir.Operation, cores: Cores) -> int:
-    """Both operands as a whole and a block of the result with its partial sums, or the most that a product takes: we do
-    not know which blocks the library chooses."""
+    """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
+    with its partial sums, and never more than MOST."""
     (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
     sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
     return min((m + n) * k * tile + sums, MOST)
 
 
 def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:
-    """Two rows of tiles of the result, as wide as it is."""
+    """The buffers have two rows of tiles that are as wide as the result."""
     return 2 * tiles(shape(op.results[0]))[1] * _tile(op) + MOVING
 
 
 def attention(op: ir.Operation, cores: Cores) -> int:
-    """Parts of queries, keys and values of one tile's rows."""
+    """The buffers have chunks of queries, keys and values, each one tile high."""
     return 16 * _width(op) * _tile(op) + MOVING
 
 
@@ -97,5 +97,5 @@ SIZES: dict[str, Size] = {
     "ttnn.layer_norm": layer_norm,
     "ttnn.rms_norm": rms_norm,
     "ttnn.softmax": softmax,
-    **{f"ttnn.{name}": 0 for name in ("deallocate", "constant", "to_device", "from_device")},
+    **{f"ttnn.{name}": 0 for name in ("constant", "to_device", "from_device")},
 }

@@ -82,7 +82,7 @@ class _Walk:
     # --- the forms of an op
 
     def _fastest(self, op: ir.Operation) -> Choice | None:
-        """The first one of those that take the shortest time and fit L1."""
+        """Returns the form that takes the shortest time and fits L1; of equal ones, the first."""
         return min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
 
     def _fitting(self, op: ir.Operation) -> Iterator[Choice]:
@@ -124,7 +124,7 @@ class _Walk:
     # --- time and memory
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
-        """The time of the op in this form, and of reading its result afterwards."""
+        """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
         total, result = seconds(op, choice, self.cores), op.results[0]
         for use in result.uses:
             if choice.result.sharded and not families.reads(
