@@ -52,6 +52,7 @@ def interpreted(text, mesh, values):
     """Each chip is a partition of the interpreter."""
     n = prod(mesh)
     with make_context() as context:
+        context.enable_multithreading(True)  # the interpreter has a thread per chip, which all make attributes
         _stablehlo.register_interpreter_dialect(context)
         chip = main(ir.Module.parse(text))
         (given,), (made,) = ([str(kind) for kind in kinds] for kinds in (chip.type.inputs, chip.type.results))
