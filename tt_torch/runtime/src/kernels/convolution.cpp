@@ -50,13 +50,6 @@ struct Operands {
   Ints result;
 };
 
-// The type in which a convolution is computed, and rounded once. On processors with AMX, the oneDNN of
-// torch 2.13.0 computes wrong sums of bfloat16, in eager PyTorch too, if a kernel of few channels is 8 or
-// more wide.
-at::ScalarType computed_type(at::ScalarType type, int64_t kernel_width) {
-  return type == at::kBFloat16 && kernel_width >= 8 ? at::kFloat : type;
-}
-
 Operands read_operands(OpBuilder& op, const std::string& weight_form, int64_t kernel_width = 1) {
   const auto weight = op.maybe_prepared("weight", weight_form);
   op.require(weight.has_value(), "operand weight is missing");
@@ -132,6 +125,10 @@ void absorb_tails(OpBuilder& op, Operands& o) {
 }
 
 }  // namespace
+
+at::ScalarType computed_type(at::ScalarType type, int64_t kernel_width) {
+  return type == at::kBFloat16 && (kernel_width >= 8 || !onednn::supports(type)) ? at::kFloat : type;
+}
 
 std::vector<int64_t> Convolution::out_size() const {
   Ints result;
@@ -301,7 +298,7 @@ static void conv_transpose2d(OpBuilder& op) {
                    c.shape.dilation[i] * (c.kernel[i] - 1) + extra[i] + 1);
   require_size(op, o, size);
   op.compute(o.out, [=](Frame& f) {
-    const Tensor x = as_image(f[o.input], c.batch, c.height, c.width);
+    const Tensor x = as_image(f[o.input].to(o.type), c.batch, c.height, c.width);
     const Tensor weight = f[o.weight].to(o.type).reshape(c.transposed_weight());
     const Tensor y = at::conv_transpose2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, extra,
                                           c.shape.groups, c.shape.dilation);

@@ -23,7 +23,7 @@ at::ScalarType activation_type(OpBuilder& op) {
 
 static void prepare_conv2d_weights(OpBuilder& op) {
   const Convolution c = read_convolution(op);
-  const at::ScalarType type = activation_type(op);
+  const at::ScalarType type = computed_type(activation_type(op), c.kernel[1]);
   const Slot source = op.in("weight_tensor"), out = op.out();
   const std::vector<int64_t> shape = c.weight();
   op.require(checked_volume(op.spec(source).shape) == checked_volume(shape),

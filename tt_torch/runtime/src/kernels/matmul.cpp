@@ -180,7 +180,7 @@ static void matmul(OpBuilder& op) {
   p.out = op.out();
   p.shape = op.spec(p.out).shape;
   p.type = storage_type(op.spec(p.a).dtype);
-  if (storage_type(op.spec(p.b).dtype) != p.type) p.type = at::kFloat;
+  if (storage_type(op.spec(p.b).dtype) != p.type || !onednn::supports(p.type)) p.type = at::kFloat;
   check_shapes(op, p);
   if (p.bias)
     op.require(at::infer_size(p.shape, op.spec(*p.bias).shape) == p.shape,

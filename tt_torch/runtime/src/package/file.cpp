@@ -78,7 +78,7 @@ void require_no_gaps(std::vector<std::pair<int64_t, int64_t>> places, int64_t en
 }
 
 StoredTensor tensor_of(const std::string& name, const Json& entry, std::span<std::byte> bytes) {
-  const Type& type = type_named(text(part(entry, "dtype")), &Type::stored, name);
+  const Type type = type_named(text(part(entry, "dtype")), &Type::stored, name);
   StoredTensor tensor{naturals(part(entry, "shape")), type.dtype, {}};
   const auto offsets = naturals(part(entry, "data_offsets"), std::numeric_limits<int64_t>::max());
   const int64_t size = checked_volume(tensor.shape) * type.size;
