@@ -12,6 +12,7 @@ NAMES = (
     "quality",
     "precision",
     "optimizer",
+    "chips",
     "compile",
     "cache",
     "binary",

@@ -1,7 +1,7 @@
 """The time of one token of Llama 3 8B on the chips, by the profile's model, beside the figures that tt-metal publishes.
 
 The weights are on `meta`, so that nothing is computed and no memory is needed for them. On the device they are in bfp8,
-or partly in bfp4, as those of the hand-written model are. The roofline model gives the least time: docs/generation.md
+or partly in bfp4, as those of the hand-written model are. docs/profiling.md has the model, and docs/generation.md
 says what the gap consists of.
 """
 
@@ -18,6 +18,7 @@ import torch
 
 import tt_torch
 from benchmarks.common import in_process, table
+from benchmarks.published import TOKENS
 from tt_torch.profiling.cost_model import CHIPS, planned
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.calls import public
@@ -28,15 +29,13 @@ SIZES = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads":
 BFP4 = {"weight_dtype": "bfp4_b", "math_fidelity": "lofi"}
 PRECISIONS = {"bfp8": {}, "bfp4 gate, up": {"*.gate_proj": BFP4, "*.up_proj": BFP4}}
 ARCHS = {"n150": "wormhole_b0", "p150": "blackhole"}
-# Tokens per second of one user, batch 1 after a prompt of 128: models/tt_transformers/PERF.md of tt-metal at 040a27c1.
-PUBLISHED = {("n150", "bfp8"): 25.2, ("n150", "bfp4 gate, up"): 28.3, ("p150", "bfp4 gate, up"): 33.6}
 
 
 def run(threads: int) -> None:
     rows = []
     for (card, arch), weights in itertools.product(ARCHS.items(), PRECISIONS):
         found = in_process("benchmarks.decode_cost", arch, weights, str(threads))
-        total, products, published = found["seconds"], found["products"], PUBLISHED.get((card, weights))
+        total, products, published = found["seconds"], found["products"], TOKENS.get((card, weights))
         shown = f"{published:.1f}" if published else ""
         rest = f"{1e6 * (1 / published - total) / found['ops']:.1f}" if published else ""
         times = [f"{1e3 * t:.1f}" for t in (total, products, total - products)]

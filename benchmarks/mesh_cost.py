@@ -109,8 +109,9 @@ def cost(mesh: tuple[int, int], layers: int, arch: str) -> dict[str, float]:
     ops = [op for program in public(message) for op in planned(program, chip)]
     seconds: Counter[str] = Counter()
     for op in ops:
-        parts = {"DRAM": max(op.cost.dram, op.cost.l1), "links": op.cost.link, "arithmetic": op.cost.compute}
-        seconds[max(parts, key=parts.__getitem__)] += op.cost.seconds  # type: ignore[assignment]
+        ideal = op.cost.ideal
+        parts = {"DRAM": max(ideal.dram, ideal.l1), "links": ideal.links, "arithmetic": ideal.arithmetic}
+        seconds[max(parts, key=parts.__getitem__)] += ideal.total  # type: ignore[assignment]
     weights = sum(op.op.tensor("b").bytes for op in ops if op.name in ("MatmulOp", "LinearOp"))
     crossed = [op.cost.link_bytes for op in ops if op.cost.link_bytes]
     found = {part: seconds[part] for part in PARTS}

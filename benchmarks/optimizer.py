@@ -1,8 +1,7 @@
 """The optimization levels: ops, traffic, modelled time, L1 as we and the library count it, and the time to compile.
 
-The time is that of the profile's roofline model (docs/profiling.md), not a measurement. ResNet-50 stands beside the
-figures that tt-metal publishes for its own, hand-written one: issue 19 names 4,300 to 5,500 images per second on n150
-for batches of 16. That one has activations and weights of bfp8 and LoFi products.
+The time is that of the profile's model of the chips (docs/profiling.md), not a measurement. `python -m benchmarks
+chips` has it beside figures that tt-metal publishes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from unittest.mock import patch
 import torch
 
 import tt_torch
-from benchmarks.common import CONSOLE, model, table
+from benchmarks.common import model, table
 from tt_torch.codegen import environment
 from tt_torch.codegen.check import Checker
 from tt_torch.config import CompilerConfig
@@ -27,7 +26,6 @@ from tt_torch.wire.decode import decode
 DEVICES = {"n150": "wormhole_b0", "p150": "blackhole"}
 MODELS = (("resnet50", 16), ("bert", 8), ("llama", 1))
 CHEAP = {"math_fidelity": "lofi", "weight_dtype": "bfp8_b", "fp32_dest_acc_en": False}
-PUBLISHED = "4,300 to 5,500"  # images per second
 
 
 def compiled(name: str, batch: int, config: CompilerConfig) -> tuple[bytes, float, int]:
@@ -87,4 +85,3 @@ def run(threads: int) -> None:
                 table(f"{name}, batch {batch}, bf16, {device}", heads, rows)
             cheap = [row("resnet50", 16, level, device, checker, CHEAP) for level in (0, 2)]
             table(f"resnet50, batch 16, LoFi, bfp8 weights of 1x1 convolutions, {device}", heads, cheap)
-    CONSOLE.print(f"tt-metal's own ResNet-50 on n150, batch 16: {PUBLISHED} images per second")

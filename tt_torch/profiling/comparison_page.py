@@ -12,7 +12,7 @@ from tt_torch.profiling.words import duration, factor, quartiles
 
 ABOUT = (
     "Host times are measured on the emulated device. A difference is clear if the quartiles do not overlap. Modelled "
-    "times are those of the roofline model, for the chip of each profile."
+    "times are those of the model of the chip, for the chip of each profile."
 )
 
 

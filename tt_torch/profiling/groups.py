@@ -34,7 +34,7 @@ NONE = Spread(0, 0, 0)
 @dataclass(frozen=True)
 class Group:
     """Ops that have something in common. `host` is the sum of their measured times; its quartiles are the sums of the
-    ops' quartiles. `modelled` is the sum of their times by the roofline model, in ns, and `bounds` splits it by what
+    ops' quartiles. `modelled` is the sum of their times by the model of the chip, in ns, and `bounds` splits it by what
     takes the longest. `moved` are bytes."""
 
     name: str

@@ -22,11 +22,11 @@ from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.messages import Program
 
 JSON_NAME = "profile.json"
-FORMAT = 1  # of the JSON file
+FORMAT = 2  # of the JSON file
 PLACES = ("DRAM", "L1")
+LAUNCH = "launch"  # the part that no other one overlaps
 Sizes = dict[str, int]  # bytes by place
-# The times that arithmetic, DRAM traffic, L1 traffic and links between chips take for an op by the roofline model: by
-# chip, by the choice of numbers, by name.
+# The times that the parts of an op take by the model of the chip (PARTS): by chip, by the choice of numbers, by name.
 Modelled = dict[str, dict[str, dict[str, float]]]
 
 
@@ -99,13 +99,14 @@ class Profile:
     ops: list[ProfiledOp]
 
     def time(self, op: ProfiledOp, chip: str = "", numbers: str = AS_COMPILED) -> float:
-        """The time of an op by the roofline model. Without a chip, it is the one of the binary."""
-        return max(op.modelled[chip or self.arch][numbers].values())
+        """The time of an op by the model of a chip. Without a chip, it is the one of the binary."""
+        parts = op.modelled[chip or self.arch][numbers]
+        return parts[LAUNCH] + max(time for part, time in parts.items() if part != LAUNCH)
 
     def bound(self, op: ProfiledOp, chip: str = "", numbers: str = AS_COMPILED) -> str:
-        """The longest part by the roofline model: "arithmetic", "DRAM", "L1" or "links"; "nothing" if all are 0."""
+        """The longest part by the model: "arithmetic", "DRAM", "L1", "network", "links" or "launch"."""
         parts = op.modelled[chip or self.arch][numbers]
-        return max(parts, key=parts.__getitem__) if any(parts.values()) else "nothing"
+        return max(parts, key=parts.__getitem__)
 
     @property
     def repeated(self) -> list[ProfiledOp]:
@@ -150,7 +151,11 @@ def of_session(session: Session) -> Profile:
         for program in graph.programs:
             firsts += _ops(program, graph, number, times)
         graphs.append(_graph(graph, firsts[begin:], begin))
-    return Profile(FORMAT, session.arch, {name: asdict(chip) for name, chip in CHIPS.items()}, graphs, firsts)
+    return Profile(FORMAT, session.arch, _chips(), graphs, firsts)
+
+
+def _chips() -> dict[str, dict[str, float]]:
+    return {name: asdict(chip) | {"cores": chip.cores} for name, chip in CHIPS.items()}
 
 
 def _graph(graph: RecordedGraph, ops: Sequence[ProfiledOp], begin: int) -> ProfiledGraph:
@@ -189,10 +194,11 @@ def _ops(
 def _modelled(op: facts.Op, constants: Set[int], mesh: Mesh) -> Modelled:
     found: Modelled = {}
     for scenario, cost in zip(SCENARIOS, costs(op, constants, mesh), strict=True):
-        parts = {"arithmetic": cost.compute * 1e9, "DRAM": cost.dram * 1e9, "L1": cost.l1 * 1e9}
-        if cost.link_bytes:
-            parts["links"] = cost.link * 1e9
-        found.setdefault(scenario.chip, {})[scenario.numbers] = parts
+        part = cost.full
+        parts = {"arithmetic": part.arithmetic, "DRAM": part.dram, "L1": part.l1, "network": part.network}
+        parts |= {"links": part.links} if cost.link_bytes else {}
+        parts[LAUNCH] = part.launch
+        found.setdefault(scenario.chip, {})[scenario.numbers] = {name: time * 1e9 for name, time in parts.items()}
     return found
 
 

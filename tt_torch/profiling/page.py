@@ -14,8 +14,8 @@ from tt_torch.profiling.words import duration, factor, quartiles, size
 PAGE_NAME = "profile.html"
 _MEASURED = "Host times are measured on the emulated device. They are no times of a chip."
 _MODEL = (
-    "All of this is modelled, not measured: an op takes as long as the slowest of its arithmetic, its DRAM traffic, "
-    "its L1 traffic, and what it sends to other chips. The model is a lower bound."
+    "All of this is modelled, not measured: an op takes as long as its launch and the slowest of its arithmetic, its "
+    "DRAM traffic, its L1 traffic, its traffic between cores, and what it sends to other chips."
 )
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Node = tuple[str, str]  # the path of a module, and the name of an op in it, which is empty for the module itself
 BOUNDS = {
-    "arithmetic": "#d9822b", "DRAM": "#3b7dd8", "L1": "#2e9e5b", "links": "#c2527f", "nothing": "#8a94a0",
+    "arithmetic": "#d9822b", "DRAM": "#3b7dd8", "L1": "#2e9e5b", "network": "#5f9ea0", "links": "#c2527f",
+    "launch": "#8a94a0",
 }  # fmt: skip
 # The colors of kinds of ops in the icicles.
 COLORS = {

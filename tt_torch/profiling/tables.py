@@ -13,7 +13,7 @@ from typing import Any
 from tt_torch.files import write
 from tt_torch.profiling.metal_names import metal_name
 from tt_torch.profiling.session import OpRun, Session
-from tt_torch.wire.chips import CHIPS
+from tt_torch.wire.chips import CHIPS, GAP
 from tt_torch.wire.facts import Op, Tensor
 
 CSV_NAME, TRACE_NAME = "device_ops_perf_trace.csv", "trace.json"
@@ -53,7 +53,7 @@ def write_csv(session: Session) -> Path:
 
 def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
     op, cost, chip = run.op.op, run.op.cost, CHIPS[session.arch]
-    ideal = cost.seconds
+    ideal, full = cost.ideal.total, cost.full
     return {
         "OP CODE": metal_name(op),
         "OP TYPE": "tt_dnn_device",
@@ -65,18 +65,18 @@ def _row(number: int, run: OpRun, session: Session) -> dict[str, int | str]:
         "HOST START TS": run.begin,
         "HOST END TS": run.end,
         "HOST DURATION [ns]": run.end - run.begin,
-        "OP TO OP LATENCY [ns]": 0,
-        "DEVICE FW DURATION [ns]": _ns(ideal),
-        "DEVICE KERNEL DURATION [ns]": _ns(ideal),
+        "OP TO OP LATENCY [ns]": _ns(GAP),
+        "DEVICE FW DURATION [ns]": _ns(full.total - GAP),
+        "DEVICE KERNEL DURATION [ns]": _ns(full.total - GAP),
         **_tensors("INPUT", op.operands, _transposed(op)),
         **_tensors("OUTPUT", op.results),
         "PM IDEAL [ns]": _ns(ideal),
-        "PM COMPUTE [ns]": _ns(cost.compute),
-        "PM BANDWIDTH [ns]": _ns(max(cost.dram, cost.l1, cost.link)),
+        "PM COMPUTE [ns]": _ns(cost.ideal.arithmetic),
+        "PM BANDWIDTH [ns]": _ns(max(cost.ideal.dram, cost.ideal.l1, cost.ideal.links)),
         "PM REQ I BW": f"{cost.dram_read / ideal / 1e9:.3f}" if ideal else "",
         "PM REQ O BW": f"{cost.dram_written / ideal / 1e9:.3f}" if ideal else "",
-        "PM FPU UTIL (%)": f"{100 * cost.compute / ideal:.1f}" if ideal and cost.flops else "",
-        "DRAM BW UTIL (%)": f"{100 * cost.dram / ideal:.1f}" if ideal else "",
+        "PM FPU UTIL (%)": f"{100 * cost.ideal.arithmetic / full.total:.1f}" if cost.flops else "",
+        "DRAM BW UTIL (%)": f"{100 * cost.ideal.dram / full.total:.1f}",
         "LOC": op.location or "loc(unknown)",
         "CONST_EVAL_OP": str(run.const_eval).lower(),
         "PROGRAM_METADATA": json.dumps({"graph": run.graph, "program": run.program, "call": run.call, "op": op.name}),
@@ -131,7 +131,7 @@ def write_trace(session: Session) -> Path:
 
 def _events(session: Session) -> Iterator[Event]:
     process = os.getpid()
-    for thread, name in ((1, "host (measured)"), (2, f"{session.arch} (roofline model)")):
+    for thread, name in ((1, "host (measured)"), (2, f"{session.arch} (model)")):
         yield {"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}}
     device = 0.0
     for run in session.runs:

@@ -1,4 +1,4 @@
-"""The times of the roofline model for the same ops with other data types or on another chip.
+"""Modelled times for the same ops with other data types or on another chip.
 
 Nothing is compiled again: the ops, their places in memory and the math fidelity stay those of the binary. Casts at the
 border of the program, which other data types need, are not counted.

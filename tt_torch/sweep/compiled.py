@@ -52,7 +52,7 @@ class Compiled:
             "device_ops": dict(device),
             "moves": sum(cost.moves for cost in costs),
             "bytes_moved": sum(cost.bytes for cost in costs),
-            "modelled_seconds": sum(cost.seconds for cost in costs),
+            "modelled_seconds": sum(cost.ideal for cost in costs),
             "schemas": sorted({message["schema_hash"] for message in messages}),
             "stages": {name: round(seconds, 4) for name, seconds in stages.items()},
         }

@@ -71,7 +71,7 @@ def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: 
         return (f"{type(error).__name__}: {error}", *[""] * (len(HEAD) - 2))
     cost = of_call(decode(compiled.binary))
     counts = str(cost.device_ops), str(cost.moves), f"{cost.bytes / 1e6:.2f}"
-    return (*counts, f"{cost.seconds * 1e3:.4f}", f"{seconds:.2f}", *accuracy)
+    return (*counts, f"{cost.ideal * 1e3:.4f}", f"{seconds:.2f}", *accuracy)
 
 
 def agreement(results: object, expected: object) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from tt_torch.wire.decode import decode
 class Meter:
     """Compiles a model for a choice of levels, and compares it with eager PyTorch on given inputs.
 
-    The device is an exact one, which has the roundings of a chip. The time is that of the profile's roofline model.
+    The device is an exact one, which has the roundings of a chip. The time is that of the profile's model of the chip.
     """
 
     def __init__(

@@ -31,6 +31,12 @@ def public(message: File) -> list[Program]:
     return [expanded(message, program) for program in message.get("programs", ()) if not program.get("private")]
 
 
+def recorded(message: File) -> bool:
+    """Whether a call replays a recording, so that the host does not start ops one by one."""
+    found = (op.get("type", {}) for program in message.get("programs", ()) for op in program.get("operations") or ())
+    return any("CaptureOrExecuteTraceOp" in kind for kind in found)
+
+
 def device_ops(message: File) -> Iterator[facts.Op]:
     """Each op that a call of a binary runs on the device.
 

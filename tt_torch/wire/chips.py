@@ -1,6 +1,7 @@
 """Figures of the chips, for models of time: `tt_torch/profiling/cost_model.py` and the optimizer.
 
-docs/profiling.md names the sources of the figures.
+docs/profiling.md names the sources of the figures. `unpack`, `step` and `first` are not published: `python -m
+benchmarks chips` finds them by least squares from the times that tt-metal publishes for matrix products.
 """
 
 from __future__ import annotations
@@ -9,19 +10,52 @@ from dataclasses import dataclass
 
 MATRIX_FLOPS = 4096  # per core and cycle, in one pass of the matrix unit: 8x16 times 16x16
 PASSES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}  # passes that the matrix unit makes over the operands' bits
+PASS_CYCLES = 16  # cycles of one pass over the product of two tiles of 32x32
+VECTOR_LANES = 32  # elements per core and cycle
+PACK_BYTES = 64  # per core and cycle, from L1 into the registers of the vector unit and back
+PAGE_CYCLES = 50  # cycles in which a core asks the network for one page: a tile, or a row of a row-major tensor
+GAP = 0.7e-6  # seconds between two ops of a recording
+KERNEL = 0.85e-6  # seconds of the shortest kernels: start on all cores, and end
+DISPATCH = 16e-6  # seconds in which the host starts one op that is not part of a recording
 
 
 @dataclass(frozen=True)
 class Chip:
-    cores: int
+    """`rows` and `columns` of `cores`. Rates are bytes per second.
+
+    `dram` is the rate by the data sheet, and `reached` the share of it that was measured. `l1` and `noc` are rates of
+    one core: of its own L1, and of the network between cores. `link` is the rate, in each direction, between two chips
+    that are neighbours in a mesh.
+
+    A product of two tiles takes `unpack` cycles more for each byte of a tile of the operands. Each step of one tile
+    along the inner dimension takes `step` seconds at least, and the first tiles arrive after `first` seconds.
+    """
+
+    rows: int
+    columns: int
     clock: float  # Hz
-    dram: float  # bytes per second
-    l1: float  # bytes per second and core
-    link: float  # bytes per second, in each direction, between two chips that are neighbours in a mesh
+    dram: float
+    reached: float
+    l1: float
+    noc: float
+    link: float
+    unpack: float
+    step: float
+    first: float
+
+    @property
+    def cores(self) -> int:
+        return self.rows * self.columns
 
 
 # By the wire's name of the architecture.
 CHIPS = {
-    "Wormhole_b0": Chip(cores=64, clock=1.0e9, dram=288e9, l1=64e9, link=25e9),
-    "Blackhole": Chip(cores=130, clock=1.35e9, dram=512e9, l1=86.4e9, link=100e9),
-}
+    "Wormhole_b0": Chip(
+        rows=8, columns=8, clock=1.0e9, dram=288e9, reached=0.92, l1=64e9, noc=32e9, link=25e9,
+        unpack=0.0082, step=0.063e-6, first=5.5e-6,
+    ),
+    "Blackhole": Chip(
+        rows=10, columns=13, clock=1.35e9, dram=512e9, reached=0.98, l1=86.4e9, noc=86.4e9, link=100e9,
+        unpack=0.0026, step=0.22e-6, first=5.2e-6,
+    ),
+}  # fmt: skip

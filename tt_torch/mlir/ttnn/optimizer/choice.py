@@ -12,12 +12,10 @@ from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Attrs, Value
-from tt_torch.wire.chips import MATRIX_FLOPS, PASSES
+from tt_torch.wire.chips import GAP, KERNEL, MATRIX_FLOPS, PASSES
 from tt_torch.wire.facts import TILE
 
-# Seconds that an op more costs in any case: launching it, and filling its pipeline. There is no published figure; one
-# microsecond is about three accesses to DRAM, which an op makes one after the other at least.
-LAUNCH = 1e-6
+LAUNCH = GAP + KERNEL  # seconds that an op more costs in any case
 TILE_FLOPS = 2 * TILE**3  # of the product of two tiles
 
 
@@ -48,20 +46,24 @@ def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
         dram, l1 = _add(layout, shape(value), dram, l1)
     dram, l1 = _add(choice.result, shape(op.results[0]), dram, l1)
     compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
-    return moves + choice.launches * LAUNCH + max(compute, dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+    return (
+        moves
+        + choice.launches * LAUNCH
+        + max(compute, dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
+    )
 
 
 def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
     """The modelled time of an op that moves a value, which lies as `now`, into another layout."""
     dram, l1 = _add(now or layout_of(value), shape(value), 0, 0)
     dram, l1 = _add(layout, shape(value), dram, l1)
-    return LAUNCH + max(dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+    return LAUNCH + max(dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
 
 
 def reading(layout: Layout, dims: list[int], cores: Cores) -> float:
     """The modelled time to read a value, if the reader waits for nothing else."""
     dram, l1 = _add(layout, dims, 0, 0)
-    return max(dram / cores.chip.dram, l1 / (cores.chip.l1 * cores.count))
+    return max(dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
 
 
 def _add(layout: Layout, dims: list[int], dram: int, l1: int) -> tuple[int, int]:

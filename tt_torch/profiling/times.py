@@ -1,0 +1,133 @@
+"""The times of an op on a chip, by two models: the roofline, which no program can beat, and the full model, which also
+has what a roofline leaves out. docs/profiling.md says where each figure comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tt_torch.profiling.work import Product, adds_apart, cycles_per_element, elements, product
+from tt_torch.wire.chips import (
+    GAP,
+    KERNEL,
+    MATRIX_FLOPS,
+    PACK_BYTES,
+    PAGE_CYCLES,
+    PASS_CYCLES,
+    PASSES,
+    VECTOR_LANES,
+    Chip,
+)
+from tt_torch.wire.facts import TILE, Op, Tensor, physical_bytes
+
+_WINDOWS = ("AvgPool2dOp", "Conv2dOp", "ConvTranspose2dOp", "MaxPool2dOp")  # a kernel before them exchanges borders
+
+
+@dataclass(frozen=True)
+class Times:
+    """The seconds that each part of an op would take alone. The parts overlap, but nothing overlaps the launch."""
+
+    arithmetic: float
+    dram: float
+    l1: float
+    network: float
+    links: float
+    launch: float
+
+    @property
+    def total(self) -> float:
+        return self.launch + max(self.arithmetic, self.dram, self.l1, self.network, self.links)
+
+
+def roofline(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, l1: int, links: int) -> Times:
+    """The times of an op if all cores share all work, and nothing waits. `dram`, `l1` and `links` are bytes."""
+    if flops:
+        arithmetic = flops * PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
+    else:
+        arithmetic = cycles_per_element(op) * elements(op) / (VECTOR_LANES * chip.cores * chip.clock)
+    return Times(arithmetic, dram / chip.dram, l1 / (chip.l1 * chip.cores), 0.0, links / chip.link, 0.0)
+
+
+def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -> Times:
+    """The times of an op in a recording, by the full model."""
+    found = product(op) if flops else None
+    arithmetic = _product(op, found, chip, fidelity) if found else _other(op, chip, fidelity, flops)
+    launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and op.operands[0].place == "DRAM" else 0.0)
+    network = max(_pages(op, chip), _multicast(op, found, chip) if found else 0.0)
+    return Times(arithmetic, dram / (chip.dram * chip.reached), _l1(op, chip), network, links / chip.link, launch)
+
+
+def kernels(op: Op) -> int:
+    """The kernels that the library starts for an op, as graph captures of ttnn 0.81.1 show them.
+
+    A bias of several rows is added apart. An op with windows first exchanges borders between cores; if its operand or
+    its result is not sharded, the library moves it there and back.
+    """
+    if op.name not in _WINDOWS:
+        return 1 + adds_apart(op)
+    return 2 + sum(tensor.grid is None for tensor in (op.operands[0], op.results[0]))
+
+
+def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
+    """The busiest core computes whole tiles, one step along the inner dimension after the other. The tiles of a step
+    from other cores or from DRAM arrive no earlier than after `step`, which overlaps with arithmetic in part."""
+    tiles = found.batch * _busiest(found, chip)
+    operand = op.operands[1]
+    cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(operand.dtype, True, (TILE, TILE))
+    return found.inner * math.hypot(tiles * cycles / chip.clock, 0.0 if op.operands[0].grid else chip.step)
+
+
+def _busiest(found: Product, chip: Chip) -> int:
+    """Tiles of the result on the busiest core: in blocks, or in columns or rows alone."""
+    rows, columns = found.rows, found.columns
+    return min(
+        math.ceil(rows / chip.rows) * math.ceil(columns / chip.columns),
+        rows * math.ceil(columns / chip.cores),
+        math.ceil(rows / chip.cores) * columns,
+    )
+
+
+def _other(op: Op, chip: Chip, fidelity: str, flops: int) -> float:
+    if flops:  # attention and transposed convolutions: as products, whose tiles no table tells
+        size = physical_bytes(op.operands[0].dtype, True, (TILE, TILE))
+        slower = 1 + chip.unpack * size / (PASSES[fidelity] * PASS_CYCLES)
+        return slower * flops * PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
+    if not (each := cycles_per_element(op)):
+        return 0.0
+    tiles = math.ceil(elements(op) / TILE**2)
+    size = max((physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.results), default=0)
+    return math.ceil(tiles / chip.cores) * max(each * TILE**2 / VECTOR_LANES, size / PACK_BYTES) / chip.clock
+
+
+def _l1(op: Op, chip: Chip) -> float:
+    """The fullest core reads and writes its part of each sharded tensor; all cores share the others."""
+    found = 0.0
+    for tensor in (*op.read, *op.written):
+        if tensor.place == "L1":
+            found += tensor.bytes / (min(math.prod(tensor.grid), chip.cores) if tensor.grid else chip.cores)
+    return found / chip.l1
+
+
+def _pages(op: Op, chip: Chip) -> float:
+    """Pages of tensors that are not sharded travel over the network. A core asks for one after the other."""
+    tensors = [t for t in (*op.read, *op.written) if t.on_device and not t.grid]
+    asked = math.ceil(sum(map(_count, tensors)) / chip.cores) * PAGE_CYCLES / chip.clock
+    return max(asked, sum(t.bytes for t in tensors) / (chip.noc * chip.cores))
+
+
+def _count(tensor: Tensor) -> int:
+    if tensor.tiled:
+        *outer, rows, columns = [1, 1, *tensor.shape]
+        return math.prod(outer) * math.ceil(rows / TILE) * math.ceil(columns / TILE)
+    return math.prod(tensor.shape[:-1])
+
+
+def _multicast(op: Op, found: Product, chip: Chip) -> float:
+    """Each core of a product in blocks gets the rows and the columns of tiles that it multiplies. Those of a
+    convolution have their pixels, and get filters."""
+    rows, columns = (physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.operands[:2])
+    received = math.ceil(found.columns / chip.columns) * columns
+    if op.name not in _WINDOWS:
+        received += math.ceil(found.rows / chip.rows) * rows
+    return found.batch * found.inner * received / chip.noc

@@ -1,0 +1,127 @@
+"""The work of an op of a binary: bytes, flops, and the size of its matrix product. No figure of a chip is in here."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+from tt_torch.errors import BinaryFormatError
+from tt_torch.wire.chips import PASSES
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, TILE, Op, bytes_by_place
+
+_TRANSCENDENTAL = 20  # cycles of the vector unit per element
+LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
+
+
+def traffic(op: Op) -> tuple[Counter[str], Counter[str]]:
+    """The bytes that an op reads and writes, by place."""
+    read, written = _bytes_read(op), bytes_by_place(op.written)
+    if adds_apart(op):  # the product is written, and read by the addition
+        between = bytes_by_place(op.results)
+        read, written = read + between, written + between
+    return read, written
+
+
+def _bytes_read(op: Op) -> Counter[str]:
+    """The bytes that an op reads in each place. A lookup in a table reads as much of it as it gives."""
+    read = bytes_by_place(op.read)
+    if op.name in LOOKUPS:
+        for table in (t for t in op.read if t.id == op.tensor(LOOKUPS[op.name]).id):
+            read[table.place] -= max(0, table.bytes - sum(t.bytes for t in op.results))
+    return read
+
+
+def adds_apart(op: Op) -> bool:
+    """Whether the library adds the bias of a product in a kernel of its own, which it does for one of several rows."""
+    if op.name != "LinearOp" or not op.record.get("bias"):
+        return False
+    bias = op.tensor("bias")
+    return bias.elements > math.prod(bias.shape[-1:])
+
+
+def matrix_flops(op: Op) -> int:
+    """The number of multiplications and additions of an op of the matrix unit; 0 for other ops.
+
+    Example: a product of 32x64 and 64x16 has 2 * 32 * 16 * 64 = 65,536 flops. Raises BinaryFormatError if the op has
+    no groups of channels, or a scalar where it needs a matrix.
+    """
+    try:
+        return _matrix_flops(op)
+    except (ZeroDivisionError, IndexError):
+        raise BinaryFormatError(f"{op.name} at {op.location}: its shapes or groups fit no such op") from None
+
+
+def _matrix_flops(op: Op) -> int:
+    record = op.record
+    if op.name in ("MatmulOp", "LinearOp"):
+        shape = op.tensor("a").shape
+        return 2 * op.tensor("out").elements * shape[-2 if record.get("transpose_a") and len(shape) > 1 else -1]
+    if op.name in ("Conv2dOp", "Conv3dOp", "ConvTranspose2dOp"):
+        tensor, channels = ("input", "out_channels") if op.name == "ConvTranspose2dOp" else ("out", "in_channels")
+        window: int = record[channels] // record["groups"] * math.prod(record["kernel_size"])
+        return 2 * op.tensor(tensor).elements * window
+    if op.name == "ScaledDotProductAttentionOp":
+        return 4 * op.tensor("query").elements * op.tensor("key").shape[-2]
+    return 0
+
+
+class Product(NamedTuple):
+    """A batch of matrix products in tiles: `rows` x `inner` times `inner` x `columns`."""
+
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+
+
+def product(op: Op) -> Product | None:
+    """The matrix product that an op is; None for ops of another kind, and for attention, which is two.
+
+    Example: a product of 32x64 and 64x48 is `Product(1, 1, 2, 2)`.
+    """
+    out = op.results[0].shape if op.results else ()
+    if op.name in ("MatmulOp", "LinearOp"):
+        inner = matrix_flops(op) // (2 * max(1, op.tensor("out").elements))
+        rows, columns = [1, 1, *out][-2:]
+        shared = len(op.tensor("b").shape) <= 2  # one matrix for all: the batch is part of the rows
+        batch = math.prod(out[:-2])
+        return _in_tiles(*((1, batch * rows) if shared else (batch, rows)), inner, columns)
+    if op.name in ("Conv2dOp", "Conv3dOp") and out and out[-1]:
+        inner = matrix_flops(op) // (2 * max(1, op.tensor("out").elements))
+        return _in_tiles(1, math.prod(out[:-1]), inner, out[-1])
+    return None
+
+
+def _in_tiles(batch: int, rows: int, inner: int, columns: int) -> Product:
+    return Product(batch, *(math.ceil(size / TILE) for size in (rows, inner, columns)))
+
+
+def fidelity(op: Op) -> str:
+    """The math fidelity that the binary asks for. Otherwise the one that uses all bits of the operands: HiFi2 for block
+    floats (8 bits), HiFi4 for wider types."""
+    asked = str((op.record.get("compute_config") or {}).get("math_fidelity"))
+    if asked in PASSES:
+        return asked
+    return "HiFi2" if any(t.dtype in BLOCK_BITS for t in op.operands) else "HiFi4"
+
+
+def cycles_per_element(op: Op) -> int:
+    """Cycles of one vector lane per element: 0 for data movement, 1 for simple ops, 20 for transcendental functions."""
+    if op.name in DATA_MOVEMENT or op.name in LOOKUPS:
+        return 0
+    return _TRANSCENDENTAL if _is_transcendental(op.name, str(op.record.get("type", ""))) else 1
+
+
+def elements(op: Op) -> int:
+    """The elements that the vector unit computes: those of the largest tensor, or of all results if they are more."""
+    work = max([t.elements for t in (*op.read, *op.written)] or [0])
+    return max(work, sum(t.elements for t in op.results))
+
+
+def _is_transcendental(name: str, kind: str) -> bool:
+    simple = {"Relu", "Neg", "Abs", "Add", "Subtract", "Multiply", "Maximum", "Minimum", "ClampScalar", "Sum", "Max",
+              "Min", "Mean", ""}  # fmt: skip
+    return name in ("SoftmaxOp", "LayerNormOp", "RMSNormOp", "BatchNormInferenceOp") or (
+        name.startswith("EltwiseUnary") and kind not in simple
+    )
