@@ -243,6 +243,18 @@ def test_an_exported_program() -> None:
     same(program(X), model(X).detach())
 
 
+def test_an_exported_program_has_examples_of_its_own() -> None:
+    class Scale(nn.Module):
+        def forward(self, x: Tensor, *, scale: Tensor) -> Tensor:
+            return x * scale
+
+    scale = torch.tensor([2.0])
+    program = tt_torch.compile_model(torch.export.export(Scale(), (X,), {"scale": scale}))
+    same(program(X, scale=scale), X * 2)
+    with pytest.raises(InputShapeError, match=r"\(1, 4\), but the model was compiled for \(3, 4\)"):
+        program(X[:1], scale=scale)
+
+
 def test_a_model_in_train_mode_is_told() -> None:
     with pytest.warns(UserWarning, match="in train mode"):
         tt_torch.compile_model(nn.Linear(4, 2), (X,))

@@ -88,11 +88,12 @@ def compile_model(
 ) -> CompiledModel | CompiledFamily:
     """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
-    The model is a module, a function or an ExportedProgram; it is not run. Tensors of the arguments give their shapes,
-    dtypes and devices; they may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`,
-    too: then a package without weights can be saved, and the compiled model runs once the module has its weights.
-    Numbers and other values of the arguments become a part of the program. `options` and `mode` are those of the
-    backend; `config` is another way to give options.
+    The model is a module, a function or an ExportedProgram; it is not run. Without arguments, an ExportedProgram is
+    compiled for those that it was exported with. Tensors of the arguments give their shapes, dtypes and devices; they
+    may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`, too: then a package
+    without weights can be saved, and the compiled model runs once the module has its weights. Numbers and other values
+    of the arguments become a part of the program. `options` and `mode` are those of the backend; `config` is another
+    way to give options.
     With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model
     is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` has those that are
     compiled instead of all in the range, by the names of Dims.
@@ -111,12 +112,15 @@ def compile_model(
     given = _on_mesh(_for_one_binary(config, options, mode), mesh)
     if weights != "keep":
         _prepare_to_move(weights, model, several=training or dynamic_shapes is not None)
+    keywords: Mapping[str, Argument] = {}
     if isinstance(model, ExportedProgram):
+        examples, keywords = model.example_inputs or ((), {})
+        args, kwargs = (args, kwargs) if args or kwargs else (examples, keywords)
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training and not training:
         state = "in train mode, and is compiled with dropout and statistics of the batch"
         user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this"))
-    signature = Signature.of(model)
+    signature = Signature.of(model, keywords)
     call = signature.bind(args, kwargs or {})
     if dynamic_shapes is None:
         if sizes is not None:

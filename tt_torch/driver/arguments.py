@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -69,12 +69,14 @@ class Signature:
         self._signature = inspect.Signature(made)
 
     @classmethod
-    def of(cls, model: Callable[..., Any]) -> Signature:
+    def of(cls, model: Callable[..., Any], keywords: Collection[str] = ()) -> Signature:
+        """The signature of a model; `keywords` are parameters that it takes by name only, though its code hides it."""
         try:
             found = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
         except ValueError:  # a function that is not written in Python
             found = inspect.signature(lambda *args, **kwargs: None)
-        return cls([(name, parameter.kind) for name, parameter in found.parameters.items()])
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        return cls([(name, by_name if name in keywords else p.kind) for name, p in found.parameters.items()])
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """The arguments by parameter. Raises ArgumentError if the model does not take them."""
