@@ -16,7 +16,7 @@ import tt_torch
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.errors import ConfigError
-from tt_torch.old_options import Alias, Always, NotYet, OldOptionWarning, Output, rows
+from tt_torch.old_options import Alias, Always, Foreign, OldOptionWarning, Output, rows
 from tt_torch.wire.decode import decode
 
 # Alias: the assigned value, the option, and the option's value then.
@@ -102,11 +102,11 @@ def test_a_refused_value_names_what_was_written(name, given):
     assert config == CompilerConfig() and getattr(config, name) == before
 
 
-@pytest.mark.parametrize("name", named(NotYet))
-def test_what_is_not_there_yet_says_so(name):
+@pytest.mark.parametrize("name", named(Foreign))
+def test_what_only_torch_xla_has_is_refused(name):
     config = CompilerConfig()
     setattr(config, name, copy.copy(getattr(config, name)))  # tt-torch's default
-    with pytest.raises(ConfigError, match="is not there yet"):
+    with pytest.raises(ConfigError, match="because torch_xla is not used here: split tensors as DTensors"):
         setattr(config, name, "given")
 
 

@@ -1,7 +1,7 @@
 """Names of tt-torch's `CompilerConfig` that are no options here.
 
 Each row of `OldNames` is one name. It is another way to write an option (`Alias`), something that a compilation gives
-back (`Output`), a value that always holds here (`Always`), or something that is not there yet (`NotYet`). No name is
+back (`Output`), a value that always holds here (`Always`), or an object of torch_xla (`Foreign`). No name is
 accepted and ignored: setting it acts, warns once per process, or raises ConfigError.
 """
 
@@ -103,12 +103,15 @@ class Always(OldName):
             user_code.warn_once(self.name, OldOptionWarning(message))
 
 
-class NotYet(OldName):
-    """A name of something that is not there yet. Setting it to anything but `value` is an error."""
+class Foreign(OldName):
+    """A name of something that only torch_xla has. Setting it to anything but `value` is an error.
 
-    def __init__(self, value: Setting, what: str) -> None:
-        accepts = f"{value!r} only: {what} is not there yet"
-        super().__init__(Kind(accepts, lambda given: kinds.require(_same(given, value), given)), f"`{accepts}`")
+    `instead` is a sentence about what to do.
+    """
+
+    def __init__(self, value: Setting, instead: str) -> None:
+        accepts = f"{value!r} only, because torch_xla is not used here: {instead}"
+        super().__init__(Kind(accepts, lambda given: kinds.require(_same(given, value), given)), f"`{value!r}`")
         self.value = value
 
     def __get__(self, config: Config, owner: type | None = None) -> Setting:
@@ -196,7 +199,7 @@ class OldNames:
     valid_dialects = Always(_list(), ("STABLEHLO", "TTIR", "TTNN"), "these are the levels that `save_mlir` knows")
     stable_hlo_ops = Always(_list(), (), "nothing fills it; `unique_ops` has the ops of an op-by-op run")
 
-    xla_mesh = NotYet(None, "a mesh of torch_xla, for which DTensors or `mesh_shape` serve,")
+    xla_mesh = Foreign(None, "split tensors as DTensors, or set `mesh_shape`, as docs/many_chips.md describes")
 
 
 def rows() -> Mapping[str, OldName]:
