@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch.fx import GraphModule
 
+import tt_torch
 from tt_torch.dynamo.passes.repair import repair
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.torch_private.tracing import make_fx
+from tt_torch.wire.decode import decode
 
 aten = torch.ops.aten
 X, SCALAR, NAN = torch.arange(-5.0, 7.0).reshape(3, 4), torch.tensor(2.5), torch.tensor([1.0, torch.nan])
@@ -78,6 +80,36 @@ WRAP = ["lt.Scalar", "add.Tensor", "where.self"]
 )
 def test_indices_count_from_the_front(function: Callable[..., Any], names: list[str]) -> None:
     assert repaired(function, X, PLACES)[1] == names
+
+
+EVENLY_SPACED = {
+    "one from the end": (lambda x: x[:, [-2]], True),
+    "neighbours": (lambda x: x[[1, 2]], True),
+    "steps": (lambda x: x[..., [0, 2, 4]], True),
+    "all": (lambda x: x[[0, 1, 2, 3]], True),
+    "from the end to the end": (lambda x: x[[-2, -1]], True),
+    "of an expanded tensor": (lambda x: x[:1].expand(4, 5, 6)[:, [1, 3]], True),
+    "backwards": (lambda x: x[[2, 1]], False),
+    "twice the same": (lambda x: x[[1, 1]], False),
+    "uneven steps": (lambda x: x[:, [0, 1, 3]], False),
+    "across the end": (lambda x: x[[-1, 0]], False),
+    "two lists": (lambda x: x[[0, 1], [2, 3]], False),
+    "a matrix": (lambda x: x[torch.tensor([[0, 1]])], False),
+    "a result in other strides": (lambda x: x.permute(2, 0, 1)[:, [1, 3]], False),
+}
+
+
+@pytest.mark.parametrize(("function", "is_slice"), EVENLY_SPACED.values(), ids=EVENLY_SPACED)
+def test_an_evenly_spaced_constant_index_is_a_slice(function: Callable[..., Any], is_slice: bool) -> None:
+    x = torch.arange(120.0).reshape(4, 5, 6)
+    compiled = tt_torch.compile_model(function, (x,))
+    result, expected = compiled(x), function(x)
+    assert torch.equal(result, expected) and result.stride() == expected.stride()
+    assert result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    ops = {
+        name for program in decode(compiled.binary)["programs"] for op in program["operations"] for name in op["type"]
+    }
+    assert ops.isdisjoint({"EmbeddingOp", "GatherOp"}) == is_slice
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,30 @@ REFUSED = {
 
 @RULES(aten.index.Tensor)
 def index(node: Node, a: Arguments) -> Node | None:
+    if (part := _evenly_spaced(node, a["self"], a["indices"])) is not None:
+        return part
     indices = _wrapped(node, a["self"], a["indices"])
     return None if indices is None else call(node, aten.index.Tensor, a["self"], indices)
+
+
+def _evenly_spaced(node: Node, x: Node, indices: list[Node | None]) -> Node | None:
+    """A slice, if the only index is a constant list such as `[-2]` or `[0, 2, 4]`: the device has no need to look up.
+
+    An index makes a contiguous copy, and a slice does not. None for an index out of range, which raises as before.
+    """
+    (dim, given), *others = [(dim, i) for dim, i in enumerate(indices) if i is not None]
+    known = given.meta.get("constant")
+    if others or known is None or known.dim() != 1 or known.dtype in (torch.bool, torch.uint8):
+        return None
+    size = value(x).shape[dim]
+    places = [place + size if place < 0 else place for place in known.tolist()]
+    if not places or not value(node).is_contiguous():
+        return None
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if step < 1 or places != [*range(places[0], places[-1] + 1, step)] or not 0 <= places[0] <= places[-1] < size:
+        return None
+    part = call(node, aten.slice.Tensor, x, dim, places[0], places[-1] + 1, step)
+    return call(node, aten.clone.default, part, memory_format=torch.contiguous_format)
 
 
 @RULES(aten.index_put.default)
