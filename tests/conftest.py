@@ -6,10 +6,12 @@ import gc
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from forked import Server
 
 # Many tests start processes that import torch. With this variable, which some container images set, each of them would
 # compile two thousand Python files again. The first process of the suite keeps them, as Python does by default.
@@ -46,6 +48,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)  # a compilation makes so many objects in a moment
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Server]:
+    """Runs Python scripts in forks of a process that has imported the backend. Each worker of pytest has one."""
+    server = Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import Server
 
 from tt_torch.files import write, write_new
 
@@ -85,10 +84,10 @@ files.write(sys.argv[1], b"new")
 """
 
 
-def test_the_next_write_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+def test_the_next_write_removes_what_a_killed_process_left(tmp_path: Path, forks: Server) -> None:
     path = tmp_path / "file"
     write(path, b"old")
-    done = subprocess.run([sys.executable, "-c", KILLED, path])
+    done = forks.run("-c", KILLED, path)
     assert done.returncode == -signal.SIGKILL
     assert path.read_bytes() == b"old"
     assert len(os.listdir(tmp_path)) == 2

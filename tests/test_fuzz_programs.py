@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from forked import Server
 from torch import inf
 from typer.testing import CliRunner
 
@@ -238,7 +237,7 @@ def test_moved_numbers_are_exact() -> None:
 # --- shrinking
 
 
-def test_a_wrong_op_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_op_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forks: Server) -> None:
     """A way that computes one op wrongly: the smallest program is that op."""
 
     def compiled(function: Callable[..., Any], examples: object) -> Callable[..., Any]:
@@ -257,7 +256,7 @@ def test_a_wrong_op_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert found == wrong(smallest, "broken")
     assert "wrong" in found
     (tmp_path / "found.py").write_text(source(smallest, "tt"))
-    done = subprocess.run([sys.executable, tmp_path / "found.py"], capture_output=True, text=True)
+    done = forks.run(tmp_path / "found.py")
     assert done.returncode == 0, done.stderr
     eager, on_tt = done.stdout.split("tt:\n")
     assert eager.removeprefix("eager:\n") == on_tt
@@ -353,9 +352,8 @@ def test_a_program_that_ended_in_an_error_is_repeated_by_its_file() -> None:
     assert rest.endswith("print(run_seed(seed=3, way='tt', length=6))\n")
 
 
-def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "tt_torch.tools.cli", "fuzz"]
-    good = subprocess.run([*run, "--count", "3", "--way", "tt", "-o", tmp_path], capture_output=True, text=True)
+def test_the_command_counts_and_refuses_wrong_options(tmp_path: Path, forks: Server) -> None:
+    good = forks.run("-m", "tt_torch.tools.cli", "fuzz", "--count", "3", "--way", "tt", "-o", tmp_path)
     assert good.returncode == 0, good.stderr
     assert "3 programs" in good.stdout
     for options, said in (([], "--minutes"), (["--count", "1", "--way", "nowhere"], "nowhere")):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import Server
 
 from tt_torch import user_code
 from tt_torch.config import CompilerConfig, option_variables
@@ -81,14 +81,8 @@ def test_no_warning_for_known_ones(monkeypatch: pytest.MonkeyPatch, recwarn: pyt
     assert [w for w in recwarn if issubclass(w.category, UnknownVariableWarning)] == []
 
 
-def test_a_program_with_a_misspelt_variable_is_told():
+def test_a_program_with_a_misspelt_variable_is_told(forks: Server):
     code = "import torch; torch.compile(torch.relu, backend='tt')(torch.ones(2)); torch._dynamo.reset();"
-    done = subprocess.run(
-        [sys.executable, "-c", code + code],
-        env=os.environ | {"TT_TORCH_FALLBAK": "error"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    done = forks.run("-c", code + code, env=os.environ | {"TT_TORCH_FALLBAK": "error"})
+    assert done.returncode == 0, done.stderr
     assert done.stderr.count("UnknownVariableWarning") == 1 and "TT_TORCH_FALLBACK" in done.stderr

@@ -339,10 +339,9 @@ print(link.pid, link._folder.name, flush=True)
 
 
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["exit", "kill"])
-def test_nothing_is_left_of_a_process_that_ends(end, monkeypatch):
+def test_nothing_is_left_of_a_process_that_ends(end, monkeypatch, forks):
     monkeypatch.setenv("PYTHONPATH", STAND_IN)
-    command = [sys.executable, "-c", STARTED + end]
-    process, folder = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.split()
+    process, folder = forks.run("-c", STARTED + end).stdout.split()
     for _ in range(100):
         if not is_alive(int(process)):
             break

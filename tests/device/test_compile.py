@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
+from forked import Server
 from torch import nn
 
 import tt_torch
@@ -185,9 +184,8 @@ print(on_second(torch.ones(1)).item())
 """
 
 
-def test_programs_run_on_the_chip_of_their_tensors():
-    environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
-    done = subprocess.run([sys.executable, "-c", CHIPS], env=environment, capture_output=True, text=True, timeout=120)
+def test_programs_run_on_the_chip_of_their_tensors(forks: Server):
+    done = forks.run("-c", CHIPS, env={**os.environ, "TT_TORCH_DEVICE_COUNT": "2"})
     assert done.returncode == 0, done.stderr
     two, other, from_host = done.stdout.splitlines()
     assert two == "a program runs on one chip, but this one has tensors on tt:0 and tt:1; move them to one device"

@@ -11,6 +11,7 @@ from types import FunctionType
 
 import pytest
 import torch
+from forked import Server
 from torch._dynamo import trace_rules
 from torch._dynamo.callback import callback_handler
 from torch._dynamo.exc import Unsupported
@@ -231,9 +232,8 @@ assert counter.frame_count == 2, counter.frame_count
 """
 
 
-def test_the_current_device_is_guarded():
-    environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
-    done = subprocess.run([sys.executable, "-c", SEVERAL], env=environment, capture_output=True, text=True, timeout=120)
+def test_the_current_device_is_guarded(forks: Server):
+    done = forks.run("-c", SEVERAL, env={**os.environ, "TT_TORCH_DEVICE_COUNT": "2"})
     assert done.returncode == 0, done.stderr
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
+from forked import Server
 
 OP = "aten::linalg_qr.out"
 
@@ -38,13 +37,7 @@ def test_error_mode(monkeypatch):
         torch.linalg.qr(matrix)
 
 
-def test_log_names_each_op_once():
+def test_log_names_each_op_once(forks: Server):
     code = "import torch\nfor _ in range(3): torch.linalg.qr(torch.eye(2, device='tt'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "TT_TORCH_LOG": "fallback"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = forks.run("-c", code, env={**os.environ, "TT_TORCH_LOG": "fallback"})
     assert done.stderr.count(f"{OP} has no kernel on the device and runs on the CPU") == 1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
+from forked import Server
 
 from tt_torch import runtime
 
@@ -81,9 +80,8 @@ except torch.OutOfMemoryError:
 """
 
 
-def test_a_failing_resize_does_not_change_the_current_chip():
-    environment = {**os.environ, "TT_TORCH_DEVICE_COUNT": "2"}
-    done = subprocess.run([sys.executable, "-c", RESIZE], env=environment, capture_output=True, text=True, timeout=120)
+def test_a_failing_resize_does_not_change_the_current_chip(forks: Server):
+    done = forks.run("-c", RESIZE, env={**os.environ, "TT_TORCH_DEVICE_COUNT": "2"})
     assert done.stdout == "0 tt:0 12\n", done.stderr
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from forked import Server
 from torch import nn
 
 
@@ -58,8 +59,9 @@ def test_accelerator():
     assert torch.accelerator.device_count() == torch.tt.device_count() == 1
 
 
-def test_a_device_count_that_is_no_number():
-    done = run("import torch; print(torch.tt.device_count()); torch.ones(1, device='tt')", TT_TORCH_DEVICE_COUNT="many")
+def test_a_device_count_that_is_no_number(forks: Server):
+    code = "import torch; print(torch.tt.device_count()); torch.ones(1, device='tt')"
+    done = forks.run("-c", code, env={**os.environ, "TT_TORCH_DEVICE_COUNT": "many"})
     assert done.stdout.strip() == "0"
     assert 'TT_TORCH_DEVICE_COUNT is "many", expected a number from 1 to 8' in done.stderr
 
@@ -76,13 +78,14 @@ for use in (lambda: torch.ones(1, device="tt"), lambda: torch.ones(1).tt(), lamb
 """
 
 
-def test_the_device_is_not_emulated_in_silence_under_ttnn():
-    done = run(UNDER_TTNN, TT_TORCH_DEVICE="ttnn")
+def test_the_device_is_not_emulated_in_silence_under_ttnn(forks: Server):
+    done = forks.run("-c", UNDER_TTNN, env={**os.environ, "TT_TORCH_DEVICE": "ttnn"})
     first, *errors = done.stdout.splitlines()
     assert first == "2.0 True" and len(errors) == 3, done.stderr
     for error in errors:
         assert error.startswith('TT_TORCH_DEVICE is "ttnn", but device="tt" is an emulated chip; compile the model')
-    assert len(run(UNDER_TTNN, TT_TORCH_DEVICE="emulated").stdout.splitlines()) == 1
+    emulated = forks.run("-c", UNDER_TTNN, env={**os.environ, "TT_TORCH_DEVICE": "emulated"})
+    assert len(emulated.stdout.splitlines()) == 1
 
 
 SEVERAL = """
@@ -102,8 +105,8 @@ for wrong in (lambda: a + b, lambda: torch.ones(1, device="tt:3")):
 """
 
 
-def test_several_devices():
-    done = run(SEVERAL, TT_TORCH_DEVICE_COUNT="3")
+def test_several_devices(forks: Server):
+    done = forks.run("-c", SEVERAL, env={**os.environ, "TT_TORCH_DEVICE_COUNT": "3"})
     first, second = done.stdout.splitlines()
     assert "same device, but one is on tt:1 and another on tt:2" in first
     assert second.startswith("there is no device tt:3; the number of devices is 3")

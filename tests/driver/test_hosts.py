@@ -5,52 +5,38 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
+from forked import Script, Server
 
 HERE = Path(__file__).parent
 
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # processes beside others
-
-
-def start(count: int, program: str, *arguments: str, **variables: str) -> list[subprocess.Popen[str]]:
+def start(forks: Server, count: int, program: str, *arguments: object, **variables: str) -> list[Script]:
     """Starts the processes as a launcher does."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {
-        **ENVIRONMENT,
+        **os.environ,
         "WORLD_SIZE": str(count),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         **variables,
     }
-    command = [sys.executable, str(HERE / program), *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return [subprocess.Popen(command, env={**common, "RANK": str(rank)}, **pipes) for rank in range(count)]
+    ranks = range(count)
+    return [forks.start(HERE / program, *arguments, env={**common, "RANK": str(rank)}) for rank in ranks]
 
 
-def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
-    try:
-        return [process.communicate(timeout=300) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-
-
-def test_results_are_those_of_one_process(tmp_path: Path) -> None:
+def test_results_are_those_of_one_process(tmp_path: Path, forks: Server) -> None:
     """Equal bits for split layers and batches, compiled, eager and ahead of time, and for changes of placements."""
-    command = [sys.executable, str(HERE / "host_programs.py"), str(tmp_path)]
-    alone = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
+    alone = forks.run(HERE / "host_programs.py", tmp_path)
     assert alone.returncode == 0, alone.stderr
     expected = torch.load(tmp_path / "alone.pt")
-    processes = start(2, "host_programs.py", str(tmp_path))
-    for process, (_, errors) in zip(processes, ended(processes), strict=True):
-        assert process.returncode == 0 and "unwaited" not in errors, errors
+    for script in start(forks, 2, "host_programs.py", tmp_path):
+        done = script.ended()
+        assert done.returncode == 0 and "unwaited" not in done.stderr, done.stderr
     for rank in range(2):
         found = torch.load(tmp_path / f"{rank}.pt")
         assert found.keys() == expected.keys()
@@ -86,10 +72,10 @@ SAID = {
 }
 
 
-def test_a_fault_is_an_error_in_all_processes() -> None:
+def test_a_fault_is_an_error_in_all_processes(forks: Server) -> None:
     """Two processes go through all faults, one after the other, so that each one also shows what the last one left."""
-    processes = start(2, "host_faults.py", TT_TORCH_HOST_TIMEOUT="24")
-    texts = [text for text, _ in ended(processes)]
+    processes = [script.ended(300) for script in start(forks, 2, "host_faults.py", TT_TORCH_HOST_TIMEOUT="24")]
+    texts = [process.stdout for process in processes]
     assert [process.returncode for process in processes] == [0, -9], texts
     for position, text in enumerate(texts):
         said = dict(re.findall(r"^(.+?), in time: (.+)$", text, re.MULTILINE))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import weakref
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from extended import new_op
+from forked import Server
 
 import tt_torch
 from tt_torch.errors import ExtensionError, KernelError
@@ -335,16 +334,14 @@ print(tt_torch.load(sys.argv[1])(torch.ones(3)).tolist())
 """
 
 
-def test_another_process_runs_the_file_with_its_own_kernel(tmp_path: Path) -> None:
+def test_another_process_runs_the_file_with_its_own_kernel(tmp_path: Path, forks: Server) -> None:
     torch.library.define("elsewhere::doubled", "(Tensor x) -> Tensor")
     torch.library.impl("elsewhere::doubled", "CompositeExplicitAutograd", lambda x: x * 2)
     torch.library.register_fake("elsewhere::doubled", torch.empty_like)
     tt_torch.kernel(torch.ops.elsewhere.doubled)(lambda x: x * 2)
     model = tt_torch.compile_model(lambda x: torch.ops.elsewhere.doubled(x) + 1, (torch.ones(3),), options=ON_DEVICE)
     model.save(tmp_path / "model.ttpkg")
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER, tmp_path / "model.ttpkg"], capture_output=True, text=True, check=False
-    )
+    done = forks.run("-c", OTHER, tmp_path / "model.ttpkg")
     assert done.returncode == 0, done.stderr
     missing, results = done.stdout.splitlines()
     assert "the program has the op elsewhere::doubled.default, and this process has no kernel of it" in missing

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from forked import Server
 from torch_mlir import ir
 
 import tt_torch
@@ -44,26 +45,27 @@ def test_a_failing_step_leaves_a_repro_folder(tmp_path):
     assert caught.value.repro == f"tt-torch opt {folder / 'before.mlirbc'} --step fuse"
 
 
-def repeat(command: str) -> subprocess.CompletedProcess:
+def repeat(forks: Server, command: str) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TT_TORCH_")}
-    command = command.replace("tt-torch", f"{sys.executable} -m tt_torch.tools.cli", 1)
-    return subprocess.run(command, shell=True, capture_output=True, text=True, check=False, env=environment)
+    variables, _, arguments = command.partition("tt-torch ")
+    environment |= dict(text.split("=", 1) for text in shlex.split(variables))
+    return forks.run("-m", "tt_torch.tools.cli", *shlex.split(arguments), env=environment)
 
 
-def test_the_command_repeats_the_failure(tmp_path):
+def test_the_command_repeats_the_failure(tmp_path, forks):
     step = ("layouts", pipeline.STEPS["layouts"])
     with pytest.raises(StageError, match="step layouts failed: StopIteration") as caught:
         run([step], TEXT.replace("@main", "@other"), repro_dir=str(tmp_path))
-    again = repeat(caught.value.repro)
+    again = repeat(forks, caught.value.repro)
     assert again.returncode == 1
     assert "step layouts failed: StopIteration" in again.stderr
 
 
-def test_the_command_has_the_options(tmp_path):
+def test_the_command_has_the_options(tmp_path, forks):
     with pytest.raises(StageError) as caught:
         run([("apply-dtype", fail)], repro_dir=str(tmp_path), dtype="bf16", enable_consteval=False)
     assert caught.value.repro.startswith("TT_TORCH_CONSTEVAL=0 TT_TORCH_DTYPE=bf16 tt-torch opt ")
-    assert "dtype = bf16" in repeat(caught.value.repro).stdout
+    assert "dtype = bf16" in repeat(forks, caught.value.repro).stdout
 
 
 def test_a_step_that_breaks_the_ir_is_our_bug(tmp_path):

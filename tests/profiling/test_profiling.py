@@ -6,13 +6,11 @@ import csv
 import gzip
 import itertools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from forked import Server
 from typer.testing import CliRunner
 
 import tt_torch
@@ -98,11 +96,11 @@ def test_planned_memory_is_the_runtimes() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, forks: Server) -> Path:
     folder = tmp_path_factory.mktemp("profile")
     (folder / "program.py").write_text(PROGRAM)
-    command = ["-m", "tt_torch.tools.cli", "profile", "-o", "out", "program.py"]
-    subprocess.run([sys.executable, *command], cwd=folder, check=True, timeout=120, env=os.environ)
+    done = forks.run("-m", "tt_torch.tools.cli", "profile", "-o", "out", "program.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
     return folder / "out"
 
 
