@@ -56,9 +56,16 @@ def resnet():
     return transformers.ResNetModel(config), torch.randn(8, 3, 32, 32)
 
 
-@pytest.mark.parametrize("mesh", [(1, 2), (2, 2), (2, 4)], ids=str)
+QUICK = [(bert, (1, 2)), (vit, (2, 2)), (resnet, (2, 4))]  # each mesh, and each model that takes a few seconds
+
+
 @pytest.mark.parametrize(
-    "make", [pytest.param(llama, marks=pytest.mark.slow), pytest.param(gpt2, marks=pytest.mark.slow), bert, vit, resnet]
+    ("make", "mesh"),
+    [
+        pytest.param(make, mesh, id=f"{make.__name__}-{mesh}", marks=[pytest.mark.slow] * ((make, mesh) not in QUICK))
+        for make in (llama, gpt2, bert, vit, resnet)
+        for mesh in ((1, 2), (2, 2), (2, 4))
+    ],
 )
 def test_models_with_a_split_batch(make, mesh):
     model, x = make()
