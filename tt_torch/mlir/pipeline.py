@@ -109,12 +109,14 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
     Raises UnsupportedOpError if the user's program is not supported. For any other error it raises StageError and
     leaves a folder that repeats the step.
     """
+    verified = b""  # the module when it was verified: many steps leave a small program as it is
     for name, step in steps:
-        before = repro.snapshot(module)
+        before = verified or repro.snapshot(module)
         try:
             timings.measure(name, lambda step=step: step(module, config))  # type: ignore[misc]
-            if config.verify_ir:
+            if config.verify_ir and (after := repro.snapshot(module)) != verified:
                 verify(module)
+                verified = after
             if config.ir_log_level == "DEBUG":
                 print(f"// --- after {name} ---\n{module}", file=sys.stderr)
         except (UnsupportedOpError, LoweringError):
