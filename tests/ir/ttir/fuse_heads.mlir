@@ -441,3 +441,41 @@ func.func @main(%x: tensor<2x2x16xf32>, %y: tensor<2x1x16xf32>, %wq: tensor<16x1
   %f = "ttir.reshape"(%f0) {shape = array<i64: 2, 1, 2, 8>} : (tensor<2x1x16xf32>) -> tensor<2x1x2x8xf32>
   return %a, %b, %c, %d, %e, %f : tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>
 }
+
+// -----
+
+// Parts of one product in which key and value have different numbers of heads.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x1x6x8xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %q0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 6, 32>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %k0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 32>, ends = array<i64: 2, 6, 48>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x16xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %v0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 48>, ends = array<i64: 2, 6, 56>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x8xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 1, 8>} : (tensor<2x6x8xf32>) -> tensor<2x6x1x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x1x8xf32>) -> tensor<2x1x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x1x6x8xf32>
+}
+
+// -----
+
+// Parts of one product in which the heads of the query cannot be shared out to those of the key.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x3x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %q0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 6, 24>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x24xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 3, 8>} : (tensor<2x6x24xf32>) -> tensor<2x6x3x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x3x8xf32>) -> tensor<2x3x6x8xf32>
+  %k0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 24>, ends = array<i64: 2, 6, 40>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x16xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %v0 = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 40>, ends = array<i64: 2, 6, 56>, step = array<i64: 1, 1, 1>} : (tensor<2x6x56xf32>) -> tensor<2x6x16xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  return %q, %k, %v : tensor<2x3x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>
+}

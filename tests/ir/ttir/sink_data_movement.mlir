@@ -203,3 +203,46 @@ func.func @main(%i: tensor<2x3x1xi32>, %w: tensor<7x8xbf16>) -> tensor<6x8xbf16>
   %1 = "ttir.embedding"(%0, %w) : (tensor<6xi32>, tensor<7x8xbf16>) -> tensor<6x8xbf16>
   return %1 : tensor<6x8xbf16>
 }
+
+// -----
+
+// Two permutations stay if they are different, although they lead to the same shape.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x2x2xf32>, %y: tensor<2x2x2xf32>) -> tensor<2x2x2xf32> {
+  // CHECK-NEXT: [[X:%[0-9]+]] = "ttir.permute"(%arg0) {{.*}}1, 0, 2>
+  // CHECK-NEXT: [[Y:%[0-9]+]] = "ttir.permute"(%arg1) {{.*}}2, 1, 0>
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"([[X]], [[Y]])
+  // CHECK-NEXT: return [[S]]
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0, 2>} : (tensor<2x2x2xf32>) -> tensor<2x2x2xf32>
+  %1 = "ttir.permute"(%y) {permutation = array<i64: 2, 1, 0>} : (tensor<2x2x2xf32>) -> tensor<2x2x2xf32>
+  %2 = "ttir.subtract"(%0, %1) : (tensor<2x2x2xf32>, tensor<2x2x2xf32>) -> tensor<2x2x2xf32>
+  return %2 : tensor<2x2x2xf32>
+}
+
+// -----
+
+// A permutation does not move behind an op with another tensor of this size, which would have to be permuted in its place.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x2xf32>, %y: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"([[T]], %arg1)
+  // CHECK-NEXT: return [[S]]
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %1 = "ttir.subtract"(%0, %y) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+
+// -----
+
+// It moves if the other tensor is a constant, which is permuted once.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x2xf32>) -> tensor<2x4xf32> {
+  // CHECK: [[C:%[0-9]+]] = "ttir.permute"({{.*}}) {permutation = array<i64: 1, 0>} : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  // CHECK-NEXT: [[S:%[0-9]+]] = "ttir.subtract"(%arg0, [[C]])
+  // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"([[S]])
+  // CHECK-NEXT: return [[T]]
+  %0 = "ttir.permute"(%x) {permutation = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %c = "ttir.constant"() {value = dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]> : tensor<2x4xf32>} : () -> tensor<2x4xf32>
+  %1 = "ttir.subtract"(%0, %c) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
