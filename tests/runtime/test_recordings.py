@@ -30,6 +30,21 @@ def test_each_call_uses_its_own_inputs():
         torch.testing.assert_close(got, kept, rtol=0, atol=0)  # later calls write to other memory
 
 
+def test_a_constant_of_the_device_is_written_as_inputs_of_the_host_are():
+    """It is on the device, but not among the inputs that stay there: the program of the tensors does not take it."""
+    path = FILE.with_name("trace_constant.ttnn")
+    torch.manual_seed(0)
+    first, second, executable = torch.nn.Linear(32, 64), torch.nn.Linear(64, 32), Executable(Binary.load(path))
+    weights = [p.detach() for layer in (first, second) for p in (layer.weight, layer.bias)]
+    for _ in range(3):
+        x = torch.randn(4, 32)
+        (got,) = executable([*weights[:2], x, *weights[2:]], [0, 1, 3, 4], [torch.float32])
+        torch.testing.assert_close(got, second(first(x).relu()).detach(), rtol=1e-5, atol=1e-5)
+    (program,) = public(decode(path.read_bytes()))
+    names = [name for op in program["operations"] for name in op["type"]]
+    assert names.count("LinearOp") == 2 and names.count("WriteTensorOp") == 2
+
+
 def test_each_call_runs_the_recorded_ops_once():
     executable, seen = Executable(Binary.load(FILE)), []
     executable.set_callback(lambda op, location, text, program, outputs: seen.append((program, op)))

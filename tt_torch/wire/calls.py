@@ -122,16 +122,17 @@ class _Expansion:
         self._return(record, [self.tensor(ref, inner) for ref in callee.get("outputs") or ()], frame)
 
     def _replay(self, record: Record, frame: _Frame) -> Iterator[Operation]:
-        """The description of an input says whether it is on the device. The results are the last tensors of the
-        recording. See recording.cpp in the runtime."""
+        """The inputs that the program of the tensors takes stay where they are: the first ones on the device. The others
+        are written. The results are the last tensors of the recording. See recording.cpp in the runtime."""
         allocate, capture = (self._program(record[f"{part}_program_id"]) for part in ("allocate_slots", "capture"))
         given = self._given(record, frame)
-        on_device = [facts.tensor(ref).on_device for ref in record.get("inputs") or ()]
-        resident = [ref for ref, stays in zip(given, on_device, strict=True) if stays]
-        of_host = [ref for ref, stays in zip(given, on_device, strict=True) if not stays]
+        on_device = [i for i, ref in enumerate(record.get("inputs") or ()) if facts.tensor(ref).on_device]
+        stay = on_device[: len(allocate.get("inputs") or ())]
+        resident = [given[i] for i in stay]
+        written = [ref for i, ref in enumerate(given) if i not in stay]
         memory = self._frame(allocate, resident, frame.depth)
         tensors = [self.tensor(ref, memory) for ref in allocate.get("outputs") or ()]
-        inner = self._frame(capture, [*of_host, *tensors], frame.depth)
+        inner = self._frame(capture, [*written, *tensors], frame.depth)
         recorded = capture.get("operations") or ()
         before = itertools.takewhile(lambda op: "BeginTraceCaptureOp" not in op.get("type", {}), recorded)
         yield from self.operations(before, inner)

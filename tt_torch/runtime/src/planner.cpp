@@ -229,20 +229,24 @@ void Planner::call(OpBuilder& op, size_t index) {
   give(op, expand(op, program_at(binary, index), given(op)));
 }
 
-// Every call does what the later calls do on a device: it writes the operands that come from the host into
-// the recording's tensors, and runs the recorded ops once. The results are the last of these tensors.
+// Every call does what the later calls do on a device: it writes operands into the recording's tensors, and runs
+// the recorded ops once. The results are the last of these tensors. Operands that the program of the tensors
+// takes stay where they are: the first ones on the device. All others are written, from the host or the device.
 void Planner::replay(OpBuilder& op) {
   const Recording recording = recording_of(binary, op.operation());
   const std::vector<Slot> inputs = given(op);
   const auto refs = op.attributes().records("inputs");
   const size_t outputs = op.attributes().records("outputs").size();
   std::vector<Slot> resident, arguments;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    (decode_operand(refs[i]).spec.buffer == BufferType::Host ? arguments : resident).push_back(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool on_device = decode_operand(refs[i]).spec.buffer != BufferType::Host;
+    const bool stays = on_device && resident.size() < recording.allocate.inputs.size();
+    (stays ? resident : arguments).push_back(inputs[i]);
+  }
   // Only a newer schema has this field, which is 0 if it is absent.
   const auto count = static_cast<size_t>(op.attributes().integer("device_resident_input_count"));
   op.require(count == 0 || count == resident.size(),
-             "device_resident_input_count is not the number of inputs that are on the device");
+             "device_resident_input_count is not the number of inputs that stay on the device");
   const std::vector<Slot> tensors = expand(op, recording.allocate, resident);
   op.require(tensors.size() == inputs.size() + outputs,
              "the recording does not have one tensor for each input and result");
