@@ -122,8 +122,8 @@ class _Expansion:
         self._return(record, [self.tensor(ref, inner) for ref in callee.get("outputs") or ()], frame)
 
     def _replay(self, record: Record, frame: _Frame) -> Iterator[Operation]:
-        """The inputs that the program of the tensors takes stay where they are: the first ones on the device. The others
-        are written. The results are the last tensors of the recording. See recording.cpp in the runtime."""
+        """The inputs that the program of the tensors takes stay where they are: the first ones on the device. The
+        others are written. The results are the last tensors of the recording. See recording.cpp in the runtime."""
         allocate, capture = (self._program(record[f"{part}_program_id"]) for part in ("allocate_slots", "capture"))
         given = self._given(record, frame)
         on_device = [i for i, ref in enumerate(record.get("inputs") or ()) if facts.tensor(ref).on_device]
