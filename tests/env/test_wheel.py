@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tt_torch.codegen.environment import interpreter
+from tt_torch.codegen.environment import PACKAGES, interpreter, stub_compiler, variables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -38,6 +38,17 @@ reveal_type(tt_torch.explain(model, x))  # tt_torch.driver.explain.Explanation
 reveal_type(tt_torch.CompileDepth.TTNN_IR)  # Literal[tt_torch.compiler_options.CompileDepth.TTNN_IR]?
 reveal_type(tt_torch.__version__)  # str
 tt_torch.no_such_name  # type: ignore[attr-defined]
+"""
+
+# Runs on Tenstorrent's library, which only a process without a worker imports itself. A mock device gives zeros.
+ON_LIBRARY = """
+import sys
+import torch
+import tt_torch
+
+model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()).eval(), torch.randn(32, 64)
+compiled = tt_torch.compile_model(model, (x,), tt_torch.CompilerConfig(device="ttnn", dtype="bf16"))
+print("ttnn" in sys.modules, tuple(compiled(x).shape), compiled(x).abs().max().item())
 """
 
 OTHER = "3.12"
@@ -83,6 +94,7 @@ def test_a_wheel_of_another_python(other_build: Path, folder: Path) -> None:
     options = ["--no-deps", "-C", f"build-dir={other_build}"]
     run(user, "-m", "pip", "wheel", *options, ROOT, cwd=folder)
     runs_in_an_empty_environment(user, folder)
+    runs_on_the_library_without_a_worker(user, folder)
 
 
 def made(python: Path, folder: Path) -> Path:
@@ -110,6 +122,16 @@ def runs_in_an_empty_environment(user: Path, folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "pip install 'tt-torch[sweeps]'" in done.stderr
     assert types(user, folder) == re.findall(r"reveal_type\(.*  # (.*)", TYPED)
+
+
+def runs_on_the_library_without_a_worker(user: Path, folder: Path) -> None:
+    """pip accepts `ttnn` beside this package, and `device="ttnn"` uses it in the same process."""
+    (wheel,) = folder.glob("tt_torch-*.whl")
+    install = [sys.executable, "-m", "uv", "pip", "install", "--no-cache", "--python", user]
+    run(*install, wheel, *PACKAGES, cwd=folder)
+    stub_compiler(user.parents[1])
+    printed = run(user, "-c", ON_LIBRARY, cwd=folder, **variables(folder / "mock", "n150"))
+    assert printed.splitlines()[-1] == "True (32, 64) 0.0"
 
 
 def types(python: Path, folder: Path) -> list[str]:

@@ -100,7 +100,13 @@ def _install(folder: Path) -> None:
     shutil.rmtree(folder / "venv", ignore_errors=True)
     _run([find_python(), "-m", "venv", folder / "venv"])
     _run([python_in(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES])
-    (package,) = (folder / "venv").glob("lib/python3.*/site-packages/ttnn")
+    stub_compiler(folder / "venv")
+
+
+def stub_compiler(venv: Path) -> None:
+    """Puts a stub of the compiler of kernels into the `ttnn` package of an environment, which is enough for mock
+    devices. The package has no compiler itself."""
+    (package,) = venv.glob("lib/python3.*/site-packages/ttnn")
     compiler = package / "runtime" / "sfpi" / "compiler" / "bin" / "riscv-tt-elf-g++"
     write(compiler, files("tt_torch.codegen").joinpath("mock/riscv-tt-elf-g++").read_bytes())
     compiler.chmod(0o755)
