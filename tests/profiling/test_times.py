@@ -99,3 +99,12 @@ def test_the_fullest_core_decides_in_l1() -> None:
     sharded = sum(t.bytes for t in (*first.read, *first.written) if t.grid)
     rest = cost.l1_bytes - sharded
     assert cost.full.l1 == pytest.approx((sharded / 32 + rest / 64) / 64e9) and cost.full.l1 > cost.ideal.l1
+
+
+def test_a_lookup_asks_for_the_rows_that_it_gives() -> None:
+    found = []
+    for rows in (1_000, 100_000):
+        table = torch.nn.Embedding(rows, 64, dtype=torch.bfloat16).eval()
+        message = decode(tt_torch.compile_model(table, (torch.zeros(1, 32, dtype=torch.int64),)).binary)
+        found += [cost_of(op, CHIPS["Blackhole"]).seconds for op in device_ops(message) if op.name == "EmbeddingOp"]
+    assert len(found) == 2 and found[0] == found[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tt_torch.profiling.work import Product, adds_apart, cycles_per_element, elements, product
+from tt_torch.profiling.work import LOOKUPS, Product, adds_apart, cycles_per_element, elements, product
 from tt_torch.wire.chips import (
     GAP,
     KERNEL,
@@ -72,20 +72,19 @@ def kernels(op: Op) -> int:
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
     """The busiest core computes whole tiles, one step along the inner dimension after the other. The tiles of a step
     from other cores or from DRAM arrive no earlier than after `step`, which overlaps with arithmetic in part."""
-    tiles = found.batch * _busiest(found, chip)
+    tiles = found.batch * math.prod(_split(found, chip))
     operand = op.operands[1]
     cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(operand.dtype, True, (TILE, TILE))
     return found.inner * math.hypot(tiles * cycles / chip.clock, 0.0 if op.operands[0].grid else chip.step)
 
 
-def _busiest(found: Product, chip: Chip) -> int:
-    """Tiles of the result on the busiest core: in blocks, or in columns or rows alone."""
+def _split(found: Product, chip: Chip) -> tuple[int, int]:
+    """Rows and columns of tiles of the result on the busiest core: in blocks, or in columns or rows alone, as computes
+    the least."""
     rows, columns = found.rows, found.columns
-    return min(
-        math.ceil(rows / chip.rows) * math.ceil(columns / chip.columns),
-        rows * math.ceil(columns / chip.cores),
-        math.ceil(rows / chip.cores) * columns,
-    )
+    blocks = math.ceil(rows / chip.rows), math.ceil(columns / chip.columns)
+    forms = [blocks, (rows, math.ceil(columns / chip.cores)), (math.ceil(rows / chip.cores), columns)]
+    return min(forms, key=lambda form: (math.prod(form), max(form)))
 
 
 def _other(op: Op, chip: Chip, fidelity: str, flops: int) -> float:
@@ -110,8 +109,11 @@ def _l1(op: Op, chip: Chip) -> float:
 
 
 def _pages(op: Op, chip: Chip) -> float:
-    """Pages of tensors that are not sharded travel over the network. A core asks for one after the other."""
-    tensors = [t for t in (*op.read, *op.written) if t.on_device and not t.grid]
+    """Pages of tensors that are not sharded travel over the network. A core asks for one after the other. Of a table,
+    as many are read as the result has."""
+    table = op.tensor(LOOKUPS[op.name]).id if op.name in LOOKUPS else None
+    read = [t for operand in op.read for t in (op.results if operand.id == table else (operand,))]
+    tensors = [t for t in (*read, *op.written) if t.on_device and not t.grid]
     asked = math.ceil(sum(map(_count, tensors)) / chip.cores) * PAGE_CYCLES / chip.clock
     return max(asked, sum(t.bytes for t in tensors) / (chip.noc * chip.cores))
 
@@ -124,10 +126,9 @@ def _count(tensor: Tensor) -> int:
 
 
 def _multicast(op: Op, found: Product, chip: Chip) -> float:
-    """Each core of a product in blocks gets the rows and the columns of tiles that it multiplies. Those of a
-    convolution have their pixels, and get filters."""
-    rows, columns = (physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.operands[:2])
-    received = math.ceil(found.columns / chip.columns) * columns
-    if op.name not in _WINDOWS:
-        received += math.ceil(found.rows / chip.rows) * rows
+    """Each core gets the rows and the columns of tiles that it multiplies, each over one of the two networks. The cores
+    of a convolution have their pixels, and get filters."""
+    sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.operands[:2]]
+    rows, columns = (count * size for count, size in zip(_split(found, chip), sizes, strict=True))
+    received = columns if op.name in _WINDOWS else max(rows, columns)
     return found.batch * found.inner * received / chip.noc
