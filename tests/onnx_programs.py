@@ -34,6 +34,15 @@ def model_of(
     return onnx.shape_inference.infer_shapes(made)
 
 
+def runtime_saturates() -> bool:
+    """Whether ONNX Runtime's sums of products of uint8 and int8 saturate at 16 bits, as on processors with AVX2
+    and without VNNI."""
+    inputs = {"a": np.full((1, 2), 255, "uint8"), "b": np.full((2, 1), 127, "int8")}
+    node = onnx.helper.make_node("MatMulInteger", ["a", "b"], ["c"])
+    (sums,) = prepare_inference_session(model_of([node], inputs, ["c"], 21)).run(None, inputs)
+    return int(sums.item()) != 2 * 255 * 127
+
+
 def compared(
     nodes: Sequence[onnx.NodeProto],
     inputs: Mapping[str, np.ndarray],

@@ -11,7 +11,7 @@ import pytest
 import torch
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from onnx_programs import compared, model_of
+from onnx_programs import compared, model_of, runtime_saturates
 
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.errors import UnsupportedOpError
@@ -123,7 +123,7 @@ def test_products_of_quantized_numbers() -> None:
         node("QLinearMatMul", ["a", "sa", "za", "b", "sb", "zb", "sy", "zy"], ["product"]),
         node("ConvInteger", ["image", "kernel", "za"], ["convolution"], pads=[1, 0, 1, 0]),
     ]
-    compared(nodes, inputs)
+    compared(nodes, inputs, by_reference=True)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,9 @@ def test_convolutions_of_quantized_numbers(
         node("QLinearConv", [*quantized, "bias"], ["convolution"], group=groups, **given),
         node("QLinearConv", quantized, ["without bias"], group=groups, **given),
     ]
-    compared(nodes, inputs)
+    if (saturates := runtime_saturates()) and len(kernel) == 1:
+        pytest.skip("ONNX Runtime's sums saturate on this processor, and the reference evaluator knows no 1-D kernels")
+    compared(nodes, inputs, by_reference=saturates)
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
