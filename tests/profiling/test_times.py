@@ -15,7 +15,8 @@ import tt_torch
 from benchmarks import chips
 from tt_torch.profiling import times
 from tt_torch.profiling.cost_model import cost_of, of_call, planned
-from tt_torch.profiling.work import Product, product
+from tt_torch.profiling.work import CONVOLUTIONS, LOOKUPS, PRODUCTS, Product, matrix_flops, product
+from tt_torch.wire import schema
 from tt_torch.wire.calls import device_ops, public
 from tt_torch.wire.chips import CHIPS, DISPATCH, GAP, KERNEL
 from tt_torch.wire.decode import decode
@@ -61,8 +62,18 @@ def ops_of(function: Callable[..., object], *shapes: tuple[int, ...], **options:
     ],
 )
 def test_the_product_of_an_op(function: Callable[..., object], shapes: list[tuple[int, ...]], size: object) -> None:
-    ops = [op for op in ops_of(function, *shapes, dtype="bf16") if cost_of(op, CHIPS["Blackhole"]).flops]
-    assert [product(op) for op in ops] == [size]
+    found = [(op, matrix_flops(op)) for op in ops_of(function, *shapes, dtype="bf16")]
+    assert [product(op, flops) for op, flops in found if flops] == [size]
+
+
+def test_the_names_of_ops_are_those_of_the_wire() -> None:
+    tables = {name.rpartition(".")[2] for name in schema.load().tables}
+    assert tables.issuperset({*times.WINDOWS, *CONVOLUTIONS, *PRODUCTS, *LOOKUPS})
+
+
+def test_a_pool_starts_more_kernels() -> None:
+    ops = ops_of(torch.nn.MaxPool2d(2), (1, 32, 8, 8), dtype="bf16")
+    assert [times.kernels(op) for op in ops if op.name == "Pool2dOp"] == [4]
 
 
 def test_ops_with_windows_start_more_kernels() -> None:

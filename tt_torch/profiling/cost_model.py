@@ -1,4 +1,4 @@
-"""What ops of a binary cost on the chips: work, bytes, and times by the roofline and by the full model."""
+"""The cost of a binary's ops on the chips: work, bytes, and the times of two models (`times.py`)."""
 
 from __future__ import annotations
 

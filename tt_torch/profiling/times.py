@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tt_torch.profiling.work import LOOKUPS, Product, adds_apart, cycles_per_element, elements, product
+from tt_torch.profiling.work import CONVOLUTIONS, LOOKUPS, Product, adds_apart, cycles_per_element, elements, product
 from tt_torch.wire.chips import (
     GAP,
     KERNEL,
@@ -21,7 +21,7 @@ from tt_torch.wire.chips import (
 )
 from tt_torch.wire.facts import TILE, Op, Tensor, physical_bytes
 
-_WINDOWS = ("AvgPool2dOp", "Conv2dOp", "ConvTranspose2dOp", "MaxPool2dOp")  # a kernel before them exchanges borders
+WINDOWS = ("Conv2dOp", "ConvTranspose2dOp", "Pool2dOp")  # a kernel before them exchanges borders
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def roofline(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, l1: int, 
 
 def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -> Times:
     """The times of an op in a recording, by the full model."""
-    found = product(op) if flops else None
+    found = product(op, flops) if flops else None
     arithmetic = _product(op, found, chip, fidelity) if found else _other(op, chip, fidelity, flops)
     launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and op.operands[0].place == "DRAM" else 0.0)
     network = max(_pages(op, chip), _multicast(op, found, chip) if found else 0.0)
@@ -59,12 +59,12 @@ def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -
 
 
 def kernels(op: Op) -> int:
-    """The kernels that the library starts for an op, as graph captures of ttnn 0.81.1 show them.
+    """The kernels that the library starts for an op.
 
     A bias of several rows is added apart. An op with windows first exchanges borders between cores; if its operand or
     its result is not sharded, the library moves it there and back.
     """
-    if op.name not in _WINDOWS:
+    if op.name not in WINDOWS:
         return 1 + adds_apart(op)
     return 2 + sum(tensor.grid is None for tensor in (op.operands[0], op.results[0]))
 
@@ -130,5 +130,5 @@ def _multicast(op: Op, found: Product, chip: Chip) -> float:
     of a convolution have their pixels, and get filters."""
     sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.operands[:2]]
     rows, columns = (count * size for count, size in zip(_split(found, chip), sizes, strict=True))
-    received = columns if op.name in _WINDOWS else max(rows, columns)
+    received = columns if op.name in CONVOLUTIONS else max(rows, columns)
     return found.batch * found.inner * received / chip.noc

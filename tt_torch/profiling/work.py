@@ -11,6 +11,8 @@ from tt_torch.wire.chips import PASSES
 from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, TILE, Op, bytes_by_place
 
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
+PRODUCTS = ("MatmulOp", "LinearOp")
+CONVOLUTIONS = ("Conv2dOp", "Conv3dOp")
 LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
 
 
@@ -54,10 +56,10 @@ def matrix_flops(op: Op) -> int:
 
 def _matrix_flops(op: Op) -> int:
     record = op.record
-    if op.name in ("MatmulOp", "LinearOp"):
+    if op.name in PRODUCTS:
         shape = op.tensor("a").shape
         return 2 * op.tensor("out").elements * shape[-2 if record.get("transpose_a") and len(shape) > 1 else -1]
-    if op.name in ("Conv2dOp", "Conv3dOp", "ConvTranspose2dOp"):
+    if op.name in (*CONVOLUTIONS, "ConvTranspose2dOp"):
         tensor, channels = ("input", "out_channels") if op.name == "ConvTranspose2dOp" else ("out", "in_channels")
         window: int = record[channels] // record["groups"] * math.prod(record["kernel_size"])
         return 2 * op.tensor(tensor).elements * window
@@ -75,22 +77,19 @@ class Product(NamedTuple):
     columns: int
 
 
-def product(op: Op) -> Product | None:
-    """The matrix product that an op is; None for ops of another kind, and for attention, which is two.
+def product(op: Op, flops: int) -> Product | None:
+    """The matrix product that an op of so many flops is; None for attention, which is two, and for ops of other kinds.
 
     Example: a product of 32x64 and 64x48 is `Product(1, 1, 2, 2)`.
     """
-    out = op.results[0].shape if op.results else ()
-    if op.name in ("MatmulOp", "LinearOp"):
-        inner = matrix_flops(op) // (2 * max(1, op.tensor("out").elements))
-        rows, columns = [1, 1, *out][-2:]
-        shared = len(op.tensor("b").shape) <= 2  # one matrix for all: the batch is part of the rows
-        batch = math.prod(out[:-2])
-        return _in_tiles(*((1, batch * rows) if shared else (batch, rows)), inner, columns)
-    if op.name in ("Conv2dOp", "Conv3dOp") and out and out[-1]:
-        inner = matrix_flops(op) // (2 * max(1, op.tensor("out").elements))
-        return _in_tiles(1, math.prod(out[:-1]), inner, out[-1])
-    return None
+    if op.name not in (*PRODUCTS, *CONVOLUTIONS):
+        return None
+    out = op.tensor("out")
+    inner = flops // (2 * out.elements)
+    *outer, rows, columns = [1, 1, *out.shape]
+    if op.name in PRODUCTS and len(op.tensor("b").shape) > 2:
+        return _in_tiles(math.prod(outer), rows, inner, columns)
+    return _in_tiles(1, math.prod(outer) * rows, inner, columns)  # one matrix for all
 
 
 def _in_tiles(batch: int, rows: int, inner: int, columns: int) -> Product:
