@@ -59,7 +59,7 @@ def unrecorded(message: File) -> File:
     Raises UnsupportedBinaryError if an op outside of a recording reads an input that the recording writes.
     """
     programs = message.get("programs", [])
-    if not any(op.name == TABLE for program in programs for op in facts.ops(program)):
+    if not calls.recorded(message):
         return message
     kept = calls.cached(message)
     private = [program for program in programs if program.get("private") and program["name"] in kept]

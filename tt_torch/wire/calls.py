@@ -33,8 +33,12 @@ def public(message: File) -> list[Program]:
 
 def recorded(message: File) -> bool:
     """Whether a call replays a recording, so that the host does not start ops one by one."""
-    found = (op.get("type", {}) for program in message.get("programs", ()) for op in program.get("operations") or ())
-    return any("CaptureOrExecuteTraceOp" in kind for kind in found)
+    return any("CaptureOrExecuteTraceOp" in record for record in _records(message))
+
+
+def _records(message: File) -> Iterator[Record]:
+    """The table of each op of all programs, by its name."""
+    return (op.get("type", {}) for program in message.get("programs", ()) for op in program.get("operations") or ())
 
 
 def device_ops(message: File) -> Iterator[facts.Op]:
@@ -65,8 +69,7 @@ def cost(message: File) -> Cost:
 
 def cached(message: File) -> set[str]:
     """The names of the programs whose results are cached: calls do not run them."""
-    records = (op.get("type", {}) for program in message.get("programs", ()) for op in program.get("operations") or ())
-    return {record["LoadCachedOp"]["callee_name"] for record in records if "LoadCachedOp" in record}
+    return {record["LoadCachedOp"]["callee_name"] for record in _records(message) if "LoadCachedOp" in record}
 
 
 def expanded(message: File, program: Program) -> Program:
@@ -127,14 +130,13 @@ class _Expansion:
         allocate, capture = (self._program(record[f"{part}_program_id"]) for part in ("allocate_slots", "capture"))
         given = self._given(record, frame)
         on_device = [i for i, ref in enumerate(record.get("inputs") or ()) if facts.tensor(ref).on_device]
-        stay = on_device[: len(allocate.get("inputs") or ())]
-        resident = [given[i] for i in stay]
-        written = [ref for i, ref in enumerate(given) if i not in stay]
+        stay = set(on_device[: len(allocate.get("inputs") or ())])
+        resident, written = ([ref for i, ref in enumerate(given) if (i in stay) == stays] for stays in (True, False))
         memory = self._frame(allocate, resident, frame.depth)
         tensors = [self.tensor(ref, memory) for ref in allocate.get("outputs") or ()]
         inner = self._frame(capture, [*written, *tensors], frame.depth)
-        recorded = capture.get("operations") or ()
-        before = itertools.takewhile(lambda op: "BeginTraceCaptureOp" not in op.get("type", {}), recorded)
+        captured = capture.get("operations") or ()
+        before = itertools.takewhile(lambda op: "BeginTraceCaptureOp" not in op.get("type", {}), captured)
         yield from self.operations(before, inner)
         self._return(record, tensors[len(given) :], frame)
 
