@@ -46,23 +46,23 @@ def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
         dram, l1 = _add(layout, shape(value), dram, l1)
     dram, l1 = _add(choice.result, shape(op.results[0]), dram, l1)
     compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
-    return (
-        moves
-        + choice.launches * LAUNCH
-        + max(compute, dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
-    )
+    return moves + choice.launches * LAUNCH + max(compute, _traffic(dram, l1, cores))
 
 
 def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
     """The modelled time of an op that moves a value, which lies as `now`, into another layout."""
     dram, l1 = _add(now or layout_of(value), shape(value), 0, 0)
     dram, l1 = _add(layout, shape(value), dram, l1)
-    return LAUNCH + max(dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
+    return LAUNCH + _traffic(dram, l1, cores)
 
 
 def reading(layout: Layout, dims: list[int], cores: Cores) -> float:
     """The modelled time to read a value, if the reader waits for nothing else."""
-    dram, l1 = _add(layout, dims, 0, 0)
+    return _traffic(*_add(layout, dims, 0, 0), cores)
+
+
+def _traffic(dram: int, l1: int, cores: Cores) -> float:
+    """The modelled time to move so many bytes."""
     return max(dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
 
 
