@@ -325,8 +325,9 @@ def test_float16_may_be_computed_in_float32() -> None:
     halves = torch.tensor([60.625, -583.5, 2049.0]).half()
     assert wrong(program("x.diff()", "v0.frac()", x=halves), "compile") == check.IN_DTYPE
     large = program("x.half()", "torch.nn.functional.gelu(x)", "x[1:]", x=torch.tensor([1.0, 3e38]).double())
-    # The vector loop of some processors gives another number for 3e38 than the loop of others.
-    assert wrong(replace(large, outputs=("v0", "v1", "v2")), "compile") in (check.IN_DTYPE, check.MATCH)
+    # PyTorch's float32 loop for AVX-512 gives another number for 3e38 than the one for AVX2.
+    found = {"AVX512": check.IN_DTYPE, "AVX2": check.MATCH}[torch.backends.cpu.get_cpu_capability()]
+    assert wrong(replace(large, outputs=("v0", "v1", "v2")), "compile") == found
     alone = program("torch.nn.functional.layer_norm(x, x.shape[-1:])", x=torch.tensor([-125.883339]))
     assert wrong(alone, "bf16") == check.IN_DTYPE
     made = program("x.half()", "v0.sum(0, dtype=torch.float64)", "v1.float()", x=torch.ones(2))
