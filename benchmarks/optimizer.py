@@ -56,10 +56,11 @@ def row(name: str, batch: int, level: int, device: str, checker: Checker | None,
     report = checker.check(binary) if checker else None
     library = f"{report.peaks['main']['core'] / 1024:,.0f}" if report else "-"
     refused = str(len(report.failures)) if report else "-"
+    times = [f"{value * 1e6:,.0f}" for value in (cost.seconds, cost.dispatch)]
     rate = f"{batch / cost.seconds:,.0f}"
     ours = f"{counted / 1024:,.0f}" if level else "-"
     numbers = [f"{cost.device_ops} ({cost.moves})", *(f"{moved[place] / 1e6:,.1f}" for place in ("DRAM", "L1"))]
-    return [str(level), *numbers, f"{cost.seconds * 1e6:,.0f}", rate, ours, library, refused, f"{seconds:.1f}"]
+    return [str(level), *numbers, *times, rate, ours, library, refused, f"{seconds:.1f}"]
 
 
 def run(threads: int) -> None:
@@ -70,6 +71,7 @@ def run(threads: int) -> None:
         "DRAM MB",
         "L1 MB",
         "us modelled",
+        "us of the host",
         "per s",
         "L1 KiB ours",
         "library's",

@@ -23,9 +23,9 @@ DISPATCH = 16e-6  # seconds in which the host starts one op that is not part of 
 class Chip:
     """`rows` and `columns` of `cores`. Rates are bytes per second.
 
-    `dram` is the rate by the data sheet, and `reached` the share of it that was measured. `l1` and `noc` are rates of
-    one core: of its own L1, and of the network between cores. `link` is the rate, in each direction, between two chips
-    that are neighbours in a mesh.
+    The data sheet gives `dram`, and `reached` is the share of it that was measured. One core reads its own L1 at the
+    rate `l1`, and sends over the network between cores at the rate `noc`. Two chips that are neighbours in a mesh send
+    at the rate `link` in each direction.
 
     A product of two tiles takes `unpack` cycles more for each byte of a tile of the operands. Each step of one tile
     along the inner dimension takes `step` seconds at least, and the first tiles arrive after `first` seconds.
