@@ -41,9 +41,11 @@ COLLECTIVES = {
     "ReduceScatterOp": [
         (SHAPE, {"out": y(4, 4)}), (DTYPES, {"out": y(4, 8, dtype="BFloat16")}), (AXES, {"cluster_axis": 9}),
         ("the operand has no dimensions", SCALAR), ("the reduction of a collective must be a sum", {"reduce_type": 6}),
+        *((SHAPE, {"out": y(*shape)}) for shape in ((), (4,), (4, 8, 1))),
     ],
     "MeshPartitionOp": [
-        (SHAPE, {"out": y(4, 4)}), (AXES, {"cluster_axis": 2}), ("the operand has no dimensions", SCALAR),
+        *((SHAPE, {"out": y(*shape)}) for shape in ((4, 4), (), (4,), (4, 8, 1))), (AXES, {"cluster_axis": 2}),
+        ("the operand has no dimensions", SCALAR),
         ("dimension -3 is out of range for a tensor of rank 2", {"dim": -3}),
     ],
     "PointToPointOp": [

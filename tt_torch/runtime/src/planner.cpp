@@ -229,9 +229,10 @@ void Planner::call(OpBuilder& op, size_t index) {
   give(op, expand(op, program_at(binary, index), given(op)));
 }
 
-// Every call does what the later calls do on a device: it writes operands into the recording's tensors, and runs
-// the recorded ops once. The results are the last of these tensors. Operands that the program of the tensors
-// takes stay where they are: the first ones on the device. All others are written, from the host or the device.
+// Every call does what the later calls do on a device: it writes operands into the recording's tensors, and
+// runs the recorded ops once. The results are the last of these tensors. Operands that the program of the
+// tensors takes stay where they are: the first ones on the device. All others are written, from the host or
+// the device.
 void Planner::replay(OpBuilder& op) {
   const Recording recording = recording_of(binary, op.operation());
   const std::vector<Slot> inputs = given(op);

@@ -65,7 +65,9 @@ Slot grown_out(OpBuilder& op, Slot in, int64_t dim, int64_t times) {
 // A result that is one of `parts` equal parts of the operand.
 Slot part_out(OpBuilder& op, Slot in, int64_t dim, int64_t parts) {
   const Slot out = op.out();
-  op.require(op.spec(in).shape == grown(op.spec(out).shape, dim, parts), "the result has another shape");
+  op.require(op.spec(in).shape.size() == op.spec(out).shape.size() &&
+                 op.spec(in).shape == grown(op.spec(out).shape, dim, parts),
+             "the result has another shape");
   op.require(op.spec(out).dtype == op.spec(in).dtype, "operand and result have different data types");
   return out;
 }
