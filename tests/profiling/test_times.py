@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 import tt_torch
 from benchmarks import chips
+from tt_torch.errors import BinaryFormatError
 from tt_torch.profiling import times
 from tt_torch.profiling.cost_model import cost_of, of_call, planned
 from tt_torch.profiling.work import CONVOLUTIONS, LOOKUPS, PRODUCTS, Product, matrix_flops, product
@@ -119,3 +121,10 @@ def test_a_lookup_asks_for_the_rows_that_it_gives() -> None:
         message = decode(tt_torch.compile_model(table, (torch.zeros(1, 32, dtype=torch.int64),)).binary)
         found += [cost_of(op, CHIPS["Blackhole"]).seconds for op in device_ops(message) if op.name == "EmbeddingOp"]
     assert len(found) == 2 and found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["MatmulOp", "LinearOp"])
+def test_a_product_of_a_tensor_that_nothing_defines_is_refused(name: str) -> None:
+    (op,) = (found for found in ops_of(torch.matmul, (32, 64), (64, 48)) if found.name == "MatmulOp")
+    with pytest.raises(BinaryFormatError, match=f"{name} .* reads a tensor which no input or earlier op defines"):
+        cost_of(replace(op, name=name, operands=op.operands[:1]), CHIPS["Wormhole_b0"])

@@ -15,6 +15,7 @@ from tt_torch.wire.encode import encode
 from tt_torch.wire.facts import (
     BLOCK_BITS,
     ELEMENT_BYTES,
+    Op,
     allocations,
     named_tensors,
     ops,
@@ -190,3 +191,27 @@ def conforms(value, kind):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_files_are_of_the_declared_types(name):
     conforms(reference(name), messages.File)
+
+
+def test_a_sharded_tensor_without_cores_is_refused():
+    described = ref(1, buffer="L1")
+    core = {"x": 2, "y": 1}
+    spec = {"core_range_set": {"core_ranges": [{"start_coord": {"x": 0, "y": 0}, "end_coord": core}]}}
+    described["desc"]["layout"]["memory_desc"]["memory_config"]["shard_spec"] = spec
+    assert tensor(described).grid == (2, 3)
+    spec["core_range_set"]["core_ranges"][0]["start_coord"] = {"x": 3, "y": 0}
+    with pytest.raises(BinaryFormatError, match="tensor 1 is sharded over 2 x 0 cores"):
+        tensor(described).grid  # noqa: B018
+    spec["core_range_set"]["core_ranges"] = []
+    with pytest.raises(BinaryFormatError, match="tensor 1 is sharded over 0 x 0 cores"):
+        tensor(described).grid  # noqa: B018
+
+
+@pytest.mark.parametrize(("shape", "users"), [((1, 2, 3, 32), 3), ((1, 2, 1 << 30, 32), 1 << 30), ((32,), 1), ((), 1)])
+def test_a_cache_is_written_once_per_user(shape, users):
+    """A shape of a hostile file may have few dimensions, or so many users that a list of them does not fit."""
+    record = {"cache": ref(1, (3, 2, 64, 32)), "input": ref(2, shape)}
+    operands = tuple(tensor(record[field]) for field in record)
+    written = Op("UpdateCacheOp", record, "", operands, ()).written
+    assert sum(t.elements for t in written) == users * operands[1].elements
+    assert sum(t.bytes for t in written) == users * operands[1].bytes

@@ -7,7 +7,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tt_torch.profiling.work import CONVOLUTIONS, LOOKUPS, Product, adds_apart, cycles_per_element, elements, product
+from tt_torch.profiling.work import (
+    CONVOLUTIONS,
+    LOOKUPS,
+    Product,
+    adds_apart,
+    cycles_per_element,
+    elements,
+    factors,
+    product,
+)
 from tt_torch.wire.chips import (
     GAP,
     KERNEL,
@@ -53,7 +62,7 @@ def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -
     """The times of an op in a recording, by the full model."""
     found = product(op, flops) if flops else None
     arithmetic = _product(op, found, chip, fidelity) if found else _other(op, chip, fidelity, flops)
-    launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and op.operands[0].place == "DRAM" else 0.0)
+    launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and factors(op)[0].place == "DRAM" else 0.0)
     network = max(_pages(op, chip), _multicast(op, found, chip) if found else 0.0)
     return Times(arithmetic, dram / (chip.dram * chip.reached), _l1(op, chip), network, links / chip.link, launch)
 
@@ -66,16 +75,16 @@ def kernels(op: Op) -> int:
     """
     if op.name not in WINDOWS:
         return 1 + adds_apart(op)
-    return 2 + sum(tensor.grid is None for tensor in (op.operands[0], op.results[0]))
+    return 2 + sum(tensor.grid is None for tensor in (*op.operands[:1], *op.results[:1]))
 
 
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
     """The busiest core computes whole tiles, one step along the inner dimension after the other. The tiles of a step
     from other cores or from DRAM arrive no earlier than after `step`, which overlaps with arithmetic in part."""
     tiles = found.batch * math.prod(_split(found, chip))
-    operand = op.operands[1]
-    cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(operand.dtype, True, (TILE, TILE))
-    return found.inner * math.hypot(tiles * cycles / chip.clock, 0.0 if op.operands[0].grid else chip.step)
+    left, right = factors(op)
+    cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(right.dtype, True, (TILE, TILE))
+    return found.inner * math.hypot(tiles * cycles / chip.clock, 0.0 if left.grid else chip.step)
 
 
 def _split(found: Product, chip: Chip) -> tuple[int, int]:
@@ -89,7 +98,7 @@ def _split(found: Product, chip: Chip) -> tuple[int, int]:
 
 def _other(op: Op, chip: Chip, fidelity: str, flops: int) -> float:
     if flops:  # attention and transposed convolutions: as products, whose tiles no table tells
-        size = physical_bytes(op.operands[0].dtype, True, (TILE, TILE))
+        size = physical_bytes(factors(op)[0].dtype, True, (TILE, TILE))
         slower = 1 + chip.unpack * size / (PASSES[fidelity] * PASS_CYCLES)
         return slower * flops * PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
     if not (each := cycles_per_element(op)):
@@ -128,7 +137,7 @@ def _count(tensor: Tensor) -> int:
 def _multicast(op: Op, found: Product, chip: Chip) -> float:
     """Each core gets the rows and the columns of tiles that it multiplies, each over one of the two networks. The cores
     of a convolution have their pixels, and get filters."""
-    sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in op.operands[:2]]
+    sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in factors(op)]
     rows, columns = (count * size for count, size in zip(_split(found, chip), sizes, strict=True))
     received = columns if op.name in CONVOLUTIONS else max(rows, columns)
     return found.batch * found.inner * received / chip.noc

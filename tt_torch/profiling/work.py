@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.chips import PASSES
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, TILE, Op, bytes_by_place
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, TILE, Op, Tensor, bytes_by_place
 
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
 PRODUCTS = ("MatmulOp", "LinearOp")
 CONVOLUTIONS = ("Conv2dOp", "Conv3dOp")
+_FACTORS = {"MatmulOp": ("a", "b"), "LinearOp": ("a", "b"), "ScaledDotProductAttentionOp": ("query", "key")}
 LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
 
 
@@ -90,6 +91,16 @@ def product(op: Op, flops: int) -> Product | None:
     if op.name in PRODUCTS and len(op.tensor("b").shape) > 2:
         return _in_tiles(math.prod(outer), rows, inner, columns)
     return _in_tiles(1, math.prod(outer) * rows, inner, columns)  # one matrix for all
+
+
+def factors(op: Op) -> tuple[Tensor, Tensor]:
+    """The left and the right operand of an op of the matrix unit. Raises BinaryFormatError if no op defines them."""
+    fields = _FACTORS.get(op.name, ("input", "weight"))  # pixels and filters of a convolution
+    known = {t.id: t for t in op.operands}
+    left, right = (known.get(op.tensor(field).id) for field in fields)
+    if left is None or right is None:
+        raise BinaryFormatError(f"{op.name} at {op.location} reads a tensor which no input or earlier op defines")
+    return left, right
 
 
 def _in_tiles(batch: int, rows: int, inner: int, columns: int) -> Product:

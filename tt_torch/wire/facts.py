@@ -9,7 +9,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tt_torch.errors import BinaryFormatError
@@ -109,15 +109,17 @@ class Tensor:
     @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns of the smallest rectangle that contains all cores of a sharded tensor; None if the tensor is
-        not sharded."""
+        not sharded. Raises BinaryFormatError if a sharded tensor has no cores."""
         config = self.memory_config
         spec = config and (config.get("shard_spec") or config.get("nd_shard_spec"))
         if not spec:
             return None
         ranges = spec["core_range_set"]["core_ranges"]
         first, last = [r["start_coord"] for r in ranges], [r["end_coord"] for r in ranges]
-        rows = max(c["y"] for c in last) - min(c["y"] for c in first) + 1
-        return rows, max(c["x"] for c in last) - min(c["x"] for c in first) + 1
+        rows, columns = (max([c[x] for c in last] or [0]) - min([c[x] for c in first] or [1]) + 1 for x in ("y", "x"))
+        if min(rows, columns) < 1:
+            raise BinaryFormatError(f"tensor {self.id} is sharded over {rows} x {columns} cores")
+        return rows, columns
 
     @property
     def elements(self) -> int:
@@ -195,7 +197,8 @@ class Op:
         if not self.updates:
             return self.results
         rows = self.tensor("input")
-        return (rows,) * (rows.shape[2] if self.name == "UpdateCacheOp" else 1)
+        users = rows.shape[2:3] if self.name == "UpdateCacheOp" else ()
+        return (replace(rows, shape=(*users, *rows.shape)),)
 
     @property
     def updates(self) -> bool:
