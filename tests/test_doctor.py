@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.terminal import shown
 from tt_torch.runtime import _runtime
 from tt_torch.tools import doctor
 from tt_torch.tools.cli import app
@@ -73,3 +74,10 @@ def test_the_whole_command() -> None:
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0, result.stdout
     assert "compile and run: agrees with eager PyTorch" in result.stdout
+
+
+def test_a_trial_that_takes_long_shows_a_line(monkeypatch):
+    monkeypatch.setattr(doctor, "TRIALS", {"sleeping": ("import time; time.sleep(0.5); print('done')", "")})
+    found = []
+    text = shown(lambda: found.extend(doctor.trials()))
+    assert "tt-torch doctor tries: sleeping" in text and [finding.found for finding in found] == ["done"]

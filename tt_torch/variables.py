@@ -15,7 +15,7 @@ OTHERS = {
     "TT_TORCH_HOME": "the folder of the repository, which env/activate sets",
     "TT_TORCH_DEVICE_COUNT": "the number of devices `tt:0`, `tt:1`, ...: docs/eager_device.md",
     "TT_TORCH_LOG": "`fallback` prints the ops of device='tt' that run on the CPU: docs/eager_device.md",
-    "TT_TORCH_PROGRESS": "`0` hides the line that a terminal shows during compilations of more than two seconds",
+    "TT_TORCH_PROGRESS": "`0` hides the line that a terminal shows while something takes more than two seconds",
     "TT_TORCH_HOST_TIMEOUT": "how many seconds the processes of a mesh wait for each other: docs/many_chips.md",
     "TT_TORCH_CI_LIMITED": "CI sets it, so that its time limit is set once",
     "TT_TORCH_MUTATION_MAP": "the folder into which the tests of mutation write which lines they run",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import pty
-import sys
 import time
 import warnings
 
-import pytest
 import torch
 
 import tt_torch
+from tests.terminal import shown
 from tt_torch import user_code
 from tt_torch.driver import report
 from tt_torch.driver.report import CACHED, COMPILED, ProgramReport, Running, compiling, time_left
@@ -56,46 +52,25 @@ def test_time_left_is_known_after_a_program_only():
     assert Running("net", 20, "fuse").text(None) == "tt_torch compiles net, 20 ops: fuse"
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """A function that gives what a compilation of half a second writes to a terminal."""
-
-    def run() -> str:
-        master, slave = pty.openpty()
-        with os.fdopen(slave, "w") as terminal:
-            monkeypatch.setattr(sys, "stderr", terminal)
-            monkeypatch.setattr(report, "PATIENCE", 0.05)
-            monkeypatch.setenv("TERM", "xterm")
-            with compiling():
-                report.running().name = "net"
-                time.sleep(0.5)
-            monkeypatch.undo()
-            terminal.write("end")
-        return written(master)
-
-    return run
+def slow() -> None:
+    with compiling():
+        report.running().name = "net"
+        time.sleep(0.5)
 
 
-def written(terminal: int) -> str:
-    """All that was written to a terminal whose other side is closed. One read may give a part of it."""
-    data = b""
-    with contextlib.suppress(OSError):  # EIO is the end
-        while part := os.read(terminal, 100_000):
-            data += part
-    os.close(terminal)
-    return data.decode()
-
-
-def test_the_terminal_shows_one_line_that_goes(shown):
-    text = shown()
+def test_the_terminal_shows_one_line_that_goes():
+    text = shown(slow)
     assert "tt_torch compiles net: tracing" in text
     assert text.removesuffix("end").endswith("\x1b[1A\x1b[2K")  # one line up, and erase it
 
 
-def test_progress_can_be_switched_off(shown, monkeypatch):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TT_TORCH_PROGRESS", "0")
-        assert shown() == "end"
+def test_progress_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("TT_TORCH_PROGRESS", "0")
+    assert shown(slow) == "end"
+
+
+def test_a_short_compilation_shows_nothing():
+    assert shown(slow, patience=100) == "end"
 
 
 def told(sizes, monkeypatch) -> list[str]:

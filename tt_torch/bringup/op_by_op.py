@@ -32,6 +32,7 @@ from tt_torch.errors import OpByOpError
 from tt_torch.mlir.stablehlo.flatten import flatten
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.records.lines import Record
+from tt_torch.waiting import waiting
 from tt_torch.workers.engine import Item, Limits, Outcome, run
 
 _SAVE_SECONDS = 2.0  # between two versions of the results file
@@ -56,7 +57,7 @@ class OpByOp:
         self.done = True
         records = _records(self.config)
         with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
-            with torch.no_grad():
+            with torch.no_grad(), waiting(lambda: f"op by op: cutting the graph, {len(records.ops)} unique ops so far"):
                 if self.config.op_by_op_backend == OpByOpBackend.TORCH:
                     results = GoldenRun(self.gm, self.roles, records, Path(folder)).run(*inputs)
                 else:
@@ -144,13 +145,14 @@ def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
     config.unique_ops.update(records.ops)  # the records are completed in place
     chosen = records.chosen(config.run_global_op_idx)
     files = [file for record in chosen if (file := file_of(folder, record)).exists()]
-    saved = 0.0
-    for number, (key, record) in enumerate(_outcomes(files, config), 1):
-        records.ops[key].update({k: v for k, v in record.items() if k != "num_ops"})
-        print(f"[{number}/{len(files)}] {_line(record)}", file=sys.stderr)
-        if time.monotonic() - saved > _SAVE_SECONDS:
-            records.save()
-            saved = time.monotonic()
+    saved, number = 0.0, 0
+    with waiting(lambda: f"op by op: {number} of {len(files)} ops have run"):
+        for number, (key, record) in enumerate(_outcomes(files, config), 1):
+            records.ops[key].update({k: v for k, v in record.items() if k != "num_ops"})
+            print(f"[{number}/{len(files)}] {_line(record)}", file=sys.stderr)
+            if time.monotonic() - saved > _SAVE_SECONDS:
+                records.save()
+                saved = time.monotonic()
     path = records.save()
     print(f"{records.executed}/{len(records.ops)} ops executed: {path}", file=sys.stderr)
     if not chosen and config.run_global_op_idx is not None:

@@ -20,6 +20,7 @@ from tt_torch.codegen import mock_cluster
 from tt_torch.codegen.kernel_elf import minimal_kernel
 from tt_torch.errors import EnvironmentMissingError
 from tt_torch.files import write
+from tt_torch.waiting import waiting
 
 VERSION = "0.81.1"
 PACKAGES = (f"ttnn=={VERSION}", "safetensors==0.8.0")
@@ -84,7 +85,8 @@ def set_up(folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         if not is_ready(folder):
-            _install(folder)
+            with waiting(lambda: f"installing ttnn {VERSION}, which takes some minutes"):
+                _install(folder)
             write(folder / READY, f"ttnn {VERSION}\n".encode())
     return folder
 

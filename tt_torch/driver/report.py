@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections import deque
@@ -13,9 +11,10 @@ from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
 
+from tt_torch.waiting import waiting
+
 COMPILED, CACHED, REFUSED = "compiled", "from the cache", "refused"
 MOST_PROGRAMS = 1000  # that a process remembers
-PATIENCE = 2.0  # seconds before the terminal shows a compilation
 
 
 @dataclass(frozen=True)
@@ -126,37 +125,15 @@ def compiling() -> Iterator[None]:
     if getattr(_running, "inside", False):
         yield
         return
-    _running.inside, _running.now = True, Running()
-    start, done = time.perf_counter(), threading.Event()
-    line = _line(_running.now, done)
+    _running.inside, _running.now = True, (now := Running())
+    start = time.perf_counter()
     try:
-        yield
+        with waiting(lambda: now.text(_last_compiled())):
+            yield
     finally:
         _running.inside = False
-        done.set()
-        if line:
-            line.join()
         _seconds += time.perf_counter() - start
 
 
-def _line(now: Running, done: threading.Event) -> threading.Thread | None:
-    """Starts the thread that shows a line. None if stderr is no terminal, or TT_TORCH_PROGRESS=0."""
-    if os.environ.get("TT_TORCH_PROGRESS") == "0" or not (sys.stderr and sys.stderr.isatty()):
-        return None
-    thread = threading.Thread(target=_show, args=(now, done), daemon=True, name="tt_torch progress")
-    thread.start()
-    return thread
-
-
-def _show(now: Running, done: threading.Event) -> None:
-    if done.wait(PATIENCE):
-        return
-    from rich.console import Console  # only here: a program without slow compilations does not import it
-    from rich.live import Live
-    from rich.text import Text
-
-    earlier = next((program for program in reversed(_programs) if program.outcome == COMPILED), None)
-    line = lambda: Text(now.text(earlier), overflow="ellipsis", no_wrap=True)  # noqa: E731
-    console = Console(stderr=True)
-    with Live(get_renderable=line, console=console, transient=True, redirect_stdout=False, refresh_per_second=4):
-        done.wait()
+def _last_compiled() -> ProgramReport | None:
+    return next((program for program in reversed(_programs) if program.outcome == COMPILED), None)

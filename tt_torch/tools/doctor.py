@@ -18,6 +18,7 @@ from pathlib import Path
 import typer
 
 from tt_torch.command_line import AsJson, print_json
+from tt_torch.waiting import waiting
 
 SECONDS = 180  # for one process
 REBUILD = "in a clone: rm env/venv/.build && source env/activate; else pip install --force-reinstall --no-deps tt-torch"
@@ -157,14 +158,15 @@ def trials() -> Iterator[Finding]:
     variables["TT_TORCH_CACHE_SIZE"] = "0"  # the compiler is tried, not what it made before
     for what, (program, remedy) in TRIALS.items():
         try:
-            done = subprocess.run(
-                [sys.executable, "-c", program],
-                env=variables,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=False,
-            )
+            with waiting(lambda: f"tt-torch doctor tries: {what}"):  # noqa: B023, which ends before the next trial
+                done = subprocess.run(
+                    [sys.executable, "-c", program],
+                    env=variables,
+                    capture_output=True,
+                    text=True,
+                    timeout=SECONDS,
+                    check=False,
+                )
         except subprocess.TimeoutExpired:
             yield Finding("broken", what, f"took more than {SECONDS} s", remedy)
             continue

@@ -58,6 +58,7 @@ def check(
     from tt_torch.codegen.check import Checkers, own_peaks
     from tt_torch.driver.package.contents import binaries
     from tt_torch.errors import ConfigError
+    from tt_torch.waiting import waiting
 
     if not files and not setup:
         raise typer.BadParameter("give binaries to check, or --setup", param_hint="FILES")
@@ -70,7 +71,8 @@ def check(
         with Checkers(device, folder, _mesh_shape(mesh) if mesh is not None else None) as checkers:
             for file, program, binary in ((f, *each) for f in files or () for each in binaries(f).items()):
                 name = f"{file.name} {program}".rstrip()
-                report = reports[str(file.with_name(name))] = checkers.check(binary)
+                with waiting(lambda: f"checking {name}"):  # noqa: B023, which ends before the next file
+                    report = reports[str(file.with_name(name))] = checkers.check(binary)
                 if not as_json:
                     show(name, device, report, every_op)
                     own = own_peaks(binary, environment.DEVICES[device])
