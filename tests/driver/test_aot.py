@@ -105,3 +105,17 @@ def test_recurrent_layers_are_unrolled() -> None:
     model, x = torch.nn.LSTM(4, 5), torch.randn(2, 3, 4)
     with torch.no_grad():
         torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_repr_has_the_forms_of_the_arguments(tmp_path):
+    def product(x, scale, *, y):
+        return x * scale @ y
+
+    compiled = tt_torch.compile_model(product, (torch.ones(2, 4), 3), kwargs={"y": torch.ones(4, 3)})
+    compiled.save(tmp_path / "product.ttpkg")
+    compiled.save(tmp_path / "product.ttnn")
+    arguments = "x: float32 [2, 4], y: float32 [4, 3]"
+    assert repr(compiled) == f"CompiledModel({arguments})"
+    assert repr(tt_torch.load(tmp_path / "product.ttpkg")) == f"LoadedModel({arguments})"
+    loaded = repr(tt_torch.load(tmp_path / "product.ttnn"))
+    assert loaded == "LoadedProgram(float32 [2, 4], float32 [4, 3] -> float32 [2, 3])"

@@ -215,3 +215,9 @@ def test_malformed_families_are_refused(
     save_file(tensors, tmp_path / "new.ttpkg", {MANIFEST: text, HASH: hashlib.sha256(text.encode()).hexdigest()})
     with pytest.raises(PackageError, match=message):
         tt_torch.load(tmp_path / "new.ttpkg")
+
+
+def test_repr_counts_the_programs(tmp_path: Path) -> None:
+    family = tt_torch.compile_model(nn.Identity().eval(), (X,), dynamic_shapes={"input": {0: BATCH}})
+    for each in copies(family, tmp_path):
+        assert repr(each) == f"{type(each).__name__}(input: float32 [1, 4]; 3 programs)"

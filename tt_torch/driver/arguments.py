@@ -103,6 +103,16 @@ def forms(call: Call) -> dict[str, Form]:
     return {name: _form(part) for name, part in found.items()}
 
 
+def described(forms: Mapping[str, Form], programs: int = 1) -> str:
+    """The tensors among the arguments of a model, in one line for `repr`: `x: float32 [8, 64]; 3 programs`."""
+    told = (
+        f"{name}: {str(form.dtype).removeprefix('torch.')} {list(form.shape)}"
+        for name, form in forms.items()
+        if isinstance(form, TensorForm)
+    )
+    return ", ".join(told) + (f"; {programs} programs" if programs > 1 else "")
+
+
 def check(call: Call, compiled: Mapping[str, Form]) -> dict[str, torch.Tensor]:
     """The tensors of a call by name. Raises the errors of TensorForm.check, and ArgumentError for another structure."""
     given = parts(call)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tt_torch.driver.arguments import Call, check, parts
+from tt_torch.driver.arguments import Call, check, described, parts
 from tt_torch.driver.compilation import Compilation
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
@@ -30,6 +30,10 @@ class _Packable:
 
     def __init__(self, compilations: Sequence[Compilation], family: Family | None, device: Device) -> None:
         self._compilations, self._family, self._device = compilations, family, device
+
+    def __repr__(self) -> str:
+        first = self._compilations[0]
+        return f"{type(self).__name__}({described(first.forms, len(self._compilations))})"
 
     def _write(self, path: str | Path, weights: bool) -> None:
         contents.write(path, package_of(self._compilations, self._family, weights))

@@ -30,6 +30,10 @@ class LoadedProgram:
         self.outputs: list[TensorSpec] = self._executable.outputs
         self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
 
+    def __repr__(self) -> str:
+        sides = ((f"{host_dtype(x)} {list(x.shape)}" for x in side) for side in (self.inputs, self.outputs))
+        return f"LoadedProgram({' -> '.join(map(', '.join, sides))})".replace("torch.", "")
+
     def __reduce__(self) -> tuple[object, ...]:
         return LoadedProgram, (self._binary,)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import TensorForm, check, parts
+from tt_torch.driver.arguments import TensorForm, check, described, parts
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.flow_runner import FlowRunner
@@ -97,6 +97,10 @@ class LoadedModel:
             self._parameters = training.parameters if training else None
             self.weights = Weights(package.tensors, self._forms, self._parameters or {})
             self._members = [_member(package, number, self._device) for number in range(len(package.manifests))]
+
+    def __repr__(self) -> str:
+        manifests = self._package.manifests
+        return f"LoadedModel({described(manifests[0].forms, len(manifests))})"
 
     def _now(self, checkpoint: bool = True) -> Package:
         """The package with the present weights; without `checkpoint`, only those that are in no checkpoint."""
