@@ -144,3 +144,19 @@ def test_results_of_changing_sizes_lie_in_memory_as_in_eager(name: str) -> None:
             expected[0][0].fill_(5)
             got[0][0].fill_(5)
             torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("rounding", ["trunc", "floor"])
+@pytest.mark.parametrize(("number", "divisor"), [(32, 4), (7, 2), (-7, 2), (7.5, 2), (7, 0.0)])
+def test_the_quotient_of_two_numbers(rounding: str, number: float, divisor: float) -> None:
+    """PyTorch gives a tensor, which may also be a size. Such a division sent the whole graph to the host."""
+
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        quotient = torch.div(number, divisor, rounding_mode=rounding)
+        return quotient, x + quotient, x.view(torch.div(x.shape[0], 4, rounding_mode=rounding), -1)
+
+    x = torch.randn(8)
+    run, programs = recording(model, fullgraph=True)
+    for result, right in zip(run(x), model(x), strict=True):
+        assert result.dtype == right.dtype and torch.equal(result, right)
+    assert programs

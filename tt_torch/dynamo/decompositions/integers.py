@@ -29,8 +29,12 @@ def fmod(x: Tensor, y: Tensor | float) -> Tensor:
 
 
 @decomposes(aten.div.Tensor_mode, aten.div.Scalar_mode, aten.floor_divide.default, aten.floor_divide.Scalar)
-def divide(x: Tensor, y: Tensor | Scalar, *, rounding_mode: str | None = "floor") -> Tensor | NotImplementedType:
+def divide(
+    x: Tensor | Scalar, y: Tensor | Scalar, *, rounding_mode: str | None = "floor"
+) -> Tensor | NotImplementedType:
     """Integer division without torch-mlir's quotient in float32, which is not exact. Zeros keep their sign."""
+    if not isinstance(x, Tensor):  # PyTorch knows the quotient of two numbers, which may be a size
+        return NotImplemented
     if rounding_mode is None:
         return x / y
     by_one = not isinstance(y, Tensor) or y.numel() == 1
@@ -63,7 +67,7 @@ def _floor(x: Tensor, y: Tensor) -> Tensor:
     return torch.div(x, y, rounding_mode="trunc") - down.to(x.dtype)
 
 
-def _promoted(x: Tensor, y: Tensor | Scalar) -> list[Tensor]:
+def _promoted(x: Tensor | Scalar, y: Tensor | Scalar) -> list[Tensor]:
     """The operands in the dtype of the result. Numbers become tensors, also sizes of the program."""
     dtype = torch.result_type(x, y)
     return [v.to(dtype) if isinstance(v, Tensor) else torch.full((), number_in(v, dtype), dtype=dtype) for v in (x, y)]
