@@ -246,3 +246,58 @@ func.func @main(%x: tensor<4x2xf32>) -> tensor<2x4xf32> {
   %1 = "ttir.subtract"(%0, %c) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   return %1 : tensor<2x4xf32>
 }
+
+// -----
+
+// A reshape of a column to a matrix stays before the op: each row of the column is a whole row of tiles.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1024x1xf32>, %v: tensor<f32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+  // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 32, 32>}
+  // CHECK-NEXT: "ttir.exp"([[A]])
+  // CHECK: [[B:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 32, 32>}
+  // CHECK: "ttir.add"([[B]], %{{.*}}) : (tensor<32x32xf32>,
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 32, 32>} : (tensor<1024x1xf32>) -> tensor<32x32xf32>
+  %1 = "ttir.exp"(%0) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  %2 = "ttir.reshape"(%x) {shape = array<i64: 32, 32>} : (tensor<1024x1xf32>) -> tensor<32x32xf32>
+  %3 = "ttir.add"(%2, %v) : (tensor<32x32xf32>, tensor<f32>) -> tensor<32x32xf32>
+  return %1, %3 : tensor<32x32xf32>, tensor<32x32xf32>
+}
+
+// -----
+
+// A reshape to a value that is half as large in tiles moves. The values of 64 x 16 and 32 x 32 have two tiles and one.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<64x16xf32>) -> tensor<32x32xf32> {
+  // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.exp"(%arg0)
+  // CHECK-NEXT: "ttir.reshape"([[A]])
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 32, 32>} : (tensor<64x16xf32>) -> tensor<32x32xf32>
+  %1 = "ttir.exp"(%0) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %1 : tensor<32x32xf32>
+}
+
+// -----
+
+// Ids of one column are looked up as a vector, whose rows fill tiles; ids of 4 x 32 are looked up as they are.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<128x1xi32>, %y: tensor<4x32xi32>, %t: tensor<8x64xf32>) -> (tensor<128x64xf32>, tensor<128x64xf32>) {
+  // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 128>}
+  // CHECK: "ttir.embedding"([[A]], %arg2)
+  // CHECK: "ttir.embedding"(%arg1, %arg2)
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 128>} : (tensor<128x1xi32>) -> tensor<128xi32>
+  %1 = "ttir.embedding"(%0, %t) : (tensor<128xi32>, tensor<8x64xf32>) -> tensor<128x64xf32>
+  %2 = "ttir.reshape"(%y) {shape = array<i64: 128>} : (tensor<4x32xi32>) -> tensor<128xi32>
+  %3 = "ttir.embedding"(%2, %t) : (tensor<128xi32>, tensor<8x64xf32>) -> tensor<128x64xf32>
+  return %1, %3 : tensor<128x64xf32>, tensor<128x64xf32>
+}
+
+// -----
+
+// A product reads rows of several dimensions only if they do not grow in tiles: 8 matrices of one row are 8 rows of tiles.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<8x1x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
+  // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 8, 64>}
+  // CHECK: "ttir.matmul"([[A]], %arg1)
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 8, 64>} : (tensor<8x1x64xf32>) -> tensor<8x64xf32>
+  %1 = "ttir.matmul"(%0, %w) {transpose_a = false, transpose_b = false} : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+  return %1 : tensor<8x32xf32>
+}

@@ -2,7 +2,8 @@
 
 Each convolution has conversions between NCHW and flattened NHWC around it. The ops between two convolutions are
 element-wise, so these conversions can move through them. A movement only moves past a value with one reader, so that no
-op is duplicated.
+op is duplicated. A reshape also stays where it is if it makes a value much smaller: each dimension of one row or one
+column is a whole tile in memory, and the ops behind the reshape would compute all of it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,32 @@ from tt_torch.mlir.rules import Builder, RuleSet, producer, shape, single_use
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.types import Op, Value
+from tt_torch.wire.facts import physical_bytes
 
 RULES = RuleSet("sink-data-movement")
 OTHER_UNARY = ["gelu_tanh", "leaky_relu", "clamp_scalar", "typecast"]
 UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, *OTHER_UNARY]]
 BINARY = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL]]
 MOVES = ("ttir.permute", "ttir.reshape")
+# The most that a value may grow in memory, so that one op less is worth it.
+MOST_GROWTH = 2
 
 
 def movement(value: Value) -> Op | None:
-    """The permute or reshape that makes `value`, if `value` has only one reader."""
+    """The permute or reshape that makes `value`, if `value` has only one reader and no op should stay behind it."""
     op = producer(value, *MOVES)
-    return op if op is not None and single_use(value) else None
+    return op if op is not None and single_use(value) and _may_sink(op) else None
+
+
+def _may_sink(move: Op) -> bool:
+    source, result = shape(move.operands[0]), shape(move.results[0])
+    return move.name == "ttir.permute" or not _grows(result, source)
+
+
+def _grows(before: list[int], after: list[int]) -> bool:
+    """Whether a value of the second shape takes much more memory than one of the first, both in tiles."""
+    small, large = (physical_bytes("Float32", True, sizes) for sizes in (before, after))
+    return large > MOST_GROWTH * small
 
 
 def again(b: Builder, move: Op, x: Value, result: Value) -> Value:
@@ -118,6 +133,9 @@ def through_embedding(op: Op, b: Builder) -> Value | None:
     move = producer(ids, "ttir.reshape")
     if move is None or len(shape(move.operands[0])) != 2:
         return None
+    row = shape(table)[-1:]
+    if _grows(shape(ids) + row, shape(move.operands[0]) + row):
+        return None
     return b("ttir.reshape", b("ttir.embedding", move.operands[0], table), shape=shape(op.results[0]))
 
 
@@ -129,7 +147,7 @@ def through_matmul_rows(op: Op, b: Builder) -> Value | None:
     if move is None or len(shape(c)) != 2 or ods.attr(op, "transpose_a"):
         return None
     source = shape(move.operands[0])
-    if len(source) <= len(shape(a)) or source[-1] != shape(a)[-1]:
+    if len(source) <= len(shape(a)) or source[-1] != shape(a)[-1] or not _may_sink(move):
         return None
     bias = ods.operands_of(op).get("bias")
     if bias is not None and math.prod(shape(bias)) != shape(bias)[-1]:
