@@ -29,14 +29,14 @@ os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; th
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`pytest -m sample` imports only the files that name this marker, and so do those of `build`, `conformance` and
-    `slow`. A plain `pytest` leaves out the files that are for one of these as a whole. To import all tests takes each
+    """`pytest -m sample` imports only the files that name this marker, and so do those of `build` and the others
+    below. A plain `pytest` leaves out the files that are for one of these as a whole. To import all tests takes each
     process half a minute."""
     wanted, _, rest = config.option.markexpr.partition(" ")
     if collection_path.suffix != ".py" or " or " in rest:
         return None
     text = collection_path.read_text()
-    if wanted in ("build", "conformance", "sample", "slow"):
+    if wanted in ("build", "conformance", "nightly", "sample", "slow"):
         return f"mark.{wanted}" not in text or None
     whole = re.search(r"^pytestmark = \[?pytest\.mark\.(\w+)", text, re.MULTILINE)
     return bool(whole and f"not {whole[1]}" in config.option.markexpr) or None

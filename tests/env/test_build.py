@@ -1,6 +1,6 @@
 """Builds everything outside of this environment: the package as users install it, the C++ libraries as archives.
 
-This takes minutes. CI runs it by `pytest -m build -n 2`.
+This takes minutes. `pytest -m build -n 2` runs it, every night.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
 ROOT = Path(__file__).parents[2]
 CMAKE = [sys.executable, "-m", "cmake"]
-pytestmark = pytest.mark.build
+pytestmark = [pytest.mark.build, pytest.mark.nightly]
 
 USE = """
 import torch
