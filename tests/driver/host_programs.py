@@ -51,6 +51,14 @@ def split_layers(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> 
     return trained(model, torch.compile(model, backend="tt"), torch.randn(4, 16).to(dtype))
 
 
+def stages() -> list[torch.Tensor]:
+    """Two stages of four chips each, so that both processes have two chips of each stage."""
+    mesh = init_device_mesh("tt", (4,))
+    model = parallelize_module(make_model(), mesh, PLAN)
+    options = {"device_map": {"0": 0, "1": 0, "2": 1}}
+    return trained(model, torch.compile(model, backend="tt", options=options), torch.randn(4, 16))
+
+
 def split_batch(shape: tuple[int, ...], compiled: bool = True) -> list[torch.Tensor]:
     mesh = init_device_mesh("tt", shape)
     model = distribute_module(nn.Sequential(make_model(), nn.BatchNorm1d(16)), mesh)
@@ -108,6 +116,7 @@ PROGRAMS = {
     "layers": lambda: split_layers((8,)),
     "layers inside of a process": lambda: split_layers((2, 4)),
     "layers in bfloat16": lambda: split_layers((8,), torch.bfloat16),
+    "layers in two stages": stages,
     "batch along two axes": lambda: split_batch((2, 4)),
     "eager batch": lambda: split_batch((2, 4), compiled=False),
     "plain model": plain_model,

@@ -7,6 +7,7 @@ import re
 import socket
 from pathlib import Path
 
+import pytest
 import torch
 from forked import Script, Server
 
@@ -29,6 +30,7 @@ def start(forks: Server, count: int, program: str, *arguments: object, **variabl
     return [forks.start(HERE / program, *arguments, env={**common, "RANK": str(rank)}) for rank in ranks]
 
 
+@pytest.mark.slow
 def test_results_are_those_of_one_process(tmp_path: Path, forks: Server) -> None:
     """Equal bits for split layers and batches, compiled, eager and ahead of time, and for changes of placements."""
     alone = forks.run(HERE / "host_programs.py", tmp_path)
