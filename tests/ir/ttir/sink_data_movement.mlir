@@ -301,3 +301,29 @@ func.func @main(%x: tensor<8x1x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf3
   %1 = "ttir.matmul"(%0, %w) {transpose_a = false, transpose_b = false} : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
   return %1 : tensor<8x32xf32>
 }
+
+// -----
+
+// A vector of channels follows an operand whose reshape only adds and removes dimensions of size 1.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x2x240xf32>, %v: tensor<240x1x1xf32>) -> tensor<2x240x1x1xf32> {
+  // CHECK-NEXT: [[V:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 1, 1, 1, 240>}
+  // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.multiply"(%arg0, [[V]]) : (tensor<1x1x2x240xf32>, tensor<1x1x1x240xf32>) -> tensor<1x1x2x240xf32>
+  // CHECK-NEXT: "ttir.reshape"([[M]]) {shape = array<i64: 2, 240, 1, 1>}
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 2, 240, 1, 1>} : (tensor<1x1x2x240xf32>) -> tensor<2x240x1x1xf32>
+  %1 = "ttir.multiply"(%0, %v) : (tensor<2x240x1x1xf32>, tensor<240x1x1xf32>) -> tensor<2x240x1x1xf32>
+  return %1 : tensor<2x240x1x1xf32>
+}
+
+// -----
+
+// It stays if the reshape joins dimensions: the 6 columns of the result are no dimension of the operand.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x4xf32>, %v: tensor<4xf32>) -> tensor<6x4x1xf32> {
+  // CHECK: "ttir.reshape"(%arg0) {shape = array<i64: 6, 4, 1>}
+  // CHECK: "ttir.add"({{.*}}) : (tensor<6x4x1xf32>, tensor<4x1xf32>) -> tensor<6x4x1xf32>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 6, 4, 1>} : (tensor<2x3x4xf32>) -> tensor<6x4x1xf32>
+  %w = "ttir.reshape"(%v) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
+  %1 = "ttir.add"(%0, %w) : (tensor<6x4x1xf32>, tensor<4x1xf32>) -> tensor<6x4x1xf32>
+  return %1 : tensor<6x4x1xf32>
+}

@@ -93,10 +93,23 @@ def _moved_back(b: Builder, move: Op, other: Value, source: list[int]) -> Value 
         permutation = ods.attr(move, "permutation")
         inverse = [permutation.index(d) for d in range(len(permutation))]
         return b("ttir.permute", b("ttir.reshape", other, shape=sizes), permutation=inverse)
+    if (kept := _without_ones(target, source, sizes)) is not None:
+        return b("ttir.reshape", other, shape=kept)
     # A vector along the last dimension can stay if the reshape keeps that dimension.
     if math.prod(sizes) == sizes[-1] == source[-1] == target[-1]:
         return b("ttir.reshape", other, shape=[1] * (len(source) - 1) + sizes[-1:])
     return None
+
+
+def _without_ones(target: list[int], source: list[int], sizes: list[int]) -> list[int] | None:
+    """The sizes of an operand of `target` as one of `source`, if both shapes only differ in dimensions of size 1."""
+    from_, to = ([d for d, size in enumerate(each) if size != 1] for each in (target, source))
+    if [target[d] for d in from_] != [source[d] for d in to]:
+        return None
+    kept = [1] * len(source)
+    for old, new in zip(from_, to, strict=True):
+        kept[new] = sizes[old]
+    return kept
 
 
 @RULES.rewrites(*(f"ttir.{n}" for n in dialect.REDUCTIONS))
