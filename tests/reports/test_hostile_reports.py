@@ -172,6 +172,15 @@ def test_comparisons_show_keys_as_they_are(tmp_path, key):
     assert key in shown.getvalue()
 
 
+def test_a_terminal_gets_texts_without_colours():
+    """To find what it would colour, rich took half a minute for a text of 40,000 letters."""
+    shown = io.StringIO()
+    console = plain_console(file=shown, width=200, force_terminal=True, color_system="truecolor")
+    text = "f32[3]: 1 of 2.5 'texts' at /tmp/a.py: x=True"
+    console.print(text)
+    assert shown.getvalue() == f"{text}\n"
+
+
 @pytest.mark.parametrize("name", ["we?ird#%20.duckdb", "a b&c=d.duckdb", "ü@host:1.duckdb"])
 def test_databases_of_any_name(tmp_path, name):
     Database(str(tmp_path / name)).add(RECORDS)

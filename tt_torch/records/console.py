@@ -8,5 +8,8 @@ from rich.console import Console
 
 
 def plain_console(**options: Any) -> Console:
-    """A console that reads no markup in texts: `test[float32]` keeps its brackets, and `[/x]` is no error."""
-    return Console(markup=False, emoji=False, **options)
+    """A console that reads no markup in texts: `test[float32]` keeps its brackets, and `[/x]` is no error.
+
+    It colours no numbers or paths either: to find them, rich takes a time that grows with the square of the length.
+    """
+    return Console(markup=False, emoji=False, highlight=False, **options)

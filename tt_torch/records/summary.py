@@ -33,12 +33,12 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
         if counts:
             console.print(_reasons(title, counts))
     for record in filter(slowness, records):
-        console.print(f"slow: {record['key']}: {slowness(record)}", highlight=False, soft_wrap=True)
+        console.print(f"slow: {record['key']}: {slowness(record)}", soft_wrap=True)
     timed = sorted((r for r in records if r.get("seconds") is not None), key=lambda r: -r["seconds"])
     if timed:
         console.print(f"\ncompile and first run: median {statistics.median(r['seconds'] for r in timed):.2f} s; worst:")
         for record in timed[:_WORST]:
-            console.print(f"  {record['seconds']:7.2f} s  {record['key']}", highlight=False)
+            console.print(f"  {record['seconds']:7.2f} s  {record['key']}")
 
 
 def as_facts(records: Sequence[Record]) -> Record:

@@ -133,7 +133,7 @@ def _show(changes: Sequence[Change], of: int, gone: int, fresh: int) -> None:
 
     from tt_torch.records.console import plain_console
 
-    console = plain_console(highlight=False, soft_wrap=True)
+    console = plain_console(soft_wrap=True)
     for change in changes:
         word, style = ("worse", "red") if change.worse else ("better", "green")
         message = f"  {change.message}" if change.message else ""
