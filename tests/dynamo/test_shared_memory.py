@@ -146,6 +146,8 @@ STRIDED: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
         torch.arange(20).view(2, 2, 5)[..., ::2],
     ),
     "the input itself": (lambda x: (x, x.mT), torch.randn(2, 5, 3).mT),
+    "windows": (lambda x: (x * 2).unfold(1, 2, 1), torch.randn(3, 5)),
+    "windows by strides": (lambda x: (x * 2).as_strided((3, 4, 2), (5, 1, 1)), torch.randn(3, 5)),
 }
 
 

@@ -147,14 +147,25 @@ def draw_seeds(count: int, device: torch.device | None = None) -> torch.Tensor:
 def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """The tensor itself if it has these strides, otherwise the same elements in new memory with them.
 
-    Strides of dimensions of one element do not matter. Gradients pass, unless several elements would share a place; a
-    tensor with gradients stays as it is then.
+    Strides of dimensions of one element do not matter. Gradients pass.
     """
     if x.stride() == strides or all(a == b or n == 1 for a, b, n in zip(x.stride(), strides, x.shape, strict=True)):
         return x
     if _has_a_place_for_each(x.shape, strides):
         return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
-    return x if x.requires_grad else with_strides(x, strides)
+    return _Moved.apply(x, strides) if x.requires_grad else with_strides(x, strides)  # type: ignore[no-untyped-call]
+
+
+class _Moved(torch.autograd.Function):
+    """`with_strides`, whose own gradient would give each element those of all elements that share its place."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+        return with_strides(x, strides)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradients[0], None
 
 
 def _has_a_place_for_each(shape: Sequence[int], strides: Sequence[int]) -> bool:
