@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch._functorch._aot_autograd.schemas import MemoryFormatMeta
 from torch.utils._pytree import tree_leaves
 
 import tt_torch
+from tt_torch.torch_private.aot import gradients_in_own_places
 
 VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "reshaped": lambda x: ((y := x + 1), y.view(-1), y.t(), y[1:]),
@@ -162,14 +164,25 @@ def test_strides_are_those_of_eager(name: str) -> None:
             torch.testing.assert_close(a, b, check_stride=True, rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_pass_results_of_other_strides() -> None:
-    function, x = STRIDED["log_softmax of a permuted float64"]
+@pytest.mark.parametrize("name", ["log_softmax of a permuted float64", "windows", "windows by strides"])
+def test_gradients_pass_results_of_other_strides(name: str) -> None:
+    function, x = STRIDED[name]
     gradients = []
     for run in (function, torch.compile(function, backend=tt_torch.backend)):
         (own := x.detach().requires_grad_()).grad = None
-        (run(own) * torch.arange(x.numel()).view(x.shape)).sum().backward()
+        y = run(own)
+        (y * torch.arange(y.numel()).view(y.shape)).sum().backward()
         gradients.append(own.grad)
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
+
+
+def test_aot_autograd_takes_gradients_as_before_after_a_compilation() -> None:
+    before = vars(MemoryFormatMeta)["from_tensor"]
+    with gradients_in_own_places():
+        assert vars(MemoryFormatMeta)["from_tensor"] is not before
+    with pytest.raises(ZeroDivisionError), gradients_in_own_places(), gradients_in_own_places():
+        _ = 1 / 0
+    assert vars(MemoryFormatMeta)["from_tensor"] is before
 
 
 PARTS: dict[str, Callable[[torch.Tensor], Any]] = {

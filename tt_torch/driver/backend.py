@@ -53,6 +53,7 @@ from tt_torch.torch_private.aot import (
     TracingContext,
     aot_autograd,
     boxed,
+    gradients_in_own_places,
     keep_saved_tensors,
     make_boxed_func,
     without_mkldnn,
@@ -157,7 +158,7 @@ def _aot(
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
-        with without_mkldnn(), without_random_states(), python_kernels.put_aside():
+        with without_mkldnn(), without_random_states(), gradients_in_own_places(), python_kernels.put_aside():
             given = gm.graph.find_nodes(op="placeholder")
             names = [observer.input_name(source(node)) for node in given]
             on_mesh = shards.graphs_on(config.mesh_shape, given)

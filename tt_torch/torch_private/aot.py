@@ -20,6 +20,7 @@ from torch._functorch._aot_autograd.descriptors import (
     SubclassGetAttrAOTInput,  # 2.13.0: for position_of_input
 )
 from torch._functorch._aot_autograd.schemas import (
+    MemoryFormatMeta,  # 2.13.0: for gradients_in_own_places
     OutputType,  # 2.13.0: for is_plain_inference and the facts about gradients below
     PlainTensorMeta,  # 2.13.0: the same
     ViewAndMutationMeta,  # 2.13.0: the same
@@ -31,6 +32,7 @@ from torch._guards import (
 from torch.fx import Node
 
 from tt_torch.torch_private.distributed import one_process
+from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 __all__ = [
     "InputMutationAOTOutput", "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
@@ -79,6 +81,25 @@ def without_random_states() -> Iterator[None]:
         yield
     finally:
         PhiloxStateTracker.reset = reset  # type: ignore[method-assign]
+
+
+# 2.13.0: without it the gradient of an output that `unfold` gives would lose elements. AOTAutograd copies it to memory
+# with the strides of the output, where several elements have one place. It makes an exception only for `expand`.
+@contextmanager
+def gradients_in_own_places() -> Iterator[None]:
+    """While this context is active, AOTAutograd takes the gradient of an output with gaps or with repeated elements in
+    memory as a contiguous tensor, or as one with channels last."""
+    of = vars(MemoryFormatMeta)["from_tensor"]
+
+    def from_tensor(t: torch.Tensor, force_use_memory_format: bool = False) -> MemoryFormatMeta | None:
+        scattered = t.layout is torch.strided and not is_non_overlapping_and_dense_or_false(t)
+        return of(t, force_use_memory_format or scattered)
+
+    MemoryFormatMeta.from_tensor = staticmethod(from_tensor)
+    try:
+        yield
+    finally:
+        MemoryFormatMeta.from_tensor = of
 
 
 # 2.13.0: without it a program for several chips would not know which of its inputs are the parts of which DTensor.
