@@ -84,6 +84,16 @@ EQUIVALENT = (
         " - ",
         "The positions 4 bytes before and after the length differ by 8, which is a multiple of each alignment.",
     ),
+    *(
+        Equivalent(
+            "wire/calls.py", "_Expansion.__init__", before, after, "Ids are only to be those of no other tensor."
+        )
+        for before, after in (("1", "(2)"), ("0", "(1)"))
+    ),
+    *(
+        Equivalent("wire/calls.py", scope, before, after, "The limit is as good if it is another one of this size.")
+        for scope, before, after in (("", "1", "(2)"), ("", "20", "(21)"), ("_Expansion._count", "1", "(2)"))
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from tt_torch.errors import BinaryFormatError
 from tt_torch.explore.graphs import read_graphs
 from tt_torch.profiling.cost_model import of_call
 from tt_torch.wire import calls, facts
-from tt_torch.wire.calls import cached, device_ops, expanded, public
+from tt_torch.wire.calls import cached, device_ops, expanded, public, recorded
 from tt_torch.wire.decode import decode
 
 TRACE = Path(__file__).parents[1] / "data" / "plugin" / "trace.ttnn"
@@ -27,10 +27,11 @@ def test_a_recording_counts_as_in_later_calls():
     (main,) = public(message)
     _, x, i = facts.inputs(main)
     assert found[0].operands == (x,) and found[1].operands == (i,)
+    assert [op.location.split(":")[0] for op in found[2:5]] == ['loc("arg0_1', 'loc("mm', 'loc("relu']
     assert [op.results for op in found[-2:]] == [(result,) for result in facts.outputs(main)]
     written, matmul = found[0].results[0], found[3]
     assert found[2].operands == (written,) and matmul.operands[0] == found[2].results[0]
-    assert cached(message) == {"main_const_eval_0", "main_const_eval_1"}
+    assert recorded(message) and cached(message) == {"main_const_eval_0", "main_const_eval_1"}
     assert (of_call(message).device_ops, of_call(message).moves) == (9, 6)
 
 
@@ -60,11 +61,29 @@ def test_a_program_that_is_called_twice_has_its_own_tensors_each_time():
     (x,), (z,) = facts.inputs(main), facts.outputs(main)
     assert first.operands == (x,) and second.operands == first.results and second.results == (z,)
     assert len({x.id, z.id, first.results[0].id}) == 3
+    assert first.results[0].id > max(ref.id for ref in facts.tensors(message["programs"]))
+    assert first.record["type"] == second.record["type"] == "Neg" and not recorded(message)
 
 
 def test_a_program_without_calls_stays_as_it_is():
     message = decode(twice().binary())
     assert expanded(message, message["programs"][1]) is message["programs"][1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"FuncCallOp": {"program_id": 1}},
+        {"CaptureOrExecuteTraceOp": {"allocate_slots_program_id": 1, "capture_program_id": 1}},
+    ],
+)
+def test_lists_that_a_file_leaves_out_are_empty(call):
+    main = {"name": "main", "operations": [{"type": call}]}
+    message = {"programs": [main, {"name": "nothing", "private": True}]}
+    assert public(message) == [{"name": "main", "operations": [], "outputs": []}]
+    assert recorded(message) == ("FuncCallOp" not in call)
+    assert list(device_ops({"programs": [{"name": "nothing"}]})) == []
+    assert not recorded({"programs": [{"name": "nothing"}]})
 
 
 def without_end(maker):
@@ -82,16 +101,23 @@ def many(maker):
     return maker
 
 
+def long(maker):
+    """An op of a program that is called twice has a list of 6,000 tensors."""
+    x, y = maker.program["inputs"][0], maker.tensor(*MATRIX)
+    maker.op("ConcatOp", inputs=[x] * 6000, out=y, dim=0)
+
+
 def change(maker, **fields):
     maker.programs[0]["operations"][0]["type"]["FuncCallOp"].update(fields)
 
 
 HOSTILE = {
     "itself": (without_end, "more than 8 deep"),
-    "no program": (lambda maker: change(maker, program_id=2**32 - 1), "the binary has no program 4294967295"),
+    "no program": (lambda maker: change(maker, program_id=2), "the binary has no program 2"),
     "too few inputs": (lambda maker: change(maker, inputs=[]), "takes 1 inputs, and a call has 0"),
     "too few results": (lambda maker: change(maker, outputs=[]), "a call has 0 results, and its program gives 1"),
     "too many ops": (many, "parts when its calls are expanded"),
+    "too long lists": (long, "parts when its calls are expanded"),
 }
 
 

@@ -83,7 +83,7 @@ def expanded(message: File, program: Program) -> Program:
     if not any(name in CALLS for op in program.get("operations") or () for name in op.get("type", {})):
         return program
     expansion, frame = _Expansion(message), _Frame({}, 0)
-    operations = list(expansion.operations(program.get("operations") or (), frame))
+    operations = list(expansion.operations(program["operations"], frame))
     outputs = [expansion.tensor(ref, frame) for ref in program.get("outputs") or ()]
     return {**program, "operations": operations, "outputs": outputs}
 
