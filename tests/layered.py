@@ -95,3 +95,29 @@ def _convolution(rng: random.Random, channels: int, size: int) -> tuple[nn.Conv2
     groups = rng.choice([1] * 6 + [2])
     layer = nn.Conv2d(channels, rng.choice(CHANNELS), kernel, stride, padding, bias=rng.random() < 0.5, groups=groups)
     return layer, (size + 2 * padding - kernel) // stride + 1
+
+
+def overridden(model: nn.Module, rng: random.Random) -> dict[str, dict[str, str]]:
+    """A value for `optimizer_overrides` that is about one layer of the model. The layer may have no such form."""
+    layers = [(name, layer) for name, layer in model.named_modules() if name.startswith("layers.")]
+    if not layers:
+        return {}
+    name, layer = rng.choice(layers)
+    down, across = rng.choice([1, 2, 4, 7, 8]), rng.choice([1, 2, 4, 8])
+    grids = {
+        "block_sharded": f"{down}x{across}",
+        "height_sharded": f"{down * across}x1",
+        "width_sharded": f"1x{across}",
+    }
+    kind = rng.choice([*grids, *grids, "interleaved"])
+    place = rng.choice([kind, f"{grids.get(kind, '1x1')}:{kind}", "l1" if kind == "interleaved" else f"{kind}:l1:tile"])
+    texts = {"override_output_layout": place}
+    if rng.random() < 0.3:
+        texts["insert_memreconfig"] = "0"
+    if isinstance(layer, nn.Conv2d) and rng.random() < 0.7:
+        fields = [f"act_block_h_override#{rng.choice([32, 64])}", "enable_act_double_buffer#true"]
+        fields += ["enable_weights_double_buffer#true", f"shard_layout#{rng.choice(['height', 'block'])}_sharded"]
+        texts["override_conv2d_config"] = ":".join(rng.sample(fields, rng.randint(1, 3)))
+        if rng.random() < 0.5:
+            del texts["override_output_layout"]
+    return {name: texts}

@@ -94,6 +94,16 @@ VARIABLES = [
     ("TT_TORCH_MATH_FIDELITY", "HiFi2", "math_fidelity", "hifi2"),
     ("TT_TORCH_FP32_DEST_ACC_EN", "0", "fp32_dest_acc_en", False),
     ("TT_TORCH_PRECISION", '{"a": {"weight_dtype": null}}', "precision", (("a", (("weight_dtype", None),)),)),
+    (
+        "TT_TORCH_OPTIMIZER_OVERRIDES",
+        "override-output-layout=a=l1,b=8x8:block_sharded insert-memreconfig=a=0:1",
+        "optimizer_overrides",
+        (
+            ("a", (("override_output_layout", "l1"),)),
+            ("b", (("override_output_layout", "8x8:block_sharded"),)),
+            ("a", (("insert_memreconfig", "0:1"),)),
+        ),
+    ),
     ("TT_TORCH_IR_LOG_LEVEL", "debug", "ir_log_level", "DEBUG"),
     ("TT_TORCH_SAVE_MLIR", "STABLEHLO, ttnn", "save_mlir", ("STABLEHLO", "TTNN")),
     ("TT_TORCH_SAVE_BINARY", "true", "save_binary", True),

@@ -10,6 +10,7 @@ import dataclasses
 from enum import IntEnum
 
 from tt_torch import option_kinds as kinds
+from tt_torch import overrides
 from tt_torch.option_kinds import option
 
 
@@ -70,6 +71,13 @@ class CompilerOptions:
         "TT_TORCH_OPTIMIZATION_LEVEL",
     )
     enable_optimizer: bool = option(kinds.boolean(), False, "the same as `optimization_level=2`", "TT_TORCH_OPTIMIZER")
+    optimizer_overrides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = option(
+        overrides.KIND,
+        (),
+        "what the optimizer must choose for some ops, at levels 1 and 2. Keys are patterns of module paths, of names "
+        "of parameters and of names in locations: [optimizer.md](optimizer.md#overrides)",
+        "TT_TORCH_OPTIMIZER_OVERRIDES",
+    )
     compare_weights: bool = option(
         kinds.boolean(),
         False,

@@ -54,6 +54,14 @@ class UnsupportedOpError(CompileError):
         self.op, self.stage, self.location, self.detail = op, stage, location, detail
 
 
+class OverrideError(CompileError, ValueError):
+    """The option `optimizer_overrides` asks for something that an op does not have, or that does not fit."""
+
+    def __init__(self, asked: str, op: str, location: str, reason: str) -> None:
+        super().__init__(f"optimizer_overrides: {asked} cannot be followed for {op}: {reason}\n  at {location}")
+        self.asked, self.op, self.location, self.reason = asked, op, location, reason
+
+
 class NumberError(CompileError, ValueError):
     """An op got a number that its dtype does not have. Eager PyTorch refuses it, too, when it runs the op."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from layered import drawn
+from layered import drawn, overridden
 from op_rows import Row, draw
 from op_table import FAMILIES
 from torch import nn
@@ -21,6 +21,7 @@ from tt_torch.codegen import environment
 from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.observer import Observer
+from tt_torch.errors import OverrideError
 from tt_torch.mlir import pipeline
 
 pytestmark = [
@@ -156,6 +157,26 @@ def test_optimized(first, device, checkers, monkeypatch):
         report = checkers(device).check(tt_torch.compile_model(model, (x,), config).binary)
         assert [(seed, v.op, v.differences) for v in report.failures] == []
         assert report.peaks["main"]["core"] <= counted[-1], seed
+
+
+@pytest.mark.parametrize("device", ARCHS)
+def test_overridden(device, checkers, monkeypatch):
+    """The library takes the layouts and configurations that users ask for, if the optimizer does not refuse them."""
+    counted, optimize, taken = [], pipeline.optimize, 0
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
+    for seed in range(40):
+        model, x, rng = drawn(seed)
+        overrides, level = overridden(model, rng), rng.choice([1, 2])
+        config = CompilerConfig(arch=ARCHS[device], optimization_level=level, optimizer_overrides=overrides)
+        try:
+            binary = tt_torch.compile_model(model, (x,), config).binary
+        except OverrideError:
+            continue
+        report = checkers(device).check(binary)
+        assert [(seed, overrides, v.op, v.differences) for v in report.failures] == []
+        assert report.peaks["main"]["core"] <= counted[-1], (seed, overrides)
+        taken += 1
+    assert taken > 20
 
 
 @pytest.mark.parametrize("device", ARCHS)

@@ -28,6 +28,7 @@ OTHER_VALUES: dict[str, Any] = {
     "weight_dtype": "bfp8_b",
     "math_fidelity": "lofi",
     "optimization_level": 1,
+    "optimizer_overrides": {"a": {"insert_memreconfig": "0"}},
     "precision": {"a": {"math_fidelity": "lofi"}},
     "fallback": "error",
     "buckets": {"x.0": (8,)},

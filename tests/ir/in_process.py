@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import shlex
 from typing import Any
 
@@ -48,8 +49,8 @@ def run_line(line: str) -> tuple[int, str]:
         words = shlex.split(command)
         variables = {}
         if words[0] == "env":
-            variables = dict([words[1].split("=", 1)])
-            words = words[2:]
+            variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda w: "=" in w, words[1:]))
+            words = words[1 + len(variables) :]
         status, text, messages = PROGRAMS[words[0]](words[1:], text, variables)
         if status:
             return status, messages

@@ -15,7 +15,7 @@ from typing import TypeVar
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import LoweringError, StageError, UnsupportedOpError
+from tt_torch.errors import LoweringError, OverrideError, StageError, UnsupportedOpError
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import lowering
@@ -36,6 +36,7 @@ from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
+from tt_torch.mlir.ttnn.optimizer.overriding import mark
 from tt_torch.mlir.ttnn.optimizer.placement import optimize
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
@@ -75,6 +76,7 @@ TO_TTNN: list[Step] = [
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
+    ("overrides", lambda m, c: mark(m, c)),
     ("optimize", lambda m, c: optimize(m, system(c.arch, c.system_desc), c.level)),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("legality", lambda m, c: legality.verify(m)),
@@ -119,7 +121,7 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
                 verified = after
             if config.ir_log_level == "DEBUG":
                 print(f"// --- after {name} ---\n{module}", file=sys.stderr)
-        except (UnsupportedOpError, LoweringError):
+        except (UnsupportedOpError, LoweringError, OverrideError):
             raise
         except Exception as error:
             raise StageError(name, error, repro.write(config, name, before, error)) from error

@@ -26,6 +26,7 @@ def snapshot(module: ir.Module) -> bytes:
 OPTIONS = (
     "dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters", "enable_optimizer",
     "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision", "enable_trace",
+    "optimizer_overrides",
 )  # fmt: skip
 
 
@@ -54,6 +55,6 @@ def _settings(config: CompilerConfig) -> str:
 
 def _text(value: Setting) -> str:
     """The value of an option as an environment variable has it."""
-    if isinstance(value, tuple):  # `precision`
+    if isinstance(value, tuple):  # by patterns
         return json.dumps({pattern: dict(entry) for pattern, entry in value})
     return str(int(value) if isinstance(value, bool) else value)

@@ -21,8 +21,9 @@ def check(config: CompilerConfig) -> None:
     """Raises ConfigError for options that tt-mlir does not have."""
     if config.dtype is not None:
         raise ConfigError("dtype", config.dtype, 'None with compiler="tt-mlir", which has no such option')
-    if config.precision:
-        raise ConfigError("precision", dict(config.precision), '{} with compiler="tt-mlir", which has no such option')
+    for name in ("precision", "optimizer_overrides"):
+        if given := getattr(config, name):
+            raise ConfigError(name, dict(given), '{} with compiler="tt-mlir"; `tt_mlir_options` has its own options')
     if config.enable_consteval and not config.consteval_parameters:
         raise ConfigError("consteval_parameters", False, 'True with compiler="tt-mlir", which has no such option')
     if config.schema != type(config).schema:

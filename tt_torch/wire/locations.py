@@ -10,12 +10,18 @@ import re
 
 _NODE = re.compile(r'"([\w.]+): [\w.]+"')
 _ONLY_NODE = re.compile(r'loc\("([\w.]+): (?:([\w.]+)")?')
+_QUOTED = re.compile(r'"([^"]+)"(:\d)?')
 _LINE = re.compile(r'"([^"]+\.py)":(\d+)')
 
 
 def nodes(location: str) -> list[str]:
     """Names of the FX nodes. The result of a fused op is the value of the last node."""
     return _NODE.findall(location)
+
+
+def names(location: str) -> list[str]:
+    """All names: those of FX nodes, and those that other front-ends give to ops."""
+    return [text.partition(": ")[0] for text, line in _QUOTED.findall(location) if not line]
 
 
 def only_node(location: str) -> tuple[str, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
-from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.chips import GAP, KERNEL, MATRIX_FLOPS, PASSES
@@ -35,12 +36,28 @@ class Choice:
     products: float = 0.0
     launches: int = 0
 
+    def reads(self, op: ir.Operation) -> list[Layout]:
+        """The layouts of all operands while the op runs."""
+        return [self.operands.get(i, layout_of(value)) for i, value in enumerate(op.operands)]
+
+
+@contextmanager
+def lying(places: Mapping[Value, Layout]) -> Iterator[None]:
+    """Gives values other layouts in this context, to ask what ops would take."""
+    before = {value: value.type for value in places}
+    for value, layout in places.items():
+        value.set_type(with_layout(shape(value), layout))
+    try:
+        yield
+    finally:
+        for value, kind in before.items():
+            value.set_type(kind)
+
 
 def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
     """The modelled time of an op in the form `choice`, with the moves of its operands."""
     moves, dram, l1 = 0.0, 0, 0
-    for i, value in enumerate(op.operands):
-        layout = choice.operands.get(i, layout_of(value))
+    for value, layout in zip(op.operands, choice.reads(op), strict=True):
         if layout != layout_of(value):
             moves += moving(value, layout, cores)
         dram, l1 = _add(layout, shape(value), dram, l1)

@@ -9,7 +9,7 @@ from graph captures of ttnn 0.81.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torch_mlir import ir
 
@@ -19,8 +19,10 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.buffers import WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, even, largest_part, like
+from tt_torch.mlir.ttnn.optimizer.overriding import layouts
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 from tt_torch.mlir.types import Attrs
+from tt_torch.overrides import Asked
 from tt_torch.wire.facts import TILE
 
 ONE_ROW = TILE  # the fewest pixels in a block
@@ -30,7 +32,7 @@ POOL_SCRATCH = 64 * 1024  # bytes of circular buffers of a pooling op, beside th
 POOL_CHANNEL = 192  # bytes of these for each channel
 
 
-def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """Forms of a convolution whose input and result are sharded."""
     a, x = ods.attrs_of(op), op.operands[0]
     channels = (a["in_channels"], a["out_channels"])
@@ -40,11 +42,15 @@ def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
     if not layout_of(x).tiled or layout_of(op.results[0]).dtype != layout_of(x).dtype:
         return
     columns = even(math.gcd(*channels) // TILE, cores.columns)
-    wanted = [by_height(layout_of(x), shape(x), cores), by_block(layout_of(x), shape(x), columns, cores)]
-    for layout in dict.fromkeys([layout_of(x), *wanted]):
+    found = [layout_of(x), by_height(layout_of(x), shape(x), cores), by_block(layout_of(x), shape(x), columns, cores)]
+    block = wanted.config.get("act_block_h_override")
+    for layout in dict.fromkeys([*found, *layouts(wanted, layout_of(x), shape(x), cores)]):
+        if wanted.config.get("shard_layout", layout.memory_layout) != layout.memory_layout:
+            continue
         if layout.memory_layout == "HeightSharded" or (layout.memory_layout == "BlockSharded" and _splits(layout, a)):
-            yield _form(op, a, layout)
-            yield _form(op, a, layout, ONE_ROW)
+            for rows in (0, ONE_ROW) if block is None else (block,):
+                if tiles(layout.part(shape(op.results[0])))[0] % max(rows // TILE, 1) == 0:
+                    yield _form(op, a, layout, wanted, rows)
 
 
 def _splits(layout: Layout, a: Attrs) -> bool:
@@ -53,16 +59,18 @@ def _splits(layout: Layout, a: Attrs) -> bool:
     return across > 1 and not any(a[name] % (across * TILE) for name in ("in_channels", "out_channels"))
 
 
-def _form(op: ir.Operation, a: Attrs, layout: Layout, block: int = 0) -> Choice:
+def _form(op: ir.Operation, a: Attrs, layout: Layout, wanted: Asked, block: int) -> Choice:
     """A form with all rows of a core at once, or with `block` rows of pixels, which needs less memory and more time."""
     out = op.results[0]
     result = like(layout_of(out), layout)
     (m, n), k = tiles(shape(out)), a["in_channels"] // TILE
     part, inner = largest_part((m, n), result.grid), k // layout.grid[1]
-    config = (a["conv2d_config"] or {}) | {"shard_layout": layout.memory_layout}
+    config = (a["conv2d_config"] or {}) | {"shard_layout": layout.memory_layout, **wanted.config}
     if block:
         config["act_block_h_override"] = block
-    scratch = _product(part, inner, layout) if _is_product(a) else _sliding(a, layout, part, inner, block // TILE)
+    doubled = [bool(wanted.config.get(f"enable_{what}_double_buffer")) for what in ("act", "weights")]
+    size = _product if _is_product(a) else _sliding
+    scratch = size(a, layout, part, inner, block // TILE, doubled)
     products = math.prod(part) * k * _window(a)
     return Choice(result, {0: layout}, {"conv2d_config": config}, scratch, products * (SLOWER if block else 1.0))
 
@@ -76,15 +84,17 @@ def _is_product(a: Attrs) -> bool:
     return _window(a) == 1 and set(a["stride"]) == {1} and not any(a["padding"])
 
 
-def _product(part: tuple[int, int], inner: int, layout: Layout) -> int:
+def _product(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int, doubled: Sequence[bool]) -> int:
+    """Both operands in steps, the bias and partial sums."""
     rows, columns = part
     tile, blocks = layout.bytes((TILE, TILE)), layout.memory_layout == "BlockSharded"
     double = 2 if blocks else 1
     size = double * inner * columns * tile + columns * tile + (2 * inner * rows * tile if blocks else 0)
+    size += (doubled[0] * inner * rows + doubled[1] * inner * columns) * tile
     return size + (rows * columns * WIDE_TILE if tile != WIDE_TILE else 0)
 
 
-def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int) -> int:
+def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int, doubled: Sequence[bool]) -> int:
     """The halo, the pixels under a row of the window in rows and in tiles, their weights, and the bias. If pixels come
     in several blocks, the weights of all rows of the window stay."""
     rows, columns = part
@@ -92,7 +102,8 @@ def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block:
     at_once = block or rows
     weights = width * columns * (a["kernel_size"][0] if at_once < rows else 1)
     copying = 4 * inner  # tiles, while the halo is made
-    tiles_at_once = max(2 * at_once * width + weights + columns, copying)
+    more = doubled[0] * at_once * width + doubled[1] * weights
+    tiles_at_once = max(2 * at_once * width + weights + columns + more, copying)
     return halo(a, rows * TILE) * inner * tile // TILE + tiles_at_once * tile + INDICES
 
 
@@ -113,7 +124,7 @@ def halo(a: Attrs, rows: int) -> int:
     return max(first(min(start + rows, count) - 1) - first(start) for start in starts) + window
 
 
-def pooled(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def pooled(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """Max pooling of an image whose pixels are split over the cores."""
     a, x = ods.attrs_of(op), op.operands[0]
     top, left, bottom, right = a["padding"]
@@ -121,7 +132,8 @@ def pooled(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
     if a["channels"] % TILE or not layout_of(x).tiled:
         return
     made = layout_of(op.results[0])
-    for layout in dict.fromkeys([layout_of(x), by_height(layout_of(x), shape(x), cores)]):
+    asked = layouts(wanted, layout_of(x), shape(x), cores)
+    for layout in dict.fromkeys([layout_of(x), by_height(layout_of(x), shape(x), cores), *asked]):
         if layout.memory_layout == "HeightSharded":
             result = like(made, layout)
             pixel = a["channels"] // TILE * layout.bytes((TILE, TILE)) // TILE

@@ -8,49 +8,60 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn import sharded
-from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer import buffers, convolutions, products
-from tt_torch.mlir.ttnn.optimizer.choice import Choice
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, largest_part, like
+from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, layouts
+from tt_torch.overrides import Asked
 
-Family = Callable[[ir.Operation, Cores], Iterator[Choice]]
+Family = Callable[[ir.Operation, Cores, Asked], Iterator[Choice]]
 
 
-def elementwise(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
-    """The result lies as one of the operands of its shape does, and other operands of this shape are moved there."""
+def elementwise(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
+    """The result lies as one of the operands of its shape does, and other operands of this shape are moved there if
+    they are split in another way. A single operand always lies as the result does."""
     made, extent = layout_of(op.results[0]), tiles(shape(op.results[0]))
     same = [i for i, value in enumerate(op.operands) if tiles(shape(value)) == extent]
-    for layout in dict.fromkeys(layout_of(op.operands[i]) for i in same if layout_of(op.operands[i]).sharded):
-        moved = {i: like(layout_of(op.operands[i]), layout) for i in same if layout_of(op.operands[i]).sharded}
-        yield Choice(like(made, layout), moved, {}, buffers.FEW_TILES)
+    split = [i for i in same if layout_of(op.operands[i]).sharded]
+    single = [0] if op.name in sharded.ONE_OPERAND else []
+    found = [layout_of(op.operands[i]) for i in split] + layouts(wanted, made, shape(op.results[0]), cores)
+    for layout in dict.fromkeys(like(made, layout) for layout in found):
+        moved = {i: like(layout_of(op.operands[i]), layout) for i in (*split, *single, *wanted.moved) if i in same}
+        yield Choice(layout, moved, {}, buffers.FEW_TILES)
 
 
-def norm(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def _as_operand(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[tuple[Layout, dict[int, Layout]]]:
+    """Layouts of the result, and that of the first operand, which lies in the same way."""
+    x, made = layout_of(op.operands[0]), layout_of(op.results[0])
+    for layout in dict.fromkeys([x, *layouts(wanted, x, shape(op.operands[0]), cores)]):
+        if layout.sharded:
+            yield like(made, layout), {0: layout}
+
+
+def norm(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """The result lies as the operand does."""
-    x, made = op.operands[0], layout_of(op.results[0])
-    layout = layout_of(x)
-    if not layout.sharded or layout.memory_layout == "HeightSharded" or not sharded.equal_columns(layout, x):
-        return
-    part = largest_part(tiles(shape(x)), layout.grid)
-    yield Choice(like(made, layout), {}, {}, buffers.sharded_norm(op, part, layout.grid[1]))
+    for layout, operands in _as_operand(op, cores, wanted):
+        if layout.memory_layout != "HeightSharded" and sharded.equal_columns(layout, op.operands[0]):
+            part = largest_part(tiles(shape(op.operands[0])), layout.grid)
+            yield Choice(layout, operands, {}, buffers.sharded_norm(op, part, layout.grid[1]))
 
 
-def softmax(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def softmax(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """Each core has whole rows."""
-    x, made = op.operands[0], layout_of(op.results[0])
-    layout = layout_of(x)
-    if layout.memory_layout == "HeightSharded":
-        yield Choice(like(made, layout), {}, {}, buffers.softmax(op, cores))
+    for layout, operands in _as_operand(op, cores, wanted):
+        if layout.memory_layout == "HeightSharded":
+            yield Choice(layout, operands, {}, buffers.softmax(op, cores))
 
 
-def reshape(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def reshape(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """A reshape that leaves all tiles where they are."""
-    layout = layout_of(op.operands[0])
-    if layout.sharded and sharded.keeps_tiles(op):
-        yield Choice(like(layout_of(op.results[0]), layout), {}, {}, buffers.MOVING)
+    if sharded.keeps_tiles(op):
+        for layout, operands in _as_operand(op, cores, wanted):
+            yield Choice(layout, operands, {}, buffers.MOVING)
 
 
-def moves(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def moves(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """A sharded operand and an interleaved result."""
     if layout_of(op.operands[0]).sharded and sharded.whole_tiles(op.operands[0]):
         yield Choice(layout_of(op.results[0]).interleaved(), {}, {}, buffers.MOVING)
@@ -73,11 +84,12 @@ WHOLE: dict[str, Callable[[ir.Operation, Cores], float]] = {
 }
 
 
-def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
-    """The forms of an op with tensors that are split over the cores, if it has such forms and one result."""
+def choices(op: ir.Operation, cores: Cores, wanted: Asked = NOTHING) -> Iterator[Choice]:
+    """The forms of an op with tensors that are split over the cores, if it has such forms and one result. Among them
+    are those that an override asks for."""
     family = FAMILIES.get(op.name)
     if family is not None and len(op.results) == 1 and layout_of(op.results[0]).tiled and _has_rows(op):
-        yield from family(op, cores)
+        yield from family(op, cores, wanted)
 
 
 def _has_rows(op: ir.Operation) -> bool:
@@ -86,10 +98,5 @@ def _has_rows(op: ir.Operation) -> bool:
 
 def reads(op: ir.Operation, index: int, layout: Layout, cores: Cores) -> bool:
     """Whether an op has a form in which its operand lies as `layout`. The operand's type is changed for a moment."""
-    value = op.operands[index]
-    before = value.type
-    value.set_type(with_layout(shape(value), layout))
-    try:
+    with lying({op.operands[index]: layout}):
         return any(choice.operands.get(index, layout) == layout for choice in choices(op, cores))
-    finally:
-        value.set_type(before)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from torch_mlir import ir
 
+from tt_torch.errors import OverrideError
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, shape, users
@@ -20,9 +21,11 @@ from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import legality, sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
 from tt_torch.mlir.ttnn.optimizer import buffers, families
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, moving, reading, seconds
-from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
+from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, words
 from tt_torch.mlir.types import Attrs, Value
+from tt_torch.overrides import Asked
 from tt_torch.wire.messages import SystemDesc
 
 MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and puts the result back
@@ -56,12 +59,23 @@ class _Walk:
         self.peak = 0
 
     def run(self) -> int:
+        marked = [op for op in self.ops if asked_of(op) != NOTHING]
+        refused = {op for op in self.ops if marked and legality.refusal(op)}
         for i, op in enumerate(self.ops):
             self.held = {v: size for v, size in self.held.items() if self.last[v] >= i}
             if all(result in self.constants for result in op.results) and op.results:
                 continue
             self._place(i, op)
+        for op in marked:
+            self._check(op, refused)
+            forget(op)
         return self.peak
+
+    def _check(self, marked: ir.Operation, before: set[ir.Operation]) -> None:
+        """Raises OverrideError if the library does not take the op with an override, or a reader of its result."""
+        for op in (marked, *users(marked.results[0])):
+            if op not in before and (reason := legality.refusal(op)):
+                raise error(marked, f"then {op.name} has {reason}, which ttnn {legality.VERSION} does not take")
 
     def _place(self, i: int, op: ir.Operation) -> None:
         if op.name in ("func.return", "func.call"):
@@ -74,10 +88,20 @@ class _Walk:
         if found is None:
             self._make_room(i, op)
             found = self._fastest(op)
+        if found is None and asked_of(op) != NOTHING:
+            raise self._misfit(op)
         if found is None:
             self.peak = self.cores.l1
-            return self._bring_back(op)
+            return self._bring_back(op, out_of_l1=True)
         return self._apply(op, found)
+
+    def _misfit(self, op: ir.Operation) -> OverrideError:
+        """The error of an op that has no form that its overrides ask for, or none that fits L1."""
+        if smallest := min((self._needed(op, choice) for choice in self._choices(op)), default=0):
+            return error(op, f"it needs {smallest:,} bytes of L1 on a core, which has {self.cores.l1:,}")
+        why = misfit(asked_of(op), shape(op.results[0]), self.cores) or "it has no such form"
+        results = dict.fromkeys(words(choice.result) for choice in self._forms(op, NOTHING))
+        return error(op, f"{why}. The optimizer itself chooses from {', '.join(results)}")
 
     # --- the forms of an op
 
@@ -91,21 +115,46 @@ class _Walk:
                 yield choice
 
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:
-        found = [*families.choices(op, self.cores), self._plain(op)]
-        if self.level < 2:
-            yield from (c for c in found if not any(x.sharded for x in (c.result, *c.operands.values())))
-            return
-        yield from found
-        if self._may_lie_in_l1(op):
-            yield from (replace(c, result=c.result.interleaved("L1")) for c in found if c.result.buffer == "DRAM")
+        """The forms that the level and the overrides of the op allow."""
+        wanted = asked_of(op)
+        for choice in self._forms(op, wanted):
+            reads = choice.reads(op)
+            splits = choice.result.sharded or any(layout.sharded for layout in choice.operands.values())
+            if (self.level > 1 or wanted.sharded or not splits) and follows(wanted, choice.result, reads):
+                yield choice
 
-    def _plain(self, op: ir.Operation) -> Choice:
-        """All in DRAM, or where other passes have put it."""
-        moved = {i: layout_of(v).interleaved() for i, v in enumerate(op.operands) if layout_of(v).sharded}
+    def _forms(self, op: ir.Operation, wanted: Asked) -> Iterator[Choice]:
+        plain = self._plain(op, wanted)
+        found = [*families.choices(op, self.cores, wanted), plain]
+        yield from found
+        in_dram = [c for c in found if c.result.buffer == "DRAM"]
+        if wanted.moved:
+            yield replace(plain, operands=dict(plain.operands) | self._beside(op, wanted, plain.result))
+        if (self.level > 1 and self._may_lie_in_l1(op)) or (wanted.buffer == "L1" and not wanted.sharded):
+            yield from (replace(c, result=c.result.interleaved("L1")) for c in in_dram)
+            if wanted.moved:
+                result = plain.result.interleaved("L1")
+                yield replace(plain, result=result, operands=dict(plain.operands) | self._beside(op, wanted, result))
+
+    def _plain(self, op: ir.Operation, wanted: Asked) -> Choice:
+        """All in DRAM, or where other passes have put it. Operands that overrides have put in L1 are read there if the
+        library does so."""
+        lies = dict(enumerate(map(layout_of, op.operands)))
+        moved = {i: layout.interleaved() for i, layout in lies.items() if layout.sharded}
+        in_l1 = {i: layout.interleaved() for i, layout in lies.items() if layout.buffer == "L1" and i not in moved}
+        if in_l1:
+            with lying({op.operands[i]: layout for i, layout in moved.items()}):
+                moved |= in_l1 if legality.refusal(op) else {}
         scratch = buffers.needed(op, self.cores)
         products = families.WHOLE[op.name](op, self.cores) if op.name in families.WHOLE else 0.0
         launches = MOVES_OF_CONV if op.name == "ttnn.conv2d" else 0
-        return Choice(layout_of(op.results[0]), moved, {}, scratch, products, launches)
+        config = {"conv2d_config": ods.attrs_of(op)["conv2d_config"] | wanted.config} if wanted.config else {}
+        return Choice(layout_of(op.results[0]), moved, config, scratch, products, launches)
+
+    @staticmethod
+    def _beside(op: ir.Operation, wanted: Asked, result: Layout) -> dict[int, Layout]:
+        """The operands that an override moves to where the result lies."""
+        return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
     def _may_lie_in_l1(self, op: ir.Operation) -> bool:
         """Whether the library can make the result in L1, and all its readers read it there."""
@@ -115,11 +164,8 @@ class _Walk:
             return False
         if any(reader.name not in INTERLEAVED for reader in readers):
             return False
-        before = result.type
-        result.set_type(with_layout(shape(result), layout_of(result).interleaved("L1")))
-        refused = any(legality.refusal(each) for each in (op, *readers))
-        result.set_type(before)
-        return not refused
+        with lying({result: layout_of(result).interleaved("L1")}):
+            return not any(legality.refusal(each) for each in (op, *readers))
 
     # --- time and memory
 
@@ -177,8 +223,8 @@ class _Walk:
                 del op.attributes[name]
         result = op.results[0]
         result.set_type(_type(result, choice.result))
-        if op.name == "ttnn.conv2d" and choice.result.sharded:
-            self._prepare_for(op, choice.operands[0])
+        if op.name == "ttnn.conv2d" and "conv2d_config" in choice.attributes:
+            self._prepare_for(op, layout_of(op.operands[0]))
         if choice.result.buffer == "L1" and result in self.last:
             self.held[result] = choice.result.bytes_of_core(shape(result), self.cores.count)
 

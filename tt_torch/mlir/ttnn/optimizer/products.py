@@ -20,7 +20,9 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.buffers import FEW_TILES, LONGEST_STEP, WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, like, shares
+from tt_torch.mlir.ttnn.optimizer.overriding import layouts
 from tt_torch.mlir.types import Attrs, Value
+from tt_torch.overrides import Asked
 from tt_torch.wire.facts import TILE
 
 BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
@@ -39,11 +41,12 @@ class _Product:
     m: int
     k: int
     n: int
+    wanted: Asked
 
 
-def choices(op: ir.Operation, cores: Cores) -> Iterator[Choice]:
+def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """Forms of a product with a result in DRAM or in L1, and with sharded results."""
-    product = _of(op)
+    product = _of(op, wanted)
     plain = layout_of(op.results[0]).interleaved()
     if product is None:
         return
@@ -59,7 +62,7 @@ def whole(op: ir.Operation, cores: Cores) -> float:
     return float(min(math.prod(largest_part((m, n), grid)) for grid in grids) * k)
 
 
-def _of(op: ir.Operation) -> _Product | None:
+def _of(op: ir.Operation, wanted: Asked) -> _Product | None:
     """The product, if its second operand is one matrix and its rows need no transposition."""
     a, b = op.operands[0], op.operands[1]
     matrix = len(shape(b)) >= 2 and math.prod(shape(b)[:-2]) == 1 and len(shape(a)) >= 2
@@ -71,7 +74,7 @@ def _of(op: ir.Operation) -> _Product | None:
     if bias is not None and _is_added_apart(bias) and (ods.attr(op, "activation") or shape(bias) != _made(op)):
         return None
     (m, k), n = tiles(shape(a)), tiles(_made(op))[1]
-    return _Product(op, m, k, n)
+    return _Product(op, m, k, n, wanted)
 
 
 def _made(op: ir.Operation) -> list[int]:
@@ -94,19 +97,19 @@ def _in_blocks(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
     a, out = p.op.operands[0], p.op.results[0]
     left = by_block(layout_of(a), shape(a), even(p.k, cores.columns), cores)
     more = {"transpose_mcast": False, "fuse_batch": True}
-    for columns in _columns(p, cores.columns):
-        result = by_block(plain, shape(out), columns, cores)
-        yield from _forms(p, BLOCKS, more, left, result, (result.grid[0], cores.columns))
+    found = [by_block(plain, shape(out), columns, cores) for columns in _columns(p, cores.columns)]
+    for result in dict.fromkeys([*found, *_wanted(p, "BlockSharded", plain, cores)]):
+        rows = result.grid[0]
+        yield from _forms(p, BLOCKS, more, left.with_(grid=(rows, left.grid[1])), result, (rows, cores.columns))
 
 
 def _in_columns(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
     """Each core has all rows and some columns of the result; the left operand is sent to all."""
-    if p.m > MOST_ROWS:
-        return
     a = p.op.operands[0]
     left = by_width(layout_of(a), shape(a), cores)
-    for columns in _columns(p, cores.count):
-        result = plain.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, columns))
+    found = _columns(p, cores.count) if p.m <= MOST_ROWS else ()
+    results = [plain.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, columns)) for columns in found]
+    for result in dict.fromkeys([*results, *_wanted(p, "WidthSharded", plain, cores)]):
         yield from _forms(p, LINES, _line(True), left, result, _lines(max(left.cores, result.cores), cores))
 
 
@@ -118,12 +121,14 @@ def _columns(p: _Product, most: int) -> Iterable[int]:
 
 def _in_rows(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
     """Each core has some rows of the left operand and of the result; the right operand is sent to all."""
-    if p.m < cores.count // 2:
-        return
-    a = p.op.operands[0]
-    left = by_height(layout_of(a), shape(a), cores)
-    result = by_height(plain, shape(p.op.results[0]), cores)
-    yield from _forms(p, LINES, _line(False), left, result, _lines(result.cores, cores))
+    found = [by_height(plain, shape(p.op.results[0]), cores)] if p.m >= cores.count // 2 else []
+    for result in dict.fromkeys([*found, *_wanted(p, "HeightSharded", plain, cores)]):
+        left = like(layout_of(p.op.operands[0]), result)
+        yield from _forms(p, LINES, _line(False), left, result, _lines(result.cores, cores))
+
+
+def _wanted(p: _Product, kind: str, plain: Layout, cores: Cores) -> list[Layout]:
+    return [each for each in layouts(p.wanted, plain, _made(p.op), cores) if each.memory_layout == kind]
 
 
 def _lines(count: int, cores: Cores) -> tuple[int, int]:
@@ -170,7 +175,8 @@ def _forms(
 ) -> Iterator[Choice]:
     """The kernel with each place of the left operand that it reads, and with each place of the result."""
     part, now = largest_part((p.m, p.n), result.grid), layout_of(p.op.operands[0])
-    for left in dict.fromkeys([now, wanted] if _reads(now, wanted, p) else [wanted]):
+    moved = [like(now, result)] if 0 in p.wanted.moved else []
+    for left in dict.fromkeys([*(each for each in (now, *moved) if _reads(each, wanted, p)), wanted]):
         step = _step(p.k // left.grid[1])
         attributes: Attrs = {"matmul_program_config": {kind: _common(p, part, step, grid) | more}}
         if p.op.name == "ttnn.linear":
