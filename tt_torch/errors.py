@@ -222,6 +222,15 @@ class InputCountError(TTTorchError, TypeError):
     """A program was called with a wrong number of inputs."""
 
 
+class OpNameError(TTTorchError, ValueError):
+    """No op of a program has a name that is asked for."""
+
+    def __init__(self, name: str, hint: str, known: Sequence[str]) -> None:
+        some = f"{', '.join(known[:8])}{' and others' if len(known) > 8 else ''}"
+        super().__init__(f"no op is named {name!r}{hint}; there are {some}" if known else f"there is no op {name!r}")
+        self.name, self.known = name, known
+
+
 class ModuleFormatError(TTTorchError, ValueError):
     """A file is not an MLIR module of the dialects that tt_torch knows."""
 

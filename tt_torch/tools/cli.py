@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -72,7 +75,10 @@ def main(
 @app.command()
 def inspect(
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn binary, a .ttpkg package or a .ttsys file")
+        Path,
+        typer.Argument(
+            help="a .ttnn binary, a .ttpkg package or a .ttsys file; for --why, saved IR or FILE.py:FUNCTION"
+        ),
     ],
     as_json: AsJson = False,
     section: Annotated[str | None, typer.Option(help="print this part only, as JSON; all: as --json")] = None,
@@ -80,11 +86,22 @@ def inspect(
         bool,
         typer.Option("--brief", help="in JSON, print constants and host code by length and hash, not byte by byte"),
     ] = False,
+    why: Annotated[
+        str | None, typer.Option(metavar="OP", help="print the forms that the optimizer weighs for ops of this name")
+    ] = None,
 ) -> None:
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
     its bytes are spent on. Of a package, it also shows arguments, results and weights.
 
-    JSON is in the form of `ttrt read`; that of a package is its manifest."""
+    JSON is in the form of `ttrt read`; that of a package is its manifest.
+
+    With --why, FILE is StableHLO or TTIR that TT_TORCH_SAVE_MLIR has saved, or a model, and the optimizer decides again
+    with the options in environment variables. OP is a pattern of module paths, parameters, names in locations, or ops.
+    """
+    if why is not None:
+        return _print_reasons(str(file), why, as_json)
+    if not file.is_file():
+        raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
     from tt_torch.driver.package.contents import is_package
     from tt_torch.tools import inspection, package_inspection
     from tt_torch.wire.decode import decode
@@ -98,6 +115,16 @@ def inspect(
             print(json.dumps(inspection.section(section or "all", decode(data), brief), indent=2))
         else:
             print("\n".join(inspection.text(file.name, data)))
+
+
+def _print_reasons(source: str, op: str, as_json: bool) -> None:
+    with one_line_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+        from tt_torch.tools import why
+
+        found = why.decisions(source, op)
+        if not as_json:
+            return why.show(found)
+    print_json([dataclasses.asdict(each) for each in found])
 
 
 @app.command()

@@ -15,7 +15,9 @@ from torch_mlir import ir
 
 from tt_torch.errors import OverrideError
 from tt_torch.mlir import ods
+from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import main
+from tt_torch.mlir.layer_names import LayerNames
 from tt_torch.mlir.rules import Builder, shape, users
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import legality, sharded
@@ -23,7 +25,8 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_lay
 from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
-from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, words
+from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
+from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, Candidate, Decision, configuration_of, moves_of
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.overrides import Asked
 from tt_torch.wire.messages import SystemDesc
@@ -33,8 +36,9 @@ MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and
 INTERLEAVED = sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | {"ttnn.softmax"}
 
 
-def optimize(module: ir.Module, system: SystemDesc, level: int) -> int:
-    """Level 1 chooses how products are computed, and level 2 also where tensors lie.
+def optimize(module: ir.Module, system: SystemDesc, level: int, report: list[Decision] | None = None) -> int:
+    """Level 1 chooses how products are computed, and level 2 also where tensors lie. A `report` gets all that was
+    weighed.
 
     Returns the bytes of L1 that the program needs at most on one core. They are all that there are if it has an op of
     which the optimizer does not know how much it takes.
@@ -42,13 +46,13 @@ def optimize(module: ir.Module, system: SystemDesc, level: int) -> int:
     if not level:
         return 0
     with module.context, ir.Location.unknown():
-        return _Walk(module, cores_of(system), level).run()
+        return _Walk(module, cores_of(system), level, report).run()
 
 
 class _Walk:
     """The ops of the main function, and the values that lie in L1 at one of them."""
 
-    def __init__(self, module: ir.Module, cores: Cores, level: int) -> None:
+    def __init__(self, module: ir.Module, cores: Cores, level: int, report: list[Decision] | None) -> None:
         function = main(module)
         self.ops = [op.operation for op in function.regions[0].blocks[0].operations]
         self.constants = constant_values(function)
@@ -57,6 +61,7 @@ class _Walk:
         self.held: dict[Value, int] = {}  # bytes in the fullest core's L1, by the values that lie there
         self.in_dram: dict[Value, Value] = {}
         self.peak = 0
+        self.report, self.layers = report, LayerNames(module)
 
     def run(self) -> int:
         marked = [op for op in self.ops if asked_of(op) != NOTHING]
@@ -88,6 +93,8 @@ class _Walk:
         if found is None:
             self._make_room(i, op)
             found = self._fastest(op)
+        if self.report is not None:
+            self.report.append(self._decision(op, found))
         if found is None and asked_of(op) != NOTHING:
             raise self._misfit(op)
         if found is None:
@@ -117,11 +124,14 @@ class _Walk:
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:
         """The forms that the level and the overrides of the op allow."""
         wanted = asked_of(op)
-        for choice in self._forms(op, wanted):
-            reads = choice.reads(op)
-            splits = choice.result.sharded or any(layout.sharded for layout in choice.operands.values())
-            if (self.level > 1 or wanted.sharded or not splits) and follows(wanted, choice.result, reads):
-                yield choice
+        yield from (choice for choice in self._forms(op, wanted) if not self._forbidden(op, wanted, choice))
+
+    def _forbidden(self, op: ir.Operation, wanted: Asked, choice: Choice) -> str:
+        """Why the optimizer may not take a form; empty if it may."""
+        splits = choice.result.sharded or any(layout.sharded for layout in choice.operands.values())
+        if splits and self.level < 2 and not wanted.sharded:
+            return "level 1 splits no tensors"
+        return "" if follows(wanted, choice.result, choice.reads(op)) else "not what the override asks for"
 
     def _forms(self, op: ir.Operation, wanted: Asked) -> Iterator[Choice]:
         plain = self._plain(op, wanted)
@@ -190,6 +200,20 @@ class _Walk:
         parts = [*moved, (choice.result, op.results[0])]
         own = sum(layout.bytes_of_core(shape(v), self.cores.count) for layout, v in parts if layout.buffer == "L1")
         return sum(self.held.values()) + own + choice.scratch
+
+    def _decision(self, op: ir.Operation, found: Choice | None) -> Decision:
+        """All forms of an op, beside the one that was found."""
+        candidates, wanted = list[Candidate](), asked_of(op)
+        least = self._seconds(op, found) if found else 0.0
+        for choice in self._forms(op, wanted):
+            own, total, l1 = seconds(op, choice, self.cores), self._seconds(op, choice), self._needed(op, choice)
+            longer = f"{(total - least) * 1e6:.2f} us longer" if total > least else "as long, and later in this list"
+            verdict = self._forbidden(op, wanted, choice) or ("L1 is too small" if l1 > self.cores.l1 else longer)
+            if choice == found and all(each.verdict != CHOSEN for each in candidates):
+                verdict = CHOSEN
+            texts = words(choice.result), moves_of(op, choice), configuration_of(choice)
+            candidates.append(Candidate(*texts, own, total - own, l1, verdict))
+        return Decision(op.name, tuple(names_of(op, self.layers)), describe(op.location), tuple(candidates))
 
     def _make_room(self, i: int, op: ir.Operation) -> None:
         """Moves to DRAM what lies in L1 for later ops, the largest first, until one form of the op fits."""

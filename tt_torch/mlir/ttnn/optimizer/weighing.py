@@ -1,0 +1,60 @@
+"""What the optimizer weighed for an op, and why it took a form: for `tt-torch inspect --why`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch_mlir import ir
+
+from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.ttnn.optimizer.choice import Choice
+from tt_torch.mlir.ttnn.optimizer.overriding import words
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A form of an op. The times are modelled seconds: of the op with the moves of its operands, and of its readers.
+    `l1` is what the fullest core needs while it runs, in bytes, with all that later ops still read."""
+
+    result: str
+    moves: str
+    configuration: str
+    seconds: float
+    readers: float
+    l1: int
+    verdict: str
+
+    @property
+    def total(self) -> float:
+        return self.seconds + self.readers
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An op, its names, the user's line, and its candidates. With none chosen, it lies in DRAM as a last resort."""
+
+    op: str
+    names: tuple[str, ...]
+    location: str
+    candidates: tuple[Candidate, ...]
+
+
+CHOSEN = "chosen"
+
+
+def moves_of(op: ir.Operation, choice: Choice) -> str:
+    """The operands that must be moved first, by position."""
+    made, reads = words(choice.result), enumerate(zip(op.operands, choice.reads(op), strict=True))
+    moved = {i: words(layout) for i, (value, layout) in reads if layout != layout_of(value)}
+    return ", ".join(f"{i} {'beside the result' if place == made else f'to {place}'}" for i, place in moved.items())
+
+
+def configuration_of(choice: Choice) -> str:
+    """The configuration of the kernel, in short."""
+    if config := choice.attributes.get("matmul_program_config"):
+        ((kind, fields),) = config.items()
+        direction = "2D" if "1D" not in kind else "1D, sends the left" if fields["mcast_in0"] else "1D, sends the right"
+        part = f"{fields['per_core_m']}x{fields['per_core_n']} tiles in steps of {fields['in0_block_w']}"
+        return f"{direction}: {part}"
+    fields = choice.attributes.get("conv2d_config") or {}
+    return ", ".join(f"{name} {value}" for name, value in fields.items() if name.startswith(("act_block", "enable_")))
