@@ -16,3 +16,17 @@ func.func @main(%x: tensor<1x1x4x4xf32>, %s: tensor<1x1x2x2xf32>) -> tensor<1x1x
     : (tensor<1x1x4x4xf32>, tensor<1x1x2x2xf32>, tensor<f32>) -> tensor<1x1x4x4xf32>
   return %0 : tensor<1x1x4x4xf32>
 }
+
+// -----
+
+// StableHLO leaves the order open in which the elements of a window are combined, and differences depend on it.
+// CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x5xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.subtract %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 2>} : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x5xf32>
+  return %0 : tensor<4x5xf32>
+}
