@@ -116,6 +116,11 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         return max(self.optimization_level, 2 if self.enable_optimizer else 0)
 
     @property
+    def names_layers(self) -> bool:
+        """Whether modules have names of layers: for options by layer, and for the optimizer. tt-mlir has neither."""
+        return self.compiler == "tt-torch" and (bool(self.precision) or self.level > 0)
+
+    @property
     def writes_recordings(self) -> bool:
         """Whether the compiler puts a program into a recording: with `device="ttnn"`, the device makes one itself."""
         return self.enable_trace and self.device == "emulated"

@@ -222,3 +222,9 @@ def follows(model: nn.Module, x: torch.Tensor, overrides: dict[str, dict[str, st
         if word == "l1":
             assert kinds
     return True
+
+
+def test_modules_for_tt_mlir_have_no_names_of_ours() -> None:
+    """It does not know our attributes."""
+    named = [CompilerConfig(compiler=name, optimization_level=2).names_layers for name in ("tt-torch", "tt-mlir")]
+    assert named == [True, False]

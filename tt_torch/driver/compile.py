@@ -81,7 +81,7 @@ def _compiled(
     module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds, updates))
     if math.prod(config.mesh_shape) > 1:
         set_mesh(module, config.mesh_shape)
-    if config.precision or config.level:
+    if config.names_layers:
         write_names(module, *_layer_names(gm.graph, compiled.kinds))
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)

@@ -94,7 +94,7 @@ def compiled_module(
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
-    if config.precision or config.level:
+    if config.names_layers:
         named = [n if role == "parameter" else "" for n, role in zip([*names, *weights], roles, strict=True)]
         write_names(module, {}, named)
         tell_unmatched(named, config)
