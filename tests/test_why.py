@@ -86,7 +86,7 @@ def test_candidates_are_compared_by_time_and_memory(target: str) -> None:
 
 def test_what_a_level_and_an_override_forbid(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TT_TORCH_OPTIMIZER_OVERRIDES", "override-output-layout=conv2=7x2:block_sharded,conv1=dram")
-    conv1, conv2, _ = decisions(target, "ttnn.conv2d")
+    conv1, conv2, _ = decisions(target, "conv2d")
     assert chosen([conv1]) == [("ttnn.conv2d", "dram:interleaved")]
     assert "not what the override asks for" in {one.verdict for one in conv1.candidates}
     assert chosen([conv2]) == [("ttnn.conv2d", "7x2:l1:block_sharded")]

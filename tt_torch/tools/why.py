@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def decisions(source: str, pattern: str) -> list[Decision]:
-    """What is weighed for the ops of which a pattern matches a name, or the name of the op itself.
+    """What is weighed for the ops of which a pattern matches a name, or the name of the op itself: `ttnn.conv2d`,
+    `conv2d`.
 
     `source` is a file with StableHLO or TTIR, or a model in the form of explain_cli.TARGET. Environment variables have
     the options of the compiler. Raises OpNameError if nothing matches.
@@ -43,7 +44,7 @@ def decisions(source: str, pattern: str) -> list[Decision]:
     if not config.level:
         raise ConfigError("optimization_level", 0, "1 or 2, at which there is an optimizer")
     made = [each for module in _sources(source, config) for each in _decided(module, config)]
-    found = [each for each in made if matches(pattern, [*each.names, each.op])]
+    found = [each for each in made if matches(pattern, [*each.names, each.op, each.op.removeprefix("ttnn.")])]
     if not found:
         known = {name for each in made for name in (*each.names, each.op) if name}
         raise OpNameError(pattern, nearest(pattern, known), sorted({each.names[0] for each in made}))
