@@ -263,7 +263,17 @@ def _in_float32(op: OpOverload) -> None:
 
 
 _in_float32(aten.logaddexp.default)
-_in_float32(aten.logaddexp2.default)
+
+
+@decomposes(aten.logaddexp2.default)
+def logaddexp2(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
+    """log2(2^x + 2^y) by log1p, as in eager's kernel: 1 + 2^-30 is 1 in float32, and its logarithm would be 0."""
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    x, y = (_wide(value.to(dtype)) for value in (x, y))
+    less = torch.log1p(torch.exp2(-(x - y).abs())) * (1 / math.log(2))
+    return torch.where(x == y, x + 1, torch.maximum(x, y) + less).to(dtype)  # two equal infinities have no difference
 
 
 @decomposes(aten.clamp.default)
