@@ -162,6 +162,10 @@ FLOATS = [
     *(Exact(" ".join(names), together(names), [LEFT, RIGHT]) for names in batched(BINARY, 8)),
     *(Exact(name, fn, [NUMBERS]) for name, fn in ITSELF.items()),
     Exact("softmax of -inf", lambda x: (x.softmax(0), x.logsumexp(0)), [of(f32, -inf, -inf)]),
+    *(
+        Exact(f"small logaddexp2, {t}", torch.logaddexp2, [of(t, 0, 3, -inf, inf, inf), of(t, -30, -9, -inf, inf, 1)])
+        for t in (f32, torch.float16, torch.bfloat16)
+    ),
     Exact("reductions with infinity", ITSELF["scans"], [of(f32, 0.0, -0.0, 1, inf, 3)]),
 ]
 FAMILIES = {"wide": WIDE, "int32": INT32, "narrow": NARROW, "floats": FLOATS}

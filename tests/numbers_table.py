@@ -342,10 +342,6 @@ OTHERS = [
         [of(i16, -9, 3, 0), of(bf16, -0.3, 2, -inf)],
     ),
     *(
-        Exact(f"small logaddexp2, {t}", torch.logaddexp2, [of(t, 0, 3, -inf, inf, inf), of(t, -30, -9, -inf, inf, 1)])
-        for t in (f32, f16, bf16)
-    ),
-    *(
         Exact(f"sums without beta, {t}", without_beta, [of(t, nan, inf).repeat(2, 1), of(t, 1, 2).repeat(2, 1)])
         for t in (f32, f16, bf16)
     ),
