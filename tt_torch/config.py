@@ -117,8 +117,10 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
 
     @property
     def names_layers(self) -> bool:
-        """Whether modules have names of layers: for options by layer, and for the optimizer. tt-mlir has neither."""
-        return self.compiler == "tt-torch" and (bool(self.precision) or self.level > 0)
+        """Whether modules have names of layers: for options by layer, and for `tt-torch inspect --why` if a module is
+        saved. Others have none, so that equal layers share a binary; tt-mlir does not know our names."""
+        by_layer = self.precision or (self.level and (self.optimizer_overrides or self.save_mlir))
+        return self.compiler == "tt-torch" and bool(by_layer)
 
     @property
     def writes_recordings(self) -> bool:

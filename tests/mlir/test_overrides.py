@@ -224,7 +224,14 @@ def follows(model: nn.Module, x: torch.Tensor, overrides: dict[str, dict[str, st
     return True
 
 
-def test_modules_for_tt_mlir_have_no_names_of_ours() -> None:
-    """It does not know our attributes."""
-    named = [CompilerConfig(compiler=name, optimization_level=2).names_layers for name in ("tt-torch", "tt-mlir")]
-    assert named == [True, False]
+@pytest.mark.parametrize("compiler", ["tt-torch", "tt-mlir"])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_modules_have_names_where_they_are_read(compiler: str, level: int) -> None:
+    """Without names, equal layers share a binary in the cache. tt-mlir does not know our attributes."""
+    config = CompilerConfig(compiler=compiler, optimization_level=level)
+    read = [
+        config.frozen(optimizer_overrides={"0": {"override_output_layout": "l1"}}),
+        config.frozen(save_mlir=["TTIR"]),
+    ]
+    assert not config.names_layers
+    assert [each.names_layers for each in read] == [compiler == "tt-torch" and level > 0] * 2
