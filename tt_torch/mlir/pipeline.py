@@ -76,7 +76,7 @@ TO_TTNN: list[Step] = [
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
-    ("overrides", lambda m, c: mark(m, c)),
+    ("overrides", mark),
     ("optimize", lambda m, c: optimize(m, system(c.arch, c.system_desc), c.level)),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("legality", lambda m, c: legality.verify(m)),

@@ -47,7 +47,8 @@ def mark(module: ir.Module, options: CompilerConfig) -> None:
         return
     if not options.level:
         return user_code.warn(OverrideWarning("optimizer_overrides have no effect at optimization_level 0"))
-    named = [(op, names_of(op, LayerNames(module))) for op in placed(module)]
+    layers = LayerNames(module)
+    named = [(op, names_of(op, layers)) for op in placed(module)]
     for pattern, texts in options.optimizer_overrides:
         found = [op for op, names in named if matches(pattern, names)]
         if not found:
@@ -69,7 +70,7 @@ def placed(module: ir.Module) -> list[ir.Operation]:
 
 
 def names_of(op: ir.Operation, layers: LayerNames) -> list[str]:
-    """The names by which a user can mean an op: those in its location, of modules around it, and of its weights."""
+    """A user can mean an op by these names: those in its location, of modules around it, and of its weights."""
     return [*locations.names(str(op.location)), *layers.of(op)]
 
 
@@ -81,7 +82,7 @@ def _meant(name: str, found: Sequence[ir.Operation]) -> Sequence[ir.Operation]:
 
 
 def asked_of(op: ir.Operation) -> Asked:
-    """What the attributes of an op ask."""
+    """The overrides in the attributes of an op."""
     attributes = op.attributes
     texts = {name: attributes[PREFIX + name].value for name in PARSERS if PREFIX + name in attributes}
     return asked(texts) if texts else NOTHING
