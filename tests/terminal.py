@@ -1,4 +1,4 @@
-"""What a program writes to a terminal."""
+"""A terminal for tests, which keeps all that is written to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tt_torch import waiting
 
 
 def shown(action: Callable[[], object], patience: float = 0.05) -> str:
-    """What an action of this process writes to stderr if that is a terminal; the line of `waiting` comes early."""
+    """Runs an action with a terminal as stderr, and returns all that it writes there.
+
+    The line of `waiting` comes after `patience` seconds.
+    """
     master, slave = pty.openpty()
     with os.fdopen(slave, "w") as terminal, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", terminal)

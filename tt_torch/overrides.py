@@ -35,8 +35,8 @@ _GRIDS = {"Interleaved": "1x1", "HeightSharded": r"\d+x1", "WidthSharded": r"1x\
 
 @dataclass(frozen=True)
 class Asked:
-    """What overrides ask of one op: facts of its result, where None is left to the optimizer; the operands that must be
-    moved to where the result lies; and fields of a convolution's configuration."""
+    """The overrides of one op. They ask for facts of its result, where the optimizer chooses what is None; for operands
+    that are moved to where the result lies; and for fields of a convolution's configuration."""
 
     grid: tuple[int, int] | None = None
     buffer: str | None = None
@@ -112,7 +112,7 @@ PARSERS: dict[str, Callable[[str], dict[str, Setting]]] = {
 
 
 def asked(texts: Mapping[str, str]) -> Asked:
-    """What the texts ask together, by the name of the option."""
+    """The overrides in texts, which have the names of tt-mlir's options."""
     fields: dict[str, Setting] = {}
     for name, text in texts.items():
         fields |= PARSERS[name](text)

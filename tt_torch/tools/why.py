@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def decisions(source: str, pattern: str) -> list[Decision]:
-    """What is weighed for the ops of which a pattern matches a name, or the name of the op itself: `ttnn.conv2d`,
-    `conv2d`.
+    """Decides again, and returns the decisions for ops with a name that a pattern matches. `ttnn.conv2d` and `conv2d`
+    are names, too.
 
     `source` is a file with StableHLO or TTIR, or a model in the form of explain_cli.TARGET. Environment variables have
     the options of the compiler. Raises OpNameError if nothing matches.

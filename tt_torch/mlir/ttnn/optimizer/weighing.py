@@ -1,4 +1,4 @@
-"""What the optimizer weighed for an op, and why it took a form: for `tt-torch inspect --why`."""
+"""The forms of an op that the optimizer weighed, and why it took one of them: for `tt-torch inspect --why`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tt_torch.mlir.ttnn.optimizer.overriding import words
 
 @dataclass(frozen=True)
 class Candidate:
-    """A form of an op. The times are modelled seconds: of the op with the moves of its operands, and of its readers.
-    `l1` is what the fullest core needs while it runs, in bytes, with all that later ops still read."""
+    """A form of an op. `seconds` is the modelled time of the op with the moves of its operands, and `readers` the time
+    that other ops take to read its result. `l1` counts the bytes that the fullest core needs while the op runs, with
+    all that later ops still read."""
 
     result: str
     moves: str
