@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tt_torch.profiling.work import (
     CONVOLUTIONS,
-    LOOKUPS,
     Product,
     adds_apart,
     cycles_per_element,
@@ -118,11 +117,8 @@ def _l1(op: Op, chip: Chip) -> float:
 
 
 def _pages(op: Op, chip: Chip) -> float:
-    """Pages of tensors that are not sharded travel over the network. A core asks for one after the other. Of a table,
-    as many are read as the result has."""
-    table = op.tensor(LOOKUPS[op.name]).id if op.name in LOOKUPS else None
-    read = [t for operand in op.read for t in (op.results if operand.id == table else (operand,))]
-    tensors = [t for t in (*read, *op.written) if t.on_device and not t.grid]
+    """Pages of tensors that are not sharded travel over the network. A core asks for one after the other."""
+    tensors = [t for t in (*op.read, *op.written) if t.on_device and not t.grid]
     asked = math.ceil(sum(map(_count, tensors)) / chip.cores) * PAGE_CYCLES / chip.clock
     return max(asked, sum(t.bytes for t in tensors) / (chip.noc * chip.cores))
 

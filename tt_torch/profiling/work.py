@@ -8,31 +8,21 @@ from typing import NamedTuple
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.chips import PASSES
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, TILE, Op, Tensor, bytes_by_place
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, LOOKUPS, TILE, Op, Tensor, bytes_by_place
 
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
 PRODUCTS = ("MatmulOp", "LinearOp")
 CONVOLUTIONS = ("Conv2dOp", "Conv3dOp")
 _FACTORS = {"MatmulOp": ("a", "b"), "LinearOp": ("a", "b"), "ScaledDotProductAttentionOp": ("query", "key")}
-LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}  # ops that read rows or elements of a table
 
 
 def traffic(op: Op) -> tuple[Counter[str], Counter[str]]:
     """The bytes that an op reads and writes, by place."""
-    read, written = _bytes_read(op), bytes_by_place(op.written)
+    read, written = bytes_by_place(op.read), bytes_by_place(op.written)
     if adds_apart(op):  # the product is written, and read by the addition
         between = bytes_by_place(op.results)
         read, written = read + between, written + between
     return read, written
-
-
-def _bytes_read(op: Op) -> Counter[str]:
-    """The bytes that an op reads in each place. A lookup in a table reads as much of it as it gives."""
-    read = bytes_by_place(op.read)
-    if op.name in LOOKUPS:
-        for table in (t for t in op.read if t.id == op.tensor(LOOKUPS[op.name]).id):
-            read[table.place] -= max(0, table.bytes - sum(t.bytes for t in op.results))
-    return read
 
 
 def adds_apart(op: Op) -> bool:

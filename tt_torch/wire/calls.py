@@ -60,7 +60,8 @@ def cost(message: File) -> Cost:
     """The number of device ops, of data-movement ops, and of bytes moved per call.
 
     An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
-    twice is moved twice. Of a cache that is updated in place, only the new rows are moved.
+    twice is moved twice. Of a cache that is updated in place, only the new rows are moved, and of a table in which an
+    op looks rows up, only as much as it gives.
     """
     found = list(device_ops(message))
     moved = sum(t.bytes for op in found for t in (*op.read, *op.written))

@@ -39,6 +39,8 @@ NOT_DEVICE_OPS = frozenset({
 })  # fmt: skip
 # Ops that change a cache in its own memory.
 CACHE_UPDATES = frozenset({"FillCacheOp", "PagedFillCacheOp", "PagedUpdateCacheOp", "UpdateCacheOp"})
+# Ops that look rows or elements up in a table, and the field of the table.
+LOOKUPS = {"EmbeddingOp": "weight", "GatherOp": "input"}
 # Ops that only place, reorder, copy or convert elements.
 DATA_MOVEMENT = CACHE_UPDATES | frozenset({
     "AssignOp", "BitcastConvertOp", "ConcatOp", "CopyOp", "FromDeviceOp", "PadOp", "PermuteOp",
@@ -188,8 +190,14 @@ class Op:
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """The tensors that the op reads as a whole."""
-        return tuple(t for t in self.operands if t.id != self.tensor("cache").id) if self.updates else self.operands
+        """The tensors that the op reads. Of a table in which it looks rows or elements up, only as much as it gives."""
+        if self.updates:
+            return tuple(t for t in self.operands if t.id != self.tensor("cache").id)
+        if self.name not in LOOKUPS:
+            return self.operands
+        table, given = self.tensor(LOOKUPS[self.name]), self.results[0].shape if self.results else ()
+        found = replace(table, shape=given)
+        return tuple(found if t.id == table.id and found.bytes < t.bytes else t for t in self.operands)
 
     @property
     def written(self) -> tuple[Tensor, ...]:
