@@ -23,8 +23,30 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "softmax": lambda x: torch.softmax(x, -1),
     "slice": lambda x: x[..., : x.shape[-2] // 2 + 1, :],
     "twice": lambda x: torch.cat([x, x], -2),
+    "largest": lambda x: x - x.amax(-2, keepdim=True) + x.sum(-1, keepdim=True),
+    "turned": lambda x: torch.tanh(x.transpose(-1, -2).contiguous()).transpose(-1, -2),
+    "pairs": lambda x: torch.tanh(x.unflatten(-1, (-1, 2)).flatten(-3, -2)).reshape(x.shape).exp(),
+    "halves": lambda x: torch.cat(x.chunk(2, -1)[::-1], -1).exp(),
     "pool": lambda x: F.max_pool2d(x, 3, 2, 1),
 }
+
+
+class Attention(nn.Module):
+    """Attention of rows to each other, with several heads that may share keys and values."""
+
+    def __init__(self, width: int, heads: int, shared: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        keys = width // shared
+        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, keys), nn.Linear(width, keys)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = x.shape[-1] // self.heads
+        rows = x.reshape(-1, *x.shape[-2:])
+        q, k, v = (f(rows).unflatten(-1, (-1, size)).transpose(1, 2) for f in (self.query, self.key, self.value))
+        made = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, enable_gqa=True)
+        return self.out(made.transpose(1, 2).flatten(2)).reshape(x.shape)
 
 
 class Drawn(nn.Module):
@@ -60,15 +82,17 @@ def of_rows(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
     outer = rng.choice([(), (1,), (2,), (8,)]) if rows <= 512 else ()
     x, steps = torch.randn(*outer, rows, width), list[nn.Module | str]()
     for _ in range(rng.randint(2, 7)):
-        kind = rng.choice(["linear"] * 4 + ["norm", "norm", "residual", "residual", *list(FUNCTIONS)[:-1]])
+        kind = rng.choice(["linear"] * 4 + ["norm", "norm", "residual", "residual", "attention", *list(FUNCTIONS)[:-1]])
         if kind == "linear":
             wider = rng.choice([width, *WIDTHS])
             steps.append(nn.Linear(width, wider, bias=rng.random() < 0.6))
             width = wider
         elif kind == "norm":
             steps.append(rng.choice([nn.LayerNorm, nn.RMSNorm])(width))
-        else:
+        elif kind != "attention":
             steps.append(kind)
+        elif width % 64 == 0:
+            steps.append(Attention(width, width // 32, rng.choice([1, 2]), rng.random() < 0.5))
     return Drawn(steps).eval(), x
 
 

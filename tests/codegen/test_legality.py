@@ -9,13 +9,13 @@ from torch_mlir import ir
 
 import tt_torch
 from benchmarks.legality import Case, build, drawn
-from tt_torch.codegen.program import from_message
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn import legality
 from tt_torch.mlir.ttnn.layout import Layout
+from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
 
 
@@ -59,11 +59,12 @@ def test_an_illegal_op_is_named():
     assert caught.value.op == "aten.add.Tensor"
 
 
-def test_operands_that_the_library_refuses_in_l1_stay_in_dram():
-    """For linear ops with transposed weights and a bias, the library refuses L1, except if the weights are square."""
+def test_linear_ops_that_the_library_refuses_in_l1_are_told_how_to_compute():
+    """For linear ops with transposed weights and a bias, the library refuses L1 without a program configuration, except
+    if the weights are square."""
     layers = nn.Linear(64, 32), nn.Softmax(-1), nn.Linear(32, 32), nn.Softmax(-1), nn.Linear(32, 8), nn.Softmax(-1)
     config = CompilerConfig(dtype="bf16", enable_optimizer=True)
     binary = tt_torch.compile_model(nn.Sequential(*layers).eval(), (torch.randn(4, 64),), config).binary
-    made = [s for s in from_message(decode(binary)).main.statements if s.op in ("LinearOp", "SoftmaxOp")]
-    places = [statement.results[0].memory_config["buffer_type"] for statement in made]
-    assert places == ["DRAM", "L1", "L1", "DRAM", "DRAM", "L1"]
+    made = [op for op in device_ops(decode(binary)) if op.name in ("LinearOp", "SoftmaxOp")]
+    assert [op.results[0].place for op in made] == ["L1"] * 6
+    assert all(op.record.get("matmul_program_config") for op in (made[0], made[4]))

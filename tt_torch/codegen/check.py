@@ -13,9 +13,10 @@ import torch
 
 from tt_torch.codegen import environment
 from tt_torch.codegen.client import Client
-from tt_torch.codegen.program import Function, Program, from_message
+from tt_torch.codegen.program import Function, Program, Statement, from_message
 from tt_torch.codegen.recordings import unrecorded
 from tt_torch.codegen.ttnn_worker.messages import Arguments, Checked, FunctionFacts
+from tt_torch.codegen.values import Call
 from tt_torch.errors import DeviceError, WorkerError
 from tt_torch.runtime import Binary, Device
 from tt_torch.runtime.buffers import result_forms
@@ -153,6 +154,7 @@ def _request(program: Program) -> Arguments:
                     "results": [t.facts() for t in s.results],
                     "callee": s.callee,
                     "blocked": s.op in BLOCKED,
+                    "freed": _freed(s),
                 }
                 for s in function.statements
             ],
@@ -160,6 +162,13 @@ def _request(program: Program) -> Arguments:
         for function in program.functions
     ]
     return {"functions": functions, "constants": {k: t.facts() for k, (t, _) in program.constants.items()}}
+
+
+def _freed(statement: Statement) -> str:
+    """The name of the tensor that a statement deallocates; empty for other statements."""
+    if statement.op != "DeallocateOp" or not isinstance(statement.value, Call):
+        return ""
+    return str(statement.value.arguments[0][1])
 
 
 def _verdicts(function: Function, answers: list[list[str]]) -> Iterator[Verdict]:

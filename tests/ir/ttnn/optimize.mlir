@@ -21,16 +21,45 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// A value stays in DRAM if data movement makes it or is one of its readers, or if no op reads it.
+// Ops that move tiles read L1 and write there.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
-  // CHECK-NOT: "L1"
+func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  // CHECK: "ttnn.exp"({{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "L1"
+  // CHECK-NEXT: "ttnn.permute"({{.*}} -> tensor<3x2xf32, #ttnn.layout<"Float32", "Tile", "L1"
+  // CHECK-NEXT: "ttnn.abs"({{.*}} -> tensor<3x2xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
   %0 = "ttir.exp"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %1 = "ttir.permute"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   %2 = "ttir.abs"(%1) : (tensor<3x2xf32>) -> tensor<3x2xf32>
-  %3 = "ttir.neg"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  %4 = "ttir.sin"(%1) : (tensor<3x2xf32>) -> tensor<3x2xf32>
-  return %2, %4 : tensor<3x2xf32>, tensor<3x2xf32>
+  return %2 : tensor<3x2xf32>
+}
+
+// -----
+
+// A value stays in DRAM if an op of which we do not know how much it takes is one of its readers, or if no op reads it.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  // CHECK-NOT: "L1"
+  %0 = "ttir.exp"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "ttir.cumsum"(%0) {dim = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %2 = "ttir.neg"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %3 = "ttir.sin"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+// Heads are split, attend and are joined in L1: all results of an op lie there.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x128x768xbf16>) -> tensor<1x128x256xbf16> {
+  // CHECK: "ttnn.split_query_key_value_and_split_heads"({{.*}} -> (tensor<1x4x128x64xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "Interleaved", array<i64: 1, 1>>>, tensor<1x4x128x64xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "Interleaved", array<i64: 1, 1>>>, tensor<1x4x128x64xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "Interleaved", array<i64: 1, 1>>>)
+  // CHECK-NEXT: "ttnn.scaled_dot_product_attention"({{.*}} -> tensor<1x4x128x64xbf16, #ttnn.layout<"BFloat16", "Tile", "L1"
+  // CHECK-NEXT: "ttnn.concatenate_heads"({{.*}} -> tensor<1x128x256xbf16, #ttnn.layout<"BFloat16", "Tile", "L1"
+  // CHECK-NEXT: "ttnn.tanh"({{.*}} -> tensor<1x128x256xbf16, #ttnn.layout<"BFloat16", "Tile", "DRAM"
+  %q, %k, %v = "ttir.split_query_key_value_and_split_heads"(%x) {num_heads = 4 : i64, transpose_key = false, operandSegmentSizes = array<i32: 1, 0>} : (tensor<1x128x768xbf16>) -> (tensor<1x4x128x64xbf16>, tensor<1x4x128x64xbf16>, tensor<1x4x128x64xbf16>)
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) {is_causal = false, scale = 0.125 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<1x4x128x64xbf16>, tensor<1x4x128x64xbf16>, tensor<1x4x128x64xbf16>) -> tensor<1x4x128x64xbf16>
+  %1 = "ttir.concatenate_heads"(%0) : (tensor<1x4x128x64xbf16>) -> tensor<1x128x256xbf16>
+  %2 = "ttir.tanh"(%1) : (tensor<1x128x256xbf16>) -> tensor<1x128x256xbf16>
+  return %2 : tensor<1x128x256xbf16>
 }
 
 // -----

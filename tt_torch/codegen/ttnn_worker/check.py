@@ -55,6 +55,9 @@ def _check_statement(
     except Exception as error:
         scope |= {spec.name: spec.make(device) for spec in wanted}
         return [refusal(error)]
+    # A view shares memory with its operand, and the library frees it with the last of them, which the runtime forgets
+    # when it deallocates it. A variable would keep the memory.
+    scope.pop(statement["freed"], None)
     differences = []
     for spec in wanted:
         found = spec.differences(scope[spec.name], statement["blocked"])

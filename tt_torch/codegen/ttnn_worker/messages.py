@@ -29,6 +29,7 @@ class StatementFacts(TypedDict):
     results: list[TensorFacts]
     callee: str  # the cached function that it calls, or ""
     blocked: bool  # the library chooses the padding of its results
+    freed: str  # the tensor that it deallocates, or ""
 
 
 class FunctionFacts(TypedDict):

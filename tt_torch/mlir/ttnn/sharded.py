@@ -28,6 +28,10 @@ NORMS = _names("layer_norm", "rms_norm")
 PRODUCTS = _names("matmul", "linear")
 # They read sharded tensors, and give interleaved ones.
 MOVES = _names("permute", "transpose", "slice_static")
+# They take interleaved tensors in any memory.
+HEADS = _names(
+    "split_query_key_value_and_split_heads", "rotary_embedding", "scaled_dot_product_attention", "concatenate_heads"
+)
 # Their sharded operands are a matter of their own rules.
 OWN = _names("paged_update_cache", "to_memory_config", "deallocate") | {"func.return", "func.call"}
 

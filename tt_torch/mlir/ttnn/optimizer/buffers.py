@@ -5,21 +5,24 @@ All sizes were read from graph captures of ttnn 0.81.1. Ops that are not here ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch_mlir import ir
 
+from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn import sharded
 from tt_torch.mlir.ttnn.layout import layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
+from tt_torch.mlir.types import Value
 from tt_torch.wire.facts import TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
 FEW_TILES = 12 * WIDE_TILE  # of an element-wise op or a reduction: two tiles per tensor, and casts of them
 MOVING = 64 * 1024  # of an op that moves tiles
 MASK = 8 * WIDE_TILE  # of an op that masks the end of a row
-MOST = 1152 * 1024  # of a product: the library takes smaller blocks if it would need more
+MOST = 1328 * 1024  # of a product: the library takes smaller blocks if it would need more
+ROWS_OF_COPIES = 6  # rows of tiles in the buffers of ops that make rows of tiles, or tiles of rows
 LONGEST_STEP = 8  # tiles of the inner dimension of a product in one step; more are hardly faster
 
 
@@ -82,6 +85,30 @@ def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:
     return 2 * tiles(shape(op.results[0]))[1] * _tile(op) + MOVING
 
 
+def concat(op: ir.Operation, cores: Cores) -> int:
+    """The library joins tensors that end inside of a tile as rows, and makes tiles of the result."""
+    dim, result = ods.attr(op, "dim"), op.results[0]
+    joined = dim % len(shape(result)) >= len(shape(result)) - 2
+    if not joined or not any(shape(v)[dim] % TILE for v in op.operands):
+        return MOVING
+    return MOVING + _rows([*op.operands, result], cores)
+
+
+def cut(op: ir.Operation, cores: Cores) -> int:
+    """If a slice begins inside of a tile or has steps, the library makes rows of the tensor, and tiles of the slice."""
+    begins = ods.attr(op, "params")["SliceStaticOpParams"]["begins"]
+    whole = not any(begin % TILE for begin in begins[-2:]) and set(ods.attr(op, "step")) == {1}
+    return MOVING + (0 if whole else _rows([op.operands[0], op.results[0]], cores))
+
+
+def _rows(values: Sequence[Value], cores: Cores) -> int:
+    """The bytes on each core of copies in rows, and of the buffers that change tiles into rows and back."""
+    layouts = [layout_of(v).with_(tiled=True).interleaved("L1") for v in values]
+    copies = sum(layout.bytes_of_core(shape(v), cores.count) for layout, v in zip(layouts, values, strict=True))
+    widest = max(tiles(shape(v))[1] * layout.bytes((TILE, TILE)) for layout, v in zip(layouts, values, strict=True))
+    return copies + ROWS_OF_COPIES * widest
+
+
 def attention(op: ir.Operation, cores: Cores) -> int:
     """The buffers have chunks of queries, keys and values, each one tile high."""
     return 16 * _width(op) * _tile(op) + MOVING
@@ -91,7 +118,9 @@ Size = int | Callable[[ir.Operation, Cores], int]
 SIZES: dict[str, Size] = {
     **dict.fromkeys(sharded.ELEMENTWISE, FEW_TILES),
     **{f"ttnn.{name}": FEW_TILES for name in ("sum", "mean", "max", "min", "to_memory_config", "full")},
-    **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "slice_static", "reshape", "concat", "repeat")},
+    **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "reshape", "repeat")},
+    "ttnn.concat": concat,
+    "ttnn.slice_static": cut,
     **{f"ttnn.{name}": rows_of_tiles for name in ("to_layout", "embedding", "concatenate_heads")},
     **{f"ttnn.{name}": MOVING for name in ("split_query_key_value_and_split_heads", "rotary_embedding")},
     **dict.fromkeys(sharded.PRODUCTS, product),

@@ -40,6 +40,11 @@ class Choice:
         """The layouts of all operands while the op runs."""
         return [self.operands.get(i, layout_of(value)) for i, value in enumerate(op.operands)]
 
+    def makes(self, op: ir.Operation) -> list[tuple[Value, Layout]]:
+        """All results with their layouts. Those after the first one lie in the same memory, and are not split."""
+        first, *rest = op.results
+        return [(first, self.result), *((v, layout_of(v).interleaved(self.result.buffer)) for v in rest)]
+
 
 @contextmanager
 def lying(places: Mapping[Value, Layout]) -> Iterator[None]:
@@ -54,6 +59,29 @@ def lying(places: Mapping[Value, Layout]) -> Iterator[None]:
             value.set_type(kind)
 
 
+@contextmanager
+def taking(op: ir.Operation, choice: Choice) -> Iterator[None]:
+    """Gives an op the form `choice` in this context, to ask whether the library takes it."""
+    before = {name: op.attributes[name] for name in choice.attributes if name in op.attributes}
+    with lying({op.operands[i]: layout for i, layout in choice.operands.items()} | dict(choice.makes(op))):
+        configure(op, choice.attributes)
+        try:
+            yield
+        finally:
+            configure(op, dict.fromkeys(choice.attributes))
+            for name, value in before.items():
+                op.attributes[name] = value
+
+
+def configure(op: ir.Operation, attributes: Attrs) -> None:
+    """Sets attributes of an op, and removes those that are None."""
+    for name, value in attributes.items():
+        if value is not None:
+            op.attributes[name] = ods.to_attr(ods.OPS[op.name].attrs[name][0], value)
+        elif name in op.attributes:
+            del op.attributes[name]
+
+
 def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
     """The modelled time of an op in the form `choice`, with the moves of its operands."""
     moves, dram, l1 = 0.0, 0, 0
@@ -61,7 +89,8 @@ def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
         if layout != layout_of(value):
             moves += moving(value, layout, cores)
         dram, l1 = _add(layout, shape(value), dram, l1)
-    dram, l1 = _add(choice.result, shape(op.results[0]), dram, l1)
+    for value, layout in choice.makes(op):
+        dram, l1 = _add(layout, shape(value), dram, l1)
     compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
     return moves + choice.launches * LAUNCH + max(compute, _traffic(dram, l1, cores))
 

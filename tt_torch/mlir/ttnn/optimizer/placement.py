@@ -23,7 +23,7 @@ from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import legality, sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
 from tt_torch.mlir.ttnn.optimizer import buffers, families
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, configure, lying, moving, reading, seconds, taking
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
 from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, Candidate, Decision, configuration_of, moves_of
@@ -33,7 +33,9 @@ from tt_torch.wire.messages import SystemDesc
 
 MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and puts the result back
 # Ops that run well on values in L1 that are not split.
-INTERLEAVED = sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | {"ttnn.softmax"}
+INTERLEAVED = (sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | sharded.MOVES | sharded.HEADS) | {
+    f"ttnn.{name}" for name in ("concat", "max", "mean", "min", "reshape", "softmax", "sum")
+}
 
 
 def optimize(module: ir.Module, system: SystemDesc, level: int, report: list[Decision] | None = None) -> int:
@@ -140,8 +142,11 @@ class _Walk:
         in_dram = [c for c in found if c.result.buffer == "DRAM"]
         if wanted.moved:
             yield replace(plain, operands=dict(plain.operands) | self._beside(op, wanted, plain.result))
-        if (self.level > 1 and self._may_lie_in_l1(op)) or (wanted.buffer == "L1" and not wanted.sharded):
-            yield from (replace(c, result=c.result.interleaved("L1")) for c in in_dram)
+        in_l1 = [replace(c, result=c.result.interleaved("L1")) for c in in_dram]
+        if wanted.buffer != "L1" or wanted.sharded:
+            yield from (c for c in in_l1 if self.level > 1 and self._may_lie_in_l1(op, c))
+        else:
+            yield from in_l1
             if wanted.moved:
                 result = plain.result.interleaved("L1")
                 yield replace(plain, result=result, operands=dict(plain.operands) | self._beside(op, wanted, result))
@@ -166,39 +171,45 @@ class _Walk:
         """The operands that an override moves to where the result lies."""
         return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
-    def _may_lie_in_l1(self, op: ir.Operation) -> bool:
-        """Whether the library can make the result in L1, and all its readers read it there."""
-        result = op.results[0]
-        readers = users(result)
-        if len(op.results) > 1 or op.name not in INTERLEAVED or not readers:
+    def _may_lie_in_l1(self, op: ir.Operation, choice: Choice) -> bool:
+        """Whether the library takes a form with its results in L1, and all their readers read them there."""
+        if op.name not in INTERLEAVED or not any(users(result) for result in op.results):
             return False
-        if any(reader.name not in INTERLEAVED for reader in readers):
+        with taking(op, choice):
+            return not legality.refusal(op) and all(self._reads_l1(use) for v in op.results for use in v.uses)
+
+    def _reads_l1(self, use: ir.OpOperand) -> bool:
+        """Whether a reader takes its operand from L1, if its other operands are not split."""
+        reader, index = use.owner.operation, use.operand_number
+        split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
+        if reader.name not in INTERLEAVED:
             return False
-        with lying({result: layout_of(result).interleaved("L1")}):
-            return not any(legality.refusal(each) for each in (op, *readers))
+        with lying(split):
+            return not legality.refusal(reader) or families.reads(
+                reader, index, layout_of(reader.operands[index]), self.cores
+            )
 
     # --- time and memory
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
         """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
-        total, result = seconds(op, choice, self.cores), op.results[0]
-        for use in result.uses:
-            if choice.result.sharded and not families.reads(
-                use.owner.operation, use.operand_number, choice.result, self.cores
-            ):
-                back = choice.result.interleaved()
-                total += moving(result, back, self.cores, choice.result) + reading(back, shape(result), self.cores)
-            else:
-                total += reading(choice.result, shape(result), self.cores)
+        total = seconds(op, choice, self.cores)
+        for result, layout in choice.makes(op):
+            for use in result.uses:
+                if layout.sharded and not families.reads(use.owner.operation, use.operand_number, layout, self.cores):
+                    back = layout.interleaved()
+                    total += moving(result, back, self.cores, layout) + reading(back, shape(result), self.cores)
+                else:
+                    total += reading(layout, shape(result), self.cores)
         return total
 
     def _needed(self, op: ir.Operation, choice: Choice) -> int:
         """Bytes of L1 on the fullest core while the op runs."""
         moved = [
-            (layout, op.operands[i]) for i, layout in choice.operands.items() if layout != layout_of(op.operands[i])
+            (op.operands[i], layout) for i, layout in choice.operands.items() if layout != layout_of(op.operands[i])
         ]
-        parts = [*moved, (choice.result, op.results[0])]
-        own = sum(layout.bytes_of_core(shape(v), self.cores.count) for layout, v in parts if layout.buffer == "L1")
+        parts = [*moved, *choice.makes(op)]
+        own = sum(layout.bytes_of_core(shape(v), self.cores.count) for v, layout in parts if layout.buffer == "L1")
         return sum(self.held.values()) + own + choice.scratch
 
     def _decision(self, op: ir.Operation, found: Choice | None) -> Decision:
@@ -240,17 +251,13 @@ class _Walk:
         self.peak = max(self.peak, self._needed(op, choice))
         for index, layout in choice.operands.items():
             self._move(op, index, layout)
-        for name, value in choice.attributes.items():
-            if value is not None:
-                op.attributes[name] = ods.to_attr(ods.OPS[op.name].attrs[name][0], value)
-            elif name in op.attributes:
-                del op.attributes[name]
-        result = op.results[0]
-        result.set_type(_type(result, choice.result))
+        configure(op, choice.attributes)
         if op.name == "ttnn.conv2d" and "conv2d_config" in choice.attributes:
             self._prepare_for(op, layout_of(op.operands[0]))
-        if choice.result.buffer == "L1" and result in self.last:
-            self.held[result] = choice.result.bytes_of_core(shape(result), self.cores.count)
+        for result, layout in choice.makes(op):
+            result.set_type(_type(result, layout))
+            if layout.buffer == "L1" and result in self.last:
+                self.held[result] = layout.bytes_of_core(shape(result), self.cores.count)
 
     def _move(self, op: ir.Operation, index: int, layout: Layout) -> None:
         value = op.operands[index]
