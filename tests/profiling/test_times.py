@@ -43,7 +43,8 @@ def test_no_op_is_faster_than_the_roofline(path: Path, chip: str) -> None:
     message = decode(gzip.decompress(data) if path.suffix == ".gz" else data)
     for program in public(message):
         for op in planned(program, chip):
-            assert op.cost.seconds >= op.cost.ideal.total + GAP + KERNEL
+            launched = 0 if op.op.is_view else GAP + KERNEL
+            assert op.cost.seconds >= op.cost.ideal.total + launched
             assert (op.cost.full.arithmetic == 0) == (op.cost.ideal.arithmetic == 0)
 
 

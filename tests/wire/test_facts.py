@@ -58,7 +58,7 @@ def test_cost_counts_the_ops_of_a_call():
     }  # fmt: skip
     tile = 32 * 32 * 4
     layouts = 10 * 64 * 4 + 2 * tile + 32 * 64 * 4 + 2 * tile + 32 * 4 + tile
-    tiles = 4 + 5 + 3 + 3 + 2 + 3 + 2  # permute, matmul, multiply, multiply, reshape, add, relu
+    tiles = 4 + 5 + 3 + 3 + 0 + 3 + 2  # permute, matmul, multiply, multiply, reshape (a view), add, relu
     assert cost(message) == Cost(device_ops=10, data_movement=5, bytes_moved=layouts + tiles * tile)
 
 
@@ -72,12 +72,40 @@ def test_cost_counts_the_ops_of_a_call():
 )
 def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
     """The files are its binaries without texts, private programs and deallocations. The figures are published ones.
-    They count the tables of lookups as a whole."""
+    They count views, and the tables of lookups as a whole."""
     message = decode(gzip.decompress((DATA / f"{model}.ttnn.gz").read_bytes()))
     counted = cost(message)
     assert (counted.device_ops, counted.data_movement) == (ops, moves)
-    left = sum(sum(t.bytes for t in op.operands) - sum(t.bytes for t in op.read) for op in device_ops(message))
-    assert round((counted.bytes_moved + left) / 1e6) == megabytes
+    whole = [t.bytes for op in device_ops(message) for t in (*op.operands, *op.results)]
+    assert round(sum(whole) / 1e6) == megabytes
+    moved = [t.bytes for op in device_ops(message) for t in (*op.read, *op.written)]
+    assert counted.bytes_moved == sum(moved) < sum(whole)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "tile", "view"),
+    [
+        ((2, 64, 96), (128, 96), 32, True),
+        ((1, 5, 96), (5, 96), 32, True),
+        ((64,), (1, 64), 32, True),
+        ((2, 48, 96), (96, 96), 32, False),  # 48 rows end inside of a tile
+        ((64, 96), (96, 64), 32, False),
+        ((2, 48, 96), (96, 96), 1, True),
+        ((6, 4), (3, 8), 1, False),
+    ],
+)
+def test_a_reshape_that_keeps_pages_moves_nothing(before, after, tile, view):
+    x, made = ref(1, before, tile=tile), ref(2, after, tile=tile)
+    program = {"inputs": [x], "operations": [{"type": {"ReshapeOp": {"in": x, "out": made}}}]}
+    (found,) = ops(program)
+    assert found.is_view is view
+    assert (found.read, found.written) == ((), ()) if view else (found.operands, found.results)
+
+
+def test_a_reshape_into_other_memory_is_no_view():
+    x, made = ref(1, (1, 64, 96)), ref(2, (64, 96), buffer="L1")
+    (found,) = ops({"inputs": [x], "operations": [{"type": {"ReshapeOp": {"in": x, "out": made}}}]})
+    assert not found.is_view and found.written == found.results
 
 
 @pytest.mark.parametrize(("rows", "read"), [(64, 32), (16, 16)])

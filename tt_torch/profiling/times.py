@@ -69,11 +69,11 @@ def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -
 def kernels(op: Op) -> int:
     """The kernels that the library starts for an op.
 
-    A bias of several rows is added apart. An op with windows first exchanges borders between cores; if its operand or
-    its result is not sharded, the library moves it there and back.
+    A view starts none. A bias of several rows is added apart. An op with windows first exchanges borders between cores;
+    if its operand or its result is not sharded, the library moves it there and back.
     """
     if op.name not in WINDOWS:
-        return 1 + adds_apart(op)
+        return 0 if op.is_view else 1 + adds_apart(op)
     return 2 + sum(tensor.grid is None for tensor in (*op.operands[:1], *op.results[:1]))
 
 

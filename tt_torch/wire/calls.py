@@ -61,7 +61,7 @@ def cost(message: File) -> Cost:
 
     An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
     twice is moved twice. Of a cache that is updated in place, only the new rows are moved, and of a table in which an
-    op looks rows up, only as much as it gives.
+    op looks rows up, only as much as it gives. A view moves nothing.
     """
     found = list(device_ops(message))
     moved = sum(t.bytes for op in found for t in (*op.read, *op.written))

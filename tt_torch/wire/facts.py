@@ -191,6 +191,8 @@ class Op:
     @property
     def read(self) -> tuple[Tensor, ...]:
         """The tensors that the op reads. Of a table in which it looks rows or elements up, only as much as it gives."""
+        if self.is_view:
+            return ()
         if self.updates:
             return tuple(t for t in self.operands if t.id != self.tensor("cache").id)
         if self.name not in LOOKUPS:
@@ -203,10 +205,22 @@ class Op:
     def written(self) -> tuple[Tensor, ...]:
         """The tensors that the op writes; of a cache that it updates, only the rows, once per user."""
         if not self.updates:
-            return self.results
+            return () if self.is_view else self.results
         rows = self.tensor("input")
         users = rows.shape[2:3] if self.name == "UpdateCacheOp" else ()
         return (replace(rows, shape=(*users, *rows.shape)),)
+
+    @property
+    def is_view(self) -> bool:
+        """True if the result has the memory of the operand: a reshape that leaves all pages as they are. ttnn 0.81.1
+        allocates nothing for one, and starts no kernel."""
+        if self.name != "ReshapeOp" or len(self.operands) != 1 or len(self.results) != 1:
+            return False
+        x, made = self.operands[0], self.results[0]
+        (rows, columns), (made_rows, made_columns) = ([1, 1, *t.shape][-2:] for t in (x, made))
+        if (x.place, x.grid, x.tile, columns) != (made.place, made.grid, made.tile, made_columns):
+            return False
+        return not x.tiled or rows == made_rows or (rows % TILE == 0 and made_rows % TILE == 0)
 
     @property
     def updates(self) -> bool:

@@ -15,13 +15,14 @@ from tt_torch.mlir.ttnn import sharded
 from tt_torch.mlir.ttnn.layout import layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Value
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
 FEW_TILES = 12 * WIDE_TILE  # of an element-wise op or a reduction: two tiles per tensor, and casts of them
 MOVING = 64 * 1024  # of an op that moves tiles
 MASK = 8 * WIDE_TILE  # of an op that masks the end of a row
-MOST = 1328 * 1024  # of a product: the library takes smaller blocks if it would need more
+MOST = 1152 * 1024  # of a product: the library takes smaller blocks if it would need more
+MOST_WITH_BLOCKS = 1328 * 1024  # of a product with block floats
 ROWS_OF_COPIES = 6  # rows of tiles in the buffers of ops that make rows of tiles, or tiles of rows
 LONGEST_STEP = 8  # tiles of the inner dimension of a product in one step; more are hardly faster
 
@@ -74,10 +75,11 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 def product(op: ir.Operation, cores: Cores) -> int:
     """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
-    with its partial sums, and never more than MOST."""
+    with its partial sums, and never more than these constants."""
     (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
     sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
-    return min((m + n) * k * tile + sums, MOST)
+    most = MOST_WITH_BLOCKS if layout_of(op.operands[1]).dtype in BLOCK_BITS else MOST
+    return min((m + n) * k * tile + sums, most)
 
 
 def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:

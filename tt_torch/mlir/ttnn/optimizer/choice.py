@@ -10,6 +10,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttnn import sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Attrs, Value
@@ -89,10 +90,20 @@ def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
         if layout != layout_of(value):
             moves += moving(value, layout, cores)
         dram, l1 = _add(layout, shape(value), dram, l1)
+    if _is_view(op, choice):
+        return moves
     for value, layout in choice.makes(op):
         dram, l1 = _add(layout, shape(value), dram, l1)
     compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
     return moves + choice.launches * LAUNCH + max(compute, _traffic(dram, l1, cores))
+
+
+def _is_view(op: ir.Operation, choice: Choice) -> bool:
+    """Whether the result has the memory of the operand, so that nothing is moved."""
+    if op.name != "ttnn.reshape" or not sharded.keeps_tiles(op):
+        return False
+    (x,), made = choice.reads(op), choice.result
+    return x.tiled and (x.buffer, x.memory_layout, x.grid) == (made.buffer, made.memory_layout, made.grid)
 
 
 def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
