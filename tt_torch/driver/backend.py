@@ -28,7 +28,7 @@ from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_unmatched
-from tt_torch.dynamo import python_kernels
+from tt_torch.dynamo import input_forms, lost_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
@@ -41,7 +41,6 @@ from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
 from tt_torch.dynamo.python_numbers import without_python_numbers
-from tt_torch.dynamo.repeated_elements import REASON, with_views, writes_to_repeated
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
@@ -149,11 +148,13 @@ def _aot(
 
     Raises ArgumentError for a graph that AOTAutograd would make a wrong one of, if no graph may run on the host.
     """
-    if writes_to_repeated(gm):
-        if config.fallback == "error":
-            raise ArgumentError(f"{REASON}; write to the tensor before expand(), or to a clone() behind it")
-        return wholly_on_host(gm, REASON)
-    gm = with_views(gm)
+    if input_forms.changes_form_of_input(gm):
+        return _eager(gm, input_forms.REASON, input_forms.INSTEAD, config)
+    if lost_gradients.loses_gradients(gm):
+        return _eager(gm, lost_gradients.REASON, lost_gradients.INSTEAD, config)
+    if repeated_elements.writes_to_repeated(gm):
+        return _eager(gm, repeated_elements.REASON, repeated_elements.INSTEAD, config)
+    gm = repeated_elements.with_views(gm)
     guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
@@ -173,6 +174,13 @@ def _aot(
         if config.fallback == "error" or error in ours:
             raise
         return wholly_on_host(gm, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")
+
+
+def _eager(gm: GraphModule, reason: str, instead: str, config: CompilerConfig) -> Function:
+    """A graph that AOTAutograd would make a wrong one of, as eager PyTorch runs it."""
+    if config.fallback == "error":
+        raise ArgumentError(f"{reason}; {instead}")
+    return wholly_on_host(gm, reason)
 
 
 def _capture(

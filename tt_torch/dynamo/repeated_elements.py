@@ -18,6 +18,7 @@ from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tensors import storage_of
 
 REASON = "the graph writes to elements that expand() repeats, whose changes PyTorch's capture would add up"
+INSTEAD = "write to the tensor before expand(), or to a clone() behind it"
 _EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
 _OPERATORS = {
     getattr(operator, name)

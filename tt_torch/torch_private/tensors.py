@@ -50,3 +50,9 @@ def storage_of(tensor: torch.Tensor) -> int:
     while is_functorch_wrapped_tensor(tensor):
         tensor = get_unwrapped(tensor)
     return tensor.untyped_storage()._cdata
+
+
+# 2.13.0: without it a result that is a view of an input, and has its gradients, would look like one that has lost them.
+def root_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor of which autograd takes this one for a view, or the tensor itself."""
+    return tensor if tensor._base is None else tensor._base

@@ -1,0 +1,65 @@
+"""An op that changes the form of an input in place, behind a write to it, leaves the caller's other memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.errors import ArgumentError
+from tt_torch.torch_private.dynamo import BackendCompilerFailed
+
+PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "squeeze_, which changes nothing": lambda x: x.zero_().squeeze_(),
+    "squeeze_ of a dimension": lambda x: x.sign_().squeeze_(0) + 1,
+    "t_": lambda x: x.add_(1).t_(),
+    "transpose_": lambda x: x.mul_(3).transpose_(0, 1) * 2,
+    "behind an operator": lambda x: x.__iadd__(1).t_(),
+    "behind float(), which gives the input itself": lambda x: x.float().squeeze_().mul_(2),
+}
+PLACES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the second part": lambda base: base[1],
+    "with gaps": lambda base: base[0, :, ::2],
+    "permuted": lambda base: base[0].t(),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_write_stays_in_its_places(name: str, place: str) -> None:
+    seen = []
+    for run in (PROGRAMS[name], torch.compile(PROGRAMS[name], backend=tt_torch.backend)):
+        base = torch.arange(24.0).view(2, 3, 4)
+        x = PLACES[place](base)
+        if run is PROGRAMS[name]:
+            result = run(x)
+        else:
+            with pytest.warns(HostFallbackWarning, match="changes the shape or the strides of an input"):
+                result = run(x)
+        seen.append((base, x, result))
+    for expected, got in zip(*seen, strict=True):
+        torch.testing.assert_close(got, expected, check_stride=True)
+
+
+def test_a_tensor_of_the_graph_may_change_its_form(recwarn: pytest.WarningsRecorder) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        y = x.view(12, 2)
+        y.t_()
+        return y.mul_(2)
+
+    ours, eager = torch.arange(24.0), torch.arange(24.0)
+    torch.testing.assert_close(torch.compile(function, backend=tt_torch.backend)(ours), function(eager))
+    torch.testing.assert_close(ours, eager)
+    assert not [w for w in recwarn if issubclass(w.category, HostFallbackWarning)]
+
+
+def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
+    options = {"compiler_config": CompilerConfig(fallback="error")}
+    with pytest.raises(BackendCompilerFailed, match=r"in place.* without `_`") as raised:
+        torch.compile(lambda x: x.zero_().squeeze_(), backend=tt_torch.backend, options=options)(torch.ones(4))
+    assert isinstance(raised.value.inner_exception, ArgumentError)
