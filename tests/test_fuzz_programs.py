@@ -201,7 +201,7 @@ def test_a_gradient_of_zeros_is_as_good_as_none() -> None:
     """Tracing gives one for an input that is only written without gradients, and eager PyTorch gives none."""
     made = program("x.detach().mul_(0.001)", "y.exp()", x=torch.ones(2), y=torch.ones(2))
     assert wrong(replace(made, trains=True), "bf16") == check.MATCH
-    *_, of_x, of_y = run(made.function(), [torch.ones(2), torch.ones(2)], EAGER, trains=True)
+    *_, of_x, of_y, _, _ = run(made.function(), [torch.ones(2), torch.ones(2)], EAGER, trains=True)
     assert of_x.value.tolist() == [0, 0]
     assert of_y.value.tolist() != [0, 0]
 
@@ -296,12 +296,29 @@ def test_strides_memory_and_signs_are_compared(text: str, instead: str, found: s
     assert seen_difference("x * 2", text, instead=instead).removeprefix("v1: ") == found
 
 
+def test_writes_beside_an_input_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(function: Callable[..., Any], examples: object) -> Callable[..., Any]:
+        def broken(x: torch.Tensor, y: torch.Tensor) -> Any:
+            results = function(x, y)
+            x.as_strided((1,), (1,), 3).fill_(7)
+            return results
+
+        return broken
+
+    monkeypatch.setitem(WAYS, "broken", Way(compiled))  # type: ignore[misc]
+    base, other = torch.arange(6.0), torch.arange(6.0)
+    made = program("x + y", x=base[::2], y=other[::2])
+    assert wrong(made, "broken") == "memory around x: 7.0 at [1], expected 3.0 (1 wrong)"
+    assert wrong(made, "compile") == check.MATCH
+    assert wrong(program("x * y", x=base[::2], y=base[3:4]), "compile") == check.MATCH
+
+
 def test_gradients_and_the_optimizers_writes_are_compared() -> None:
     assert seen_difference("x * 2", "v0.exp()", instead="v0.exp() * 1", trains=True) == ""
     found = seen_difference("x * 2", "v0 * 1", instead="v0.detach() * 1", trains=True)
     assert found.startswith("v0: ")  # the second step's output depends on the first step's gradient
     made = replace(program("x * 2", x=torch.ones(2, 3)), trains=True)
-    output, x, gradient = run(made.function(), list(made.inputs.values()), EAGER, trains=True)
+    output, x, gradient, _ = run(made.function(), list(made.inputs.values()), EAGER, trains=True)
     weights = torch.linspace(-1, 1, 6).reshape(2, 3)
     torch.testing.assert_close(gradient.value, 2 * weights)
     torch.testing.assert_close(x.value, torch.ones(2, 3) - 2 * 0.1 * 2 * weights)

@@ -114,6 +114,9 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced
             for i, x in enumerate(inputs, len(program.outputs)):
                 if not difference(each[i].value, x, []):  # not written, so the conversion does not matter
                     own[i] = forms[i]
+            own[len(own) - len(inputs) :] = forms[
+                len(own) - len(inputs) :
+            ]  # the memory around an input is never written
             if not _departure(program, got, own, others):
                 return True
     return False
@@ -126,7 +129,8 @@ def _as(forms: Sequence[Seen], results: Sequence[Seen]) -> list[Seen]:
 
 def _departure(program: Program, got: list[Seen], expected: list[Seen], others: list[list[Seen]]) -> str:
     names = [*program.outputs, *(f"input {name}" for name in program.inputs)]
-    names += [f"gradient {i}" for i in range(len(expected) - len(names))]
+    names += [f"gradient {i}" for i in range(len(expected) - len(names) - len(program.inputs))]
+    names += [f"memory around {name}" for name in program.inputs]
     if len(got) != len(expected):
         return f"{len(got)} tensors, expected {len(expected)}"
     others = [other for other in others if len(other) == len(expected)]

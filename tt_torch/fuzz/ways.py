@@ -142,11 +142,24 @@ EAGER, TRACED = Way(_eager), Way(_traced)
 
 
 def run(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool) -> list[Seen]:
-    """Runs a program. Gives its outputs, then its inputs as it leaves them, then the gradients."""
+    """Runs a program. Gives its outputs, then its inputs as it leaves them, then the gradients, then the memory around
+    each input."""
     own = copy.deepcopy(list(inputs)) if way.device == "cpu" else [x.clone().to(way.device) for x in inputs]
-    if trains:
-        return seen(train(function, own, way.compiled))
-    return seen([*way.compiled(function, own)(*own), *own])
+    results = train(function, own, way.compiled) if trains else [*way.compiled(function, own)(*own), *own]
+    return seen([*results, *around(own)])
+
+
+def around(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """For each input, the elements of its memory that are no input's. A copy on the device has none."""
+    found = []
+    for x in inputs:
+        whole = memory(x.detach()) if x.device.type == "cpu" else torch.zeros(0, dtype=x.dtype)
+        apart = torch.ones(whole.shape, dtype=torch.bool)
+        for y in inputs if whole.numel() else ():
+            if storage_of(x) == storage_of(y):
+                apart[torch.arange(whole.numel()).as_strided(y.shape, y.stride(), y.storage_offset())] = False
+        found.append(whole[apart])
+    return found
 
 
 class StridesOfShapeFunctions(TorchDispatchMode):
