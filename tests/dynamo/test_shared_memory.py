@@ -185,6 +185,28 @@ def test_aot_autograd_takes_gradients_as_before_after_a_compilation() -> None:
     assert vars(MemoryFormatMeta)["from_tensor"] is before
 
 
+DETACHED: dict[str, Callable[[torch.Tensor], Any]] = {
+    "a part": lambda y: (y, y.detach()[0]),
+    "parts": lambda y: (y[1:], y.detach()[:1], y.detach().t()),
+    "the first result": lambda y: (y.detach()[1:], y, y.view(-1)),
+    "windows": lambda y: (y, y.detach().unfold(0, 2, 1)),
+    "a diagonal": lambda y: (y, y.detach().diagonal()),
+    "of other strides": lambda y: (z := y.t().double().log_softmax(0), z.detach()[1:], z.detach().t()),
+}
+
+
+@pytest.mark.parametrize("name", DETACHED)
+def test_a_detached_result_in_the_memory_of_another_one_has_no_gradients(name: str) -> None:
+    gradients = []
+    for run in (eager := lambda x: DETACHED[name](x * 2), torch.compile(eager, backend=tt_torch.backend)):
+        x = torch.arange(12.0).view(3, 4).requires_grad_()
+        results = run(x)
+        sum((y.double() * y.double()).sum() for y in results).backward()
+        gradients.append([x.grad, *((y, y.requires_grad) for y in results)])
+    expected, got = gradients
+    torch.testing.assert_close(got, expected)
+
+
 PARTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "chunk": lambda x: x.chunk(2)[-1],
     "split": lambda x: (x.split(2)[0], x.exp()),

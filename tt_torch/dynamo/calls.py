@@ -135,7 +135,8 @@ class Interface:
             tensors[i] = torch.view_as_complex(tensors[i])
         for i, strides in self.strides.items():
             tensors[i] = with_strides(tensors[i], strides)
-        remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors) for p in self.places])
+        # Without detach, a view would require gradients when AOTAutograd gives them to another result in its memory.
+        remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors).detach() for p in self.places])
         return [next(remaining) if value is ... else value for value in self.outputs]
 
 

@@ -83,7 +83,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
             if view.result in views:
                 together[view.result].append(i)
             else:
-                results[i] = view.of(results)
+                results[i] = view.of(results).detach()
         for group in together.values():
             _put_together(results, group, examples)
         return tuple(results)
@@ -162,7 +162,7 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
             base = results[view.result]
             apart = storage_of(made[i]) != storage_of(base) and not made[i].requires_grad
             if i != view.result and (base is not made[view.result] or apart):
-                results[i] = view.of(results)
+                results[i] = view.of(results) if made[i].requires_grad else view.of(results).detach()
         for group in together.values():
             if any(made[i].stride() != examples[i].stride() and not made[i].requires_grad for i in group):
                 _put_together(results, group, examples)
