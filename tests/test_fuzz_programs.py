@@ -317,6 +317,10 @@ def test_gradients_and_the_optimizers_writes_are_compared() -> None:
     assert seen_difference("x * 2", "v0.exp()", instead="v0.exp() * 1", trains=True) == ""
     found = seen_difference("x * 2", "v0 * 1", instead="v0.detach() * 1", trains=True)
     assert found.startswith("v0: ")  # the second step's output depends on the first step's gradient
+    found = seen_difference("x * 2", "torch.zeros_like(v0)", instead="v0 * 0", trains=True)
+    assert found == "v1: has gradients"
+    found = seen_difference("x * 2", "v0 * 0", instead="torch.zeros_like(v0)", trains=True)
+    assert found == "v1: has no gradients"
     made = replace(program("x * 2", x=torch.ones(2, 3)), trains=True)
     output, x, gradient, _ = run(made.function(), list(made.inputs.values()), EAGER, trains=True)
     weights = torch.linspace(-1, 1, 6).reshape(2, 3)

@@ -139,6 +139,8 @@ def _departure(program: Program, got: list[Seen], expected: list[Seen], others: 
             return f"{name}: {found}"
         if a.strides != b.strides:
             return f"{name}: strides {a.strides}, expected {b.strides}"
+        if a.has_gradients != b.has_gradients:
+            return f"{name}: has{'' if a.has_gradients else ' no'} gradients"
         # In eager, the gradients of the parts of one tensor are apart in one memory. They may also have memories of
         # their own.
         if a.first != b.first and not (name.startswith("gradient") and a.first == i):

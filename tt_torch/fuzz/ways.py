@@ -36,6 +36,7 @@ class Seen:
     value: torch.Tensor  # on the CPU
     strides: tuple[int, ...]  # of dimensions with more than one element; none of a tensor without elements
     first: int  # the first tensor of the program with the same memory
+    has_gradients: bool = False
 
 
 def _backend(**options: str | bool | int) -> Function:
@@ -204,7 +205,7 @@ def seen(tensors: Sequence[torch.Tensor]) -> list[Seen]:
     found = []
     for i, x in enumerate(tensors):
         shares = first.setdefault(storage_of(x), i) if x.numel() else i
-        found.append(Seen(x.detach().cpu().clone(), _strides(x), shares))
+        found.append(Seen(x.detach().cpu().clone(), _strides(x), shares, x.requires_grad))
     return found
 
 
