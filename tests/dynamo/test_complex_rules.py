@@ -113,6 +113,15 @@ def test_ops(name: str, kind: torch.dtype) -> None:
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+def test_the_sign_of_zero_is_a_zero_without_a_sign() -> None:
+    parts = torch.tensor([[-0.0, 0.0], [0.0, -0.0], [-0.0, -0.0], [3.0, -4.0], [1.0, -0.0]])
+    z = torch.view_as_complex(parts)
+    (found,) = to_pairs(make_fx(lambda z: (aten.sgn(z),), tracing_mode="fake")(z), {})(parts)
+    expected = torch.view_as_real(z.sgn())
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(found.signbit(), expected.signbit())
+
+
 def test_an_op_without_a_rule_keeps_its_complex_form() -> None:
     z = torch.randn(3, 4, dtype=c64)
     made = to_pairs(make_fx(lambda z: (aten.asin(z) * 2,), tracing_mode="fake")(z), {})

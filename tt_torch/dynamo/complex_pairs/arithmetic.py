@@ -122,8 +122,7 @@ def sgn(x: Pair | Tensor) -> Pair | NotImplementedType:
     if not isinstance(x, Pair):
         return NotImplemented
     size = absolute(x)
-    divisor = torch.where(size == 0, 1, size)
-    return x.each(lambda part: part / divisor)
+    return x.each(lambda part: torch.where(size == 0, 0, part / size))
 
 
 @RULES(aten.isnan.default)
