@@ -141,6 +141,8 @@ QUIRKS = (
     Quirk(re.compile("median"), _is_expanded),
     # The kernel writes in an order that depends on the strides, so another source may be the last one.
     Quirk(re.compile(r"index_put_?\(((?!accumulate=True).)*$"), _repeats),
+    # The kernel reads elements that it has written before.
+    Quirk(re.compile(r"(\b\w+)\.masked_scatter_\(\w+, \1\)"), _always),
     # IEEE 754 leaves the sign of a NaN open that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.
