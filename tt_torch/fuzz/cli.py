@@ -33,7 +33,7 @@ def fuzz(
         typer.Option(
             help="how programs run: compile, bf16, aot (compiled, saved, loaded), cache (from the compile cache), "
             "again (after a call with other values), sizes (after one with other sizes), "
-            "trace (`again`, with `enable_trace`) or tt"
+            "trace (`again`, with `enable_trace`), optimizer (compiled with optimization level 2) or tt"
         ),
     ] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
