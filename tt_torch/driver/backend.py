@@ -37,6 +37,7 @@ from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
 from tt_torch.dynamo.exactness.runner import ExactRunner
+from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
@@ -91,6 +92,7 @@ def compile_captured(
     config = options.compiler_config
     observer = asked_for(config, observer)
     gm, before, after = without_streams(gm)
+    gm = without_idle_dropout(gm)
     gm, example_inputs, with_numbers = without_python_numbers(gm, example_inputs)
     if has_shards(example_inputs):
         run = compile_sharded(gm, example_inputs, options, partial(_aot, observer=observer))

@@ -1,0 +1,55 @@
+"""Dropout that drops nothing gives the tensor itself, as in eager PyTorch: writes to the result reach the operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional
+
+import tt_torch
+
+IDLE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "in evaluation": lambda h: functional.dropout(h, 0.5, training=False),
+    "of probability zero": lambda h: functional.dropout(input=h, p=0.0),
+    "a module": torch.nn.Dropout(0.1).eval(),
+    "a module that writes in place": torch.nn.Dropout(0.1, inplace=True).eval(),
+    "of torch": lambda h: torch.dropout(h, 0.5, False),
+    "of torch, by name": lambda h: torch.dropout(h, p=0.5, train=False),
+}
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+@pytest.mark.parametrize("name", IDLE)
+def test_a_write_to_the_result_reaches_the_operand(name: str, has_gradients: bool) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        of_input, h = IDLE[name](x), x * 2
+        of_input.mul_(3)
+        d = IDLE[name](h)
+        d.add_(1)
+        return d + h, of_input, d
+
+    seen = []
+    for run in (function, torch.compile(function, backend=tt_torch.backend)):
+        w = torch.arange(6.0).requires_grad_(has_gradients)
+        x = w * 1
+        results = run(x)
+        if has_gradients:
+            (results[0].sum() + x.sum()).backward()
+        assert results[1].data_ptr() == x.data_ptr()
+        seen.append([*results, x, w.grad])
+    torch.testing.assert_close(*seen)
+
+
+def test_other_dropout_stays() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = x * 2
+        d = functional.dropout(h, 0.5)
+        d.add_(1)
+        return d, h
+
+    torch.manual_seed(0)
+    d, h = torch.compile(function, backend=tt_torch.backend)(torch.ones(200))
+    assert torch.equal(h, torch.full((200,), 2.0))
+    assert sorted(d.unique().tolist()) == [1.0, 5.0]
