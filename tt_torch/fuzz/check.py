@@ -114,9 +114,8 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced
             for i, x in enumerate(inputs, len(program.outputs)):
                 if not difference(each[i].value, x, []):  # not written, so the conversion does not matter
                     own[i] = forms[i]
-            own[len(own) - len(inputs) :] = forms[
-                len(own) - len(inputs) :
-            ]  # the memory around an input is never written
+            around = len(own) - len(inputs)
+            own[around:] = forms[around:]  # the memory around an input is never written
             if not _departure(program, got, own, others):
                 return True
     return False
