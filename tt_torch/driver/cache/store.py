@@ -122,7 +122,7 @@ class Store:
 
     def _remove(self, path: Path) -> None:
         with contextlib.suppress(OSError):  # it stays a miss until somebody can write here
-            path.unlink(missing_ok=True)
+            path.unlink()
 
     def _count(self, name: str) -> None:
         """Adds one byte to a file. The system does this as a whole, also for many processes at once."""
