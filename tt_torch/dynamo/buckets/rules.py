@@ -276,7 +276,7 @@ def matmul(p: Padding, node: Node, a: Arguments) -> Tagged:
 @RULES(aten._scaled_dot_product_flash_attention_for_cpu)
 def attention(p: Padding, node: Node, a: Arguments) -> Tagged:
     query, key, content = (p.of(n) for n in node.args[:3])
-    if query[3] or key[3] or content[3] or key != content or query[:2] != key[:2]:
+    if key[3] or key != content or query[:2] != key[:2]:  # a query is as deep as its keys
         raise p.refused(node, "its operands are padded differently")
     if key[2]:
         a["key"], a["value"] = (p.masked(a[name], key, [2], 0) for name in ("key", "value"))
