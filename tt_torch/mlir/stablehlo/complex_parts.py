@@ -89,7 +89,7 @@ def _take_from_pairs(argument: Value) -> None:
 
 
 def _refuse_pytorchs(op: ir.Operation) -> None:
-    if node_of(op.location)[0]:
+    if node_of(op.location)[1]:
         raise unsupported(op, "stablehlo-to-ttir")
 
 
