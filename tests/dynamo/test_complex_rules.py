@@ -138,9 +138,10 @@ def test_constants_become_real_with_their_metadata() -> None:
     assert [n.meta["val"].dtype for n in made.graph.find_nodes(op="get_attr")] == [f32, f32]
 
 
-def test_inputs_stay_on_their_device() -> None:
-    gm = make_fx(lambda z: (z * 2,), tracing_mode="fake")(torch.empty(4, dtype=c64, device="meta"))
-    assert {n.meta["val"].device.type for n in to_pairs(gm, {}).graph.find_nodes(op="placeholder")} == {"meta"}
+def test_inputs_keep_their_device_and_width() -> None:
+    gm = make_fx(lambda z: (z * 2,), tracing_mode="fake")(torch.empty(4, dtype=c128, device="meta"))
+    (z,) = to_pairs(gm, {}).graph.find_nodes(op="placeholder")
+    assert (z.meta["val"].dtype, z.meta["val"].device.type) == (f64, "meta")
 
 
 def test_a_long_prime_runs_on_the_host() -> None:

@@ -214,6 +214,26 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_
 
 // -----
 
+// One weight is computed after the first heads.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %q0 = "ttir.matmul"(%x, %wq) {transpose_a = false, transpose_b = true} : (tensor<2x6x16xf32>, tensor<32x16xf32>) -> tensor<2x6x32xf32>
+  %q1 = "ttir.reshape"(%q0) {shape = array<i64: 2, 6, 4, 8>} : (tensor<2x6x32xf32>) -> tensor<2x6x4x8xf32>
+  %q = "ttir.permute"(%q1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %w = "ttir.add"(%wv, %wv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %k0 = "ttir.matmul"(%x, %wk) {transpose_a = false, transpose_b = true} : (tensor<2x6x16xf32>, tensor<16x16xf32>) -> tensor<2x6x16xf32>
+  %k1 = "ttir.reshape"(%k0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %k = "ttir.permute"(%k1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %v0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = true} : (tensor<2x6x16xf32>, tensor<16x16xf32>) -> tensor<2x6x16xf32>
+  %v1 = "ttir.reshape"(%v0) {shape = array<i64: 2, 6, 2, 8>} : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>
+}
+
+// -----
+
 // One weight is transposed. The concatenation would need another one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
