@@ -29,6 +29,13 @@ SYMMETRIC_PAIRS = "The order of two pairs has no effect here, and a number takes
 
 EQUIVALENT = (
     Equivalent(
+        "codegen/client.py",
+        "Client.__init__",
+        'tempfile.TemporaryDirectory(prefix="tt_torch_worker_")',
+        "(tempfile.TemporaryDirectory())",
+        "The prefix tells people whose folder it is.",
+    ),
+    Equivalent(
         "dynamo/complex_pairs/arithmetic.py",
         "eq",
         "_both(x, y, lambda x, y: (x.re == y.re) & (x.im == y.im))",
@@ -55,6 +62,13 @@ EQUIVALENT = (
         "y.im.abs() > y.re.abs()",
         "(y.im.abs() >= y.re.abs())",
         "For parts of one size, both formulas divide by the same number.",
+    ),
+    Equivalent(
+        "dynamo/decompositions/gamma.py",
+        "_trigamma",
+        "x < 0.5",
+        "(x <= 0.5)",
+        "At 0.5, the reflection gives the same number.",
     ),
     Equivalent(
         "dynamo/decompositions/elementwise.py",
