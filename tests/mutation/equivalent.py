@@ -29,6 +29,13 @@ SYMMETRIC_PAIRS = "The order of two pairs has no effect here, and a number takes
 
 EQUIVALENT = (
     Equivalent(
+        "dynamo/buckets/rules.py",
+        "view",
+        "stride <= step < stride * result.shape[d]",
+        "(stride <= step <= stride * result.shape[d])",
+        "Such a step is the stride of the dimension before, which is asked first, or it is refused below.",
+    ),
+    Equivalent(
         "codegen/client.py",
         "Client.__init__",
         'tempfile.TemporaryDirectory(prefix="tt_torch_worker_")',
