@@ -66,6 +66,16 @@ def test_levels(options, level):
     assert ("BlockSharded" in layouts) == (level == 2)
 
 
+@pytest.mark.parametrize(("width", "splits"), [(256, True), (250, False)])
+def test_a_norm_is_split_only_if_its_rows_are_whole_tiles(width, splits):
+    """Each core would count the padding of its last tile as elements of the row."""
+    model = nn.Sequential(nn.Linear(256, width), nn.LayerNorm(width), nn.ReLU()).eval()
+    config = CompilerConfig(dtype="bf16", optimization_level=2)
+    message = decode(tt_torch.compile_model(model, (torch.randn(512, 256),), config).binary)
+    (norm,) = (op for op in facts.ops(message["programs"][0]) if op.name == "LayerNormOp")
+    assert bool(norm.results[0].grid) == splits
+
+
 @given(st.integers(1, 200), st.integers(1, 130))
 def test_numbers_of_parts(count, most):
     parts = shares(count, most)
