@@ -31,7 +31,7 @@ LOADED = (
 ).split()
 NO_TESTS = (4, 5)  # pytest's exit codes for a test that is not there, and for none at all
 PATIENCE = 20  # wall-clock seconds per second of the limit; after these, a run that only waits is late, too
-MARKS = "not build and not conformance and not sample"
+MARKS = "not build and not conformance and not sample and not slow"
 
 
 class FirstFailure:

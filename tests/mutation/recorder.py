@@ -1,13 +1,15 @@
 """A pytest plugin (`-p tests.mutation.recorder`) that records which lines of the package each test runs.
 
 Each process writes a file of coverage.py into the folder that TT_TORCH_MUTATION_MAP names, with one context per test,
-and a JSON file with the seconds of processor time that each passed test took.
+and a JSON file with the seconds of processor time that each passed test took. It does so every minute, so that a
+recording that is stopped has the tests of before.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import coverage
 import pytest
 
 FOLDER = Path(os.environ["TT_TORCH_MUTATION_MAP"])
+BETWEEN_FILES = 60.0  # seconds
 os.environ["ROWS_TOGETHER"] = "1"  # of tests/test_ops.py; the lines of all would count as those of the first row
 
 
@@ -26,6 +29,7 @@ class Recorder:
         )
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
+        self.saved = time.monotonic()
         self.lines.start()
 
     @pytest.hookimpl(hookwrapper=True)
@@ -35,6 +39,8 @@ class Recorder:
         yield
         self.seconds[item.nodeid] = processor_seconds() - start
         self.lines.switch_context("")
+        if time.monotonic() - self.saved > BETWEEN_FILES:
+            self.save()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
@@ -42,9 +48,15 @@ class Recorder:
 
     def pytest_sessionfinish(self) -> None:
         self.lines.stop()
+        self.save()
+
+    def save(self) -> None:
+        self.saved = time.monotonic()
         self.lines.save()
         passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
-        (FOLDER / f"seconds.{os.getpid()}.json").write_text(json.dumps(passed))
+        written = FOLDER / f"new.{os.getpid()}"
+        written.write_text(json.dumps(passed))
+        written.rename(FOLDER / f"seconds.{os.getpid()}.json")
 
 
 def processor_seconds() -> float:
