@@ -96,6 +96,14 @@ def concat(op: ir.Operation, cores: Cores) -> int:
     return MOVING + _rows([*op.operands, result], cores)
 
 
+def reduction(op: ir.Operation, cores: Cores) -> int:
+    """If other dimensions than the last two are reduced, the library permutes the tensor in the memory of the result.
+    That may take more L1 than there is, so such an op counts as one of unknown size."""
+    rank = len(shape(op.operands[0]))
+    dims = ods.attr(op, "dim_arg") or range(rank)
+    return cores.l1 if any(dim % rank < rank - 2 for dim in dims) else FEW_TILES
+
+
 def cut(op: ir.Operation, cores: Cores) -> int:
     """If a slice begins inside of a tile or has steps, the library makes rows of the tensor, and tiles of the slice."""
     begins = ods.attr(op, "params")["SliceStaticOpParams"]["begins"]
@@ -119,7 +127,8 @@ def attention(op: ir.Operation, cores: Cores) -> int:
 Size = int | Callable[[ir.Operation, Cores], int]
 SIZES: dict[str, Size] = {
     **dict.fromkeys(sharded.ELEMENTWISE, FEW_TILES),
-    **{f"ttnn.{name}": FEW_TILES for name in ("sum", "mean", "max", "min", "to_memory_config", "full")},
+    **{f"ttnn.{name}": reduction for name in ("sum", "mean", "max", "min")},
+    **{f"ttnn.{name}": FEW_TILES for name in ("to_memory_config", "full")},
     **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "reshape", "repeat")},
     "ttnn.concat": concat,
     "ttnn.slice_static": cut,

@@ -182,7 +182,7 @@ class _Walk:
         """Whether a reader takes its operand from L1, if its other operands are not split."""
         reader, index = use.owner.operation, use.operand_number
         split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
-        if reader.name not in INTERLEAVED:
+        if reader.name not in INTERLEAVED or buffers.needed(reader, self.cores) >= self.cores.l1:
             return False
         with lying(split):
             return not legality.refusal(reader) or families.reads(
