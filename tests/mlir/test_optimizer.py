@@ -13,6 +13,7 @@ from torch import nn
 
 import tt_torch
 from tt_torch.config import CompilerConfig
+from tt_torch.mlir import pipeline
 from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
 from tt_torch.mlir.ttnn.optimizer.cores import even, shares
@@ -74,6 +75,33 @@ def test_a_norm_is_split_only_if_its_rows_are_whole_tiles(width, splits):
     message = decode(tt_torch.compile_model(model, (torch.randn(512, 256),), config).binary)
     (norm,) = (op for op in facts.ops(message["programs"][0]) if op.name == "LayerNormOp")
     assert bool(norm.results[0].grid) == splits
+
+
+COPYING = {
+    "joined rows": lambda x: torch.cat([x.exp(), x.sin()], -2).tanh(),
+    "a join of columns": lambda x: torch.cat([x.exp(), x.sin()], -1).tanh(),
+    "the second half of the rows": lambda x: x.exp().chunk(2, -2)[1].tanh(),
+    "every second row": lambda x: x.exp()[..., ::2, :].tanh(),
+    "a join of matrices": lambda x: torch.cat([x.exp(), x.sin()], 0).tanh(),
+    "the largest of each matrix": lambda x: x.exp().amax(0).tanh(),
+    "the largest of each row": lambda x: x.exp().amax(-1).tanh(),
+}
+NEVER, INSIDE, ALWAYS = (False, False), (False, True), (True, True)
+FEW = 96 * 1024  # bytes of the buffers and the tensors of ops without copies
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"),
+    zip(COPYING, [INSIDE, INSIDE, INSIDE, ALWAYS, NEVER, ALWAYS, NEVER], strict=True),
+)
+def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
+    """The library copies tensors for ops that begin or end inside of a tile, which takes more than the few tiles of
+    others. `copies` is for 128 rows and columns, and for 100."""
+    counted, choose = [], pipeline.optimize
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(choose(*arguments)))
+    for size in (128, 100):
+        tt_torch.compile_model(COPYING[name], (torch.ones(2, size, size),), CompilerConfig(optimization_level=2))
+    assert tuple(size > FEW for size in counted) == copies, counted
 
 
 @given(st.integers(1, 200), st.integers(1, 130))

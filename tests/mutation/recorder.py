@@ -54,6 +54,7 @@ class Recorder:
         self.saved = time.monotonic()
         self.lines.save()
         passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
+        # Not by tt_torch.files: lines that its import runs before the recording would be missing.
         written = FOLDER / f"new.{os.getpid()}"
         written.write_text(json.dumps(passed))
         written.rename(FOLDER / f"seconds.{os.getpid()}.json")

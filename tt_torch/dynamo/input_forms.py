@@ -20,7 +20,9 @@ _DETACH = torch.ops.aten.detach_  # has the tag of these ops, but keeps the form
 
 def changes_form_of_input(gm: GraphModule) -> bool:
     """Whether an op of a captured graph changes the form of an input. What `x.add_(1)` gives is `x` itself."""
-    given = {id(node.meta.get("example_value")) for node in gm.graph.find_nodes(op="placeholder")}
+    given = {
+        id(x) for node in gm.graph.find_nodes(op="placeholder") if (x := node.meta.get("example_value")) is not None
+    }
     return any(
         _changes_form(node) and isinstance(x := node.args[0], Node) and id(x.meta.get("example_value")) in given
         for node in gm.graph.nodes

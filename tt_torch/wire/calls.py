@@ -60,8 +60,8 @@ def cost(message: File) -> Cost:
     """The number of device ops, of data-movement ops, and of bytes moved per call.
 
     An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
-    twice is moved twice. Of a cache that is updated in place, only the new rows are moved, and of a table in which an
-    op looks rows up, only as much as it gives. A view moves nothing.
+    twice is moved twice. An op that updates a cache in place moves only the new rows. A lookup moves as much of its
+    table as it gives. A view moves nothing.
     """
     found = list(device_ops(message))
     moved = sum(t.bytes for op in found for t in (*op.read, *op.written))

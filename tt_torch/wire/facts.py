@@ -190,7 +190,7 @@ class Op:
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """The tensors that the op reads. Of a table in which it looks rows or elements up, only as much as it gives."""
+        """The tensors that the op reads. A lookup reads as much of its table as it gives, and a view reads nothing."""
         if self.is_view:
             return ()
         if self.updates:

@@ -75,7 +75,7 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 def product(op: ir.Operation, cores: Cores) -> int:
     """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
-    with its partial sums, and never more than these constants."""
+    with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if the right operand has block floats."""
     (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
     sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
     most = MOST_WITH_BLOCKS if layout_of(op.operands[1]).dtype in BLOCK_BITS else MOST
@@ -112,10 +112,15 @@ def cut(op: ir.Operation, cores: Cores) -> int:
 
 
 def _rows(values: Sequence[Value], cores: Cores) -> int:
-    """The bytes on each core of copies in rows, and of the buffers that change tiles into rows and back."""
-    layouts = [layout_of(v).with_(tiled=True).interleaved("L1") for v in values]
-    copies = sum(layout.bytes_of_core(shape(v), cores.count) for layout, v in zip(layouts, values, strict=True))
-    widest = max(tiles(shape(v))[1] * layout.bytes((TILE, TILE)) for layout, v in zip(layouts, values, strict=True))
+    """Returns the bytes of L1 on each core that an op takes to compute in rows.
+
+    They are copies of its tensors, and buffers that make rows of tiles and tiles of rows.
+    """
+    copies, widest = 0, 0
+    for value in values:
+        layout = layout_of(value).with_(tiled=True).interleaved("L1")
+        copies += layout.bytes_of_core(shape(value), cores.count)
+        widest = max(widest, tiles(shape(value))[1] * layout.bytes((TILE, TILE)))
     return copies + ROWS_OF_COPIES * widest
 
 
