@@ -259,16 +259,6 @@ def test_an_op_for_the_host_is_an_error():
     assert isinstance(failure(lambda x: torch.linalg.eigvals(x @ x.T), x), UnsupportedOpError)
 
 
-def test_random_numbers_are_refused():
-    x = distribute_tensor(torch.randn(8, 8), init_device_mesh("tt", (2,)), [Shard(0)])
-    for function in (lambda x: F.dropout(x, 0.5), torch.rand_like):
-        for form in (function, torch.compile(function, backend="tt")):
-            with pytest.raises(Exception, match="of a DTensor: all chips would draw the same numbers"):
-                form(x)
-    part = x.to_local()
-    assert "random numbers in a program for several chips" in str(failure(lambda x: F.dropout(x, 0.5), part))
-
-
 def test_another_mesh_than_the_option_says_is_an_error():
     x = distribute_tensor(torch.randn(8, 8), init_device_mesh("tt", (2,)), [Shard(0)])
     with pytest.raises(BackendCompilerFailed) as caught:

@@ -16,7 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
-from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.decompositions.random import draw_for_one_chip
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -25,7 +25,6 @@ from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
 
 Mesh = tuple[int, int]
-RANDOM = "random numbers in a program for several chips: all chips would draw the same ones for different parts"
 
 
 def has_shards(inputs: Sequence[object]) -> bool:
@@ -137,20 +136,19 @@ def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule
     `placeholders` are the inputs of the captured graph.
     """
     if mesh == (1, 1):
-        return lambda graph: None
+        return draw_for_one_chip
     from tt_torch.dynamo import collectives  # it imports much of torch.distributed
 
     several = frozenset(axis for axis in (0, 1) if mesh[axis] > 1)  # nothing differs along the other axes
     known: dict[str, frozenset[int]] = {}  # the axes along which values differ, by the names of nodes
 
     def enter(gm: GraphModule) -> None:
-        for node in gm.graph.find_nodes(op="call_function", target=SEED):
-            raise UnsupportedOpError(str(node.target), "collectives", user_line(node), RANDOM)
         collectives.use_mesh_ops(gm, mesh)
         for node in gm.graph.find_nodes(op="placeholder"):
             position = position_of_input(node.meta.get("desc"))
             axes = known.get(node.name, several) if position is None else placeholders[position].meta[AXES]
             node.meta[AXES] = axes & several
+        collectives.draw_for_each_chip(gm, mesh)
         known.update({node.name: axes for node, axes in collectives.varying(gm.graph).items()})
 
     return enter

@@ -18,6 +18,8 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from tt_torch.dynamo import mesh_ops
+from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.own_parts import compute_own_parts
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import Rule, Rules, arguments, call, user_line, value
 from tt_torch.dynamo.types import Arguments
@@ -29,6 +31,7 @@ from tt_torch.torch_private.tensors import unset_fake_temporarily
 Mesh = tuple[int, int]
 aten = torch.ops.aten
 c10d, dtensor = torch.ops._c10d_functional, torch.ops._dtensor
+SPREAD = 0x01000193  # seeds of neighbouring chips are this far apart; hashes of two seeds do not resemble each other
 REDUCTIONS = ("sum", "avg", "max", "min", "product")
 # Ops of one number, and the same op of a tensor with one element.
 OF_TENSORS = {
@@ -45,8 +48,11 @@ def use_mesh_ops(gm: GraphModule, mesh: Mesh) -> None:
     """
     for node in gm.graph.find_nodes(op="placeholder"):  # a result may be such an object, too
         node.meta["val"] = real_object(node.meta.get("val"))
+    for node in gm.graph.find_nodes(op="get_attr"):  # a mesh that is equal to that of the inputs, and no input
+        node.meta.setdefault("val", real_object(getattr(gm, node.target)))
     _write_numbers_as_tensors(gm, mesh)
     _rules(gm, mesh).apply(gm.graph)
+    compute_own_parts(gm.graph)
     gm.graph.eliminate_dead_code()
     gm.recompile()
 
@@ -177,6 +183,27 @@ def _reasons_after(node: Node, read: frozenset[tuple[int, int]]) -> frozenset[tu
     if node.target in (mesh_ops.all_gather, mesh_ops.all_reduce):
         return frozenset((position, axis) for position, axis in read if axis not in along)
     return read | {(mesh_ops.ALWAYS, axis) for axis in along}
+
+
+def draw_for_each_chip(gm: GraphModule, mesh: Mesh) -> None:
+    """Gives chips that have other values of a tensor other seeds for random numbers in its form.
+
+    In a layer whose parts are plain tensors of each chip, dropout so drops other elements of each part, and the same
+    ones of a sum, which all chips have.
+    """
+    axes_of_each = varying(gm.graph)
+    chips = list(product(range(mesh[0]), range(mesh[1])))
+    for node in gm.graph.find_nodes(op="call_function", target=SEED):
+        (like,) = node.args or (None,)
+        axes = axes_of_each.get(like, frozenset())
+        node.args = ()
+        if axes:
+            places = [sum(chip[axis] * mesh[1] ** (1 - axis) for axis in axes) for chip in chips]
+            with gm.graph.inserting_before(node.next):
+                own = _own(node, [place * SPREAD % 2**31 for place in places], mesh)
+                new = call(node, aten.add.Tensor, node, own)
+            node.replace_all_uses_with(new, lambda user, new=new: user is not new)
+    gm.recompile()
 
 
 # --- numbers that differ from chip to chip

@@ -24,8 +24,10 @@ FUNCTIONS: dict[OpOverload, Function] = {}
 REPLACED: dict[OpOverload, OpOverload] = {}  # an ATen op: the composite in its place
 
 
-def composite(signature: str, *replaced: OpOverload) -> Callable[[Function], OpOverload]:
-    """Registers a function as the op `tenstorrent::<its name><signature>` and returns the op.
+def composite(
+    signature: str, *replaced: OpOverload, tags: Sequence[torch.Tag] = ()
+) -> Callable[[Function], OpOverload]:
+    """Registers a function as the op `tenstorrent::<its name><signature>`, with these tags, and returns the op.
 
     It takes the place of the ATen ops `replaced`, whose operands come in the same order, and whose attributes have the
     same names; others have a rule in passes/use_composites.py.
@@ -33,7 +35,7 @@ def composite(signature: str, *replaced: OpOverload) -> Callable[[Function], OpO
 
     def register(function: Function) -> OpOverload:
         name = function.__name__
-        LIBRARY.define(f"{name}{signature}")
+        LIBRARY.define(f"{name}{signature}", tags=tags)
         LIBRARY.impl(name, function, "CompositeExplicitAutograd")
         op = getattr(getattr(torch.ops, NAMESPACE), name).default
         FUNCTIONS[op] = function
@@ -115,7 +117,7 @@ def topk(x: torch.Tensor, *, k: int, dim: int, largest: bool, sorted: bool) -> t
     return torch.topk(x, k, dim, largest)
 
 
-@composite("(Tensor input, *, int bits) -> Tensor")
+@composite("(Tensor input, *, int bits) -> Tensor", tags=[torch.Tag.pointwise])
 def logical_right_shift(x: torch.Tensor, *, bits: int) -> torch.Tensor:
     """Shifts int32 by 1 to 31 bits to the right; the new bits are zeros."""
     kept = torch.full_like(x, 2 ** (32 - bits) - 1)

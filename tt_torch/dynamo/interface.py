@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.complex_pairs import has_complex, is_complex, to_pairs
 from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.shared_memory import return_once
 from tt_torch.dynamo.types import Decompositions, Result
 from tt_torch.torch_private.aot import PlainAOTInput
@@ -126,6 +127,7 @@ def _seeds_to_input(graph: torch.fx.Graph) -> list[torch.device]:
         seeds = graph.placeholder("seeds")
     with nodes[0].meta["val"].fake_mode:
         seeds.meta["val"] = torch.empty(len(nodes), 2, dtype=torch.int32, device="cpu")
+    seeds.meta[AXES] = frozenset()  # all chips of a mesh get the same ones
     for row, node in enumerate(nodes):
         with graph.inserting_before(node):
             seed = graph.call_function(torch.ops.aten.select.int, (seeds, 0, row))

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.optim import adagrad, adam, sgd
 from torch.utils.checkpoint import CheckpointPolicy
 
@@ -44,8 +44,15 @@ traced_for_device = dynamo.compiled_within(lambda frame: tracing_for_device())
 
 def partition(joint: GraphModule, inputs: Sequence[object], **facts: object) -> tuple[GraphModule, GraphModule]:
     """AOTAutograd's partition, which keeps the seeds, so that checkpointing draws the same random numbers again."""
-    for node in joint.graph.find_nodes(op="call_function", target=SEED):
-        node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+    of_gradients: set[Node] = set()
+    for node in joint.graph.nodes:
+        if node.op == "placeholder" and node.name.startswith("tangents"):
+            of_gradients.add(node)
+        elif node.target is SEED:
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+            node.args = () if of_gradients.intersection(node.all_input_nodes) else node.args
+        elif of_gradients.intersection(node.all_input_nodes):
+            of_gradients.add(node)
     return default_partition(joint, inputs, **facts)
 
 

@@ -33,6 +33,7 @@ WAITS = ("_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autogr
 # Collectives that change nothing if all chips have the same values.
 NOTHING_TO_DO = ("c10d::broadcast_", "c10d::barrier", "c10d::monitored_barrier_")
 MIXED = "DTensor.from_local() says how the values of the chips make one tensor"
+DRAW_WHOLE = "a DTensor draws the numbers of its whole tensor"
 RUNNING: list[Chips] = []  # the mode, while this process has chips of a mesh
 
 
@@ -67,6 +68,8 @@ class Chips(LocalTensorMode):
             raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
         if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):
             return self._write_once(func, types, args, kwargs or {})
+        if varies and torch.Tag.nondeterministic_seeded in func.tags and not (self._disable or _of_a_graph(leaves)):
+            return self._drawn(func, args, kwargs or {})
         is_exchange = func.namespace in EXCHANGES and schema(func).name not in WAITS
         if varies and is_exchange and not self._disable and self.hosts:
             return self.exchange(func, args, kwargs or {})
@@ -109,6 +112,26 @@ class Chips(LocalTensorMode):
         shares = self.hosts if not _has_no_values(x) else None
         every = shares.all_parts([first, *others]) if shares else [first] * self.count
         return LocalTensor(dict(enumerate(every)))
+
+    def _drawn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An op that draws random numbers. Chips with other values draw other numbers, and those with equal ones the
+        same: dropout drops other elements of each part of a layer, and the same ones of a sum, which all chips have."""
+        if self.hosts:
+            raise CollectiveError(f"{func} of a tensor with a value per chip, in several processes", DRAW_WHOLE)
+        done: list[tuple[list[Any], Any]] = []
+        for rank in sorted(self.ranks):
+            given = tree_map(lambda x, r=rank: x._local_tensors[r] if _is_local(x) else x, (args, kwargs))
+            before = [x.clone() for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
+            same = next((found for earlier, found in done if all(map(torch.equal, earlier, before))), None)
+            if same is None:
+                found = func(*given[0], **given[1])
+            else:
+                found = given[0][0].copy_(same) if schema(func).is_mutable else tree_map(torch.clone, same)
+            done.append((before, found))
+        made = [found for _, found in done]
+        if schema(func).is_mutable:
+            return args[0]
+        return of_parts(made) if isinstance(made[0], torch.Tensor) else tuple(map(of_parts, zip(*made, strict=True)))
 
     def _write_once(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an op that writes to a plain tensor. Of lists of tensors, each position by itself: others may vary."""
@@ -155,6 +178,10 @@ def _is_plain(x: object) -> TypeGuard[torch.Tensor]:
 def _has_no_values(x: LocalTensor) -> bool:
     """Whether it is of a graph that is captured."""
     return isinstance(next(iter(x._local_tensors.values())), FakeTensor)
+
+
+def _of_a_graph(values: Sequence[object]) -> bool:
+    return any(isinstance(x, LocalTensor) and _has_no_values(x) for x in values)
 
 
 def _wait(x: object) -> None:

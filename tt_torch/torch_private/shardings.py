@@ -14,6 +14,7 @@ import torch
 from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for of_a_mesh
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
@@ -26,6 +27,7 @@ from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
+from tt_torch.torch_private.sharded_random import of_a_mesh
 from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
@@ -150,8 +152,11 @@ def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
 def _takes_whole_tensors(op: Any) -> bool:
     by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
     lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
-    random = torch.Tag.nondeterministic_seeded in op.tags
-    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or random)
+    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or _is_random(op))
+
+
+def _is_random(op: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in op.tags
 
 
 def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:
@@ -160,7 +165,7 @@ def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:
 
 
 def _refuse_random(op_call: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-    advice = "draw before `distribute_tensor`; model.eval() turns dropout off"
+    advice = "draw before `distribute_tensor`"
     raise CollectiveError(f"{op_call} of a DTensor: all chips would draw the same numbers for different parts", advice)
 
 
@@ -190,9 +195,10 @@ def put_in() -> Callable[[], None]:
     before = [dict(table) for table in tables]
     for op in CONVOLUTIONS:
         del dispatcher._custom_op_handlers[op]
-    for op in dispatcher._random_ops:
-        dispatcher._custom_op_handlers[op] = _refuse_random
-    dispatcher._custom_op_handlers.update(HANDLERS | dict.fromkeys(ATTENTION, _attention))
+    drawing = {op for table in tables for op in table if _is_random(op)}
+    dispatcher._custom_op_handlers.update(
+        dict.fromkeys(drawing, _refuse_random) | HANDLERS | dict.fromkeys(ATTENTION, _attention)
+    )
     for op in LOSS_GRADIENTS:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
@@ -205,9 +211,12 @@ def put_in() -> Callable[[], None]:
     costs = [(module, module.redistribute_cost) for module in modules]
     for module, of in costs:
         module.redistribute_cost = _cost(of)
+    make = _of_new_tensors._dtensor_init_helper
+    _of_new_tensors._dtensor_init_helper = of_a_mesh(make)
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
+        _of_new_tensors._dtensor_init_helper = make
         for module, of in costs:
             module.redistribute_cost = of
         dispatcher._allow_implicit_replication = False

@@ -15,19 +15,31 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
+from torch.fx import GraphModule
 
 from tt_torch.dynamo.calls import INTEGERS, draw_seeds
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
-# The function that makes the fake tensor chooses its device.
-LIBRARY.define("seed(*, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
+# The function that makes the fake tensor chooses its device. The tensor whose form the numbers have says which chips of
+# a mesh draw other numbers: `dynamo/collectives.py`.
+LIBRARY.define("seed(Tensor? like=None, *, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
 MOST_RUNNERS = 1 << 24  # exponential times for one multinomial: 64 MB
 SEED = torch.ops.tenstorrent.seed.default
+Form: TypeAlias = Tensor | Sequence[int]  # the numbers have the shape of the tensor, or this shape
 Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
 
 
-LIBRARY.impl("seed", lambda device=None: draw_seeds(1, device)[0], "CompositeExplicitAutograd")
+LIBRARY.impl("seed", lambda like=None, *, device=None: draw_seeds(1, device)[0], "CompositeExplicitAutograd")
+torch.library.register_fake(
+    "tenstorrent::seed", lambda like=None, *, device=None: draw_seeds(1, device)[0], lib=LIBRARY
+)
+
+
+def draw_for_one_chip(gm: GraphModule) -> None:
+    """The seeds of a graph forget the forms of the numbers, of which a program for one chip needs nothing."""
+    for node in gm.graph.find_nodes(op="call_function", target=SEED):
+        node.args = ()
 
 
 # --- bits
@@ -41,10 +53,11 @@ def _mix(x: Tensor) -> Tensor:
     return x ^ shift(x, bits=16)
 
 
-def _bits(size: Sequence[int]) -> Tensor:
+def _bits(form: Form) -> Tensor:
     """Uniform int32: a hash of each element's position and the seed."""
+    like, size = (form, form.shape) if isinstance(form, Tensor) else (None, form)
     place = torch.empty(0).device  # where new tensors are made
-    first, second = torch.ops.tenstorrent.seed(device=place).unbind()
+    first, second = torch.ops.tenstorrent.seed(like, device=place).unbind()
     position, step = first, 1
     for dim in reversed(range(len(size))):
         along = torch.arange(size[dim], dtype=torch.int32) * step
@@ -69,27 +82,27 @@ def _positive(bits: Tensor) -> Tensor:
     return (_high(bits, 24) + 1).to(torch.float32) * 2.0**-24
 
 
-def _happens(size: Sequence[int], p: float) -> Tensor:
+def _happens(form: Form, p: float) -> Tensor:
     """True with probability p. Integers are compared, so no float rounds it."""
-    return _high(_bits(size), 24) < round(p * 2**24)
+    return _high(_bits(form), 24) < round(p * 2**24)
 
 
-def _standard_normal(size: Sequence[int]) -> Tensor:
+def _standard_normal(form: Form) -> Tensor:
     """Box and Muller's transform of two uniform numbers."""
-    bits = _bits(size)
+    bits = _bits(form)
     radius = torch.sqrt(-2 * torch.log(_positive(bits)))
     return radius * torch.cos(2 * math.pi * _unit(_mix(bits + 1)))
 
 
-def _standard_exponential(size: Sequence[int]) -> Tensor:
-    return -torch.log(_positive(_bits(size)))
+def _standard_exponential(form: Form) -> Tensor:
+    return -torch.log(_positive(_bits(form)))
 
 
-def _integers(size: Sequence[int], low: int, high: int, dtype: torch.dtype | None) -> Tensor | NotImplementedType:
+def _integers(form: Form, low: int, high: int, dtype: torch.dtype | None) -> Tensor | NotImplementedType:
     """Integers in [low, high), as remainders. The device's integers do not allow a range of more than 31 bits."""
     if high - low > 2**31 or low < INTEGERS[0] or high > INTEGERS[1]:
         return NotImplemented
-    drawn = _high(_bits(size), 31)
+    drawn = _high(_bits(form), 31)
     rest = drawn % (high - low) if high - low < 2**31 else drawn
     return (rest + low).to(dtype or torch.int64)
 
@@ -104,7 +117,7 @@ def rand(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Plac
 
 @decomposes(aten.rand_like.default)
 def rand_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _unit(_bits(x.shape), dtype or x.dtype)
+    return _unit(_bits(x), dtype or x.dtype)
 
 
 @decomposes(aten.randn.default)
@@ -114,7 +127,7 @@ def randn(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Pla
 
 @decomposes(aten.randn_like.default)
 def randn_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _standard_normal(x.shape).to(dtype or x.dtype)
+    return _standard_normal(x).to(dtype or x.dtype)
 
 
 @decomposes(aten.randint.default)
@@ -135,14 +148,14 @@ def randint_low(
 def randint_like(
     x: Tensor, high: int, *, dtype: torch.dtype | None = None, **place: Place
 ) -> Tensor | NotImplementedType:
-    return _integers(x.shape, 0, high, dtype or x.dtype)
+    return _integers(x, 0, high, dtype or x.dtype)
 
 
 @decomposes(aten.randint_like.low_dtype)
 def randint_like_low(
     x: Tensor, low: int, high: int, *, dtype: torch.dtype | None = None, **place: Place
 ) -> Tensor | NotImplementedType:
-    return _integers(x.shape, low, high, dtype or x.dtype)
+    return _integers(x, low, high, dtype or x.dtype)
 
 
 @decomposes(aten.randperm.default)
@@ -161,27 +174,27 @@ def uniform(x: Tensor, low: float = 0, high: float = 1, generator: None = None) 
 
 @decomposes(aten.normal_functional.default)
 def normal(x: Tensor, mean: float = 0, std: float = 1, generator: None = None) -> Tensor:
-    return (_standard_normal(x.shape) * std + mean).to(x.dtype)
+    return (_standard_normal(x) * std + mean).to(x.dtype)
 
 
 @decomposes(aten.log_normal.default)
 def log_normal(x: Tensor, mean: float = 1, std: float = 2, generator: None = None) -> Tensor:
-    return torch.exp(_standard_normal(x.shape) * std + mean).to(x.dtype)
+    return torch.exp(_standard_normal(x) * std + mean).to(x.dtype)
 
 
 @decomposes(aten.exponential.default)
 def exponential(x: Tensor, rate: float = 1, generator: None = None) -> Tensor:
-    return (_standard_exponential(x.shape) / rate).to(x.dtype)
+    return (_standard_exponential(x) / rate).to(x.dtype)
 
 
 @decomposes(aten.geometric.default)
 def geometric(x: Tensor, p: float, generator: None = None) -> Tensor:
-    return torch.ceil(_standard_exponential(x.shape) / -math.log1p(-p)).clamp_min(1).to(x.dtype)
+    return torch.ceil(_standard_exponential(x) / -math.log1p(-p)).clamp_min(1).to(x.dtype)
 
 
 @decomposes(aten.cauchy.default)
 def cauchy(x: Tensor, median: float = 0, sigma: float = 1, generator: None = None) -> Tensor:
-    return (median + sigma * torch.tan(math.pi * (_positive(_bits(x.shape)) - 0.5))).to(x.dtype)
+    return (median + sigma * torch.tan(math.pi * (_positive(_bits(x)) - 0.5))).to(x.dtype)
 
 
 # --- with probabilities or parameters from the program
@@ -189,24 +202,23 @@ def cauchy(x: Tensor, median: float = 0, sigma: float = 1, generator: None = Non
 
 @decomposes(aten.bernoulli.p)
 def bernoulli_p(x: Tensor, p: float, generator: None = None) -> Tensor:
-    return _happens(x.shape, p).to(x.dtype)
+    return _happens(x, p).to(x.dtype)
 
 
 @decomposes(aten.bernoulli.default)
 def bernoulli(p: Tensor, generator: None = None) -> Tensor:
-    return (_unit(_bits(p.shape)) < p).to(p.dtype)
+    return (_unit(_bits(p)) < p).to(p.dtype)
 
 
 @decomposes(aten.bernoulli.Tensor)
 def bernoulli_tensor(x: Tensor, p: Tensor, generator: None = None) -> Tensor:
-    return (_unit(_bits(x.shape)) < p).to(x.dtype)
+    return (_unit(_bits(x)) < p).to(x.dtype)
 
 
 @decomposes(aten.normal.Tensor_Tensor, aten.normal.Tensor_float, aten.normal.float_Tensor)
 def normal_around(mean: Tensor | float, std: Tensor | float = 1, generator: torch.Generator | None = None) -> Tensor:
-    tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
-    size = torch.broadcast_shapes(*(v.shape for v in tensors))
-    return _standard_normal(size).to(tensors[0].dtype) * std + mean
+    dtype = next(v.dtype for v in (mean, std) if isinstance(v, Tensor))
+    return _standard_normal(torch.add(mean, std)).to(dtype) * std + mean
 
 
 @decomposes(aten.normal.float_float)
@@ -226,7 +238,7 @@ def normal_of_size(
 def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is False or p == 0:
         return x.clone(), torch.ones(x.shape, dtype=torch.bool)
-    kept = _happens(x.shape, 1 - p)
+    kept = _happens(x, 1 - p)
     return torch.where(kept, x * (1 / (1 - p) if p < 1 else 0.0), 0), kept
 
 
@@ -250,8 +262,8 @@ def multinomial(weights: Tensor, count: int, replacement: bool = False, generato
         return _searched(weights, count)
     if replacement or count == 1:
         runners = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
-        return (runners / _standard_exponential(runners.shape)).argmax(-1)
-    return torch.topk(weights / _standard_exponential(weights.shape), count, -1).indices
+        return (runners / _standard_exponential(runners)).argmax(-1)
+    return torch.topk(weights / _standard_exponential(weights), count, -1).indices
 
 
 def _searched(weights: Tensor, count: int) -> Tensor:
@@ -262,5 +274,6 @@ def _searched(weights: Tensor, count: int) -> Tensor:
     """
     sums = weights.to(torch.float32).cumsum(-1)
     largest = sums[..., -1:] * (1 - 2**-23)
-    numbers = torch.minimum(rand([*weights.shape[:-1], count], dtype=torch.float32) * sums[..., -1:], largest)
+    drawn = rand_like(sums[..., -1:].expand(*weights.shape[:-1], count))
+    numbers = torch.minimum(drawn * sums[..., -1:], largest)
     return torch.searchsorted(sums, numbers, right=True)

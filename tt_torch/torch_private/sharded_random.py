@@ -1,0 +1,130 @@
+"""Random numbers of DTensors, while this process has a mesh of chips.
+
+The numbers of the whole tensor are drawn, as one chip would draw them, and each chip takes its part. So they do not
+depend on how a tensor is split. In a program, each chip computes its part only: `dynamo/collectives.py`.
+
+Importing this module imports torch.distributed.tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor.placement_types import Placement
+
+from tt_torch.torch_private.chips import RUNNING
+from tt_torch.torch_private.marks import part_of_graphs
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.sharded_norms import as_dtensor, handles, local, named
+
+aten = torch.ops.aten
+
+
+def _overloads(names: str) -> list[OpOverload]:
+    packets = [getattr(aten, name) for name in names.split()]
+    of_each = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    return [op for op in of_each if not any(argument.is_out for argument in schema(op).arguments)]
+
+
+# These read the form of their first argument only, or write all of its elements.
+OF_A_FORM = [
+    aten.bernoulli.p,
+    aten.bernoulli_.float,
+    *_overloads("cauchy cauchy_ exponential exponential_ geometric geometric_ log_normal log_normal_ normal_"),
+    *_overloads("normal_functional rand_like randn_like randint_like random random_ uniform uniform_"),
+]
+# These read values, such as probabilities. They get whole tensors.
+OF_VALUES = [
+    aten.bernoulli.default,
+    aten.bernoulli.Tensor,
+    aten.bernoulli_.Tensor,
+    aten.normal.Tensor_Tensor,
+    aten.normal.Tensor_float,
+    aten.normal.float_Tensor,
+    *_overloads("_standard_gamma binomial multinomial poisson"),
+]
+
+
+def _mesh_of(args: Sequence[object]) -> DeviceMesh:
+    return next(x.device_mesh for x in args if isinstance(x, DTensor))
+
+
+def _placements(x: DTensor) -> list[Placement]:
+    """The split of numbers that belong to the elements of `x`. A sum over chips has no elements to split."""
+    return [Replicate() if p.is_partial() else p for p in x.placements]
+
+
+def _of_form(x: DTensor) -> torch.Tensor:
+    """A plain tensor, which all chips have, with the form of the whole DTensor and without values."""
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def _require_same(drawn: torch.Tensor) -> None:
+    """Raises MeshError if another process that shares the mesh has drawn other numbers."""
+    RUNNING[-1].require_same([drawn], "the random numbers of a DTensor, which follow from torch.manual_seed,")
+
+
+def _split(drawn: torch.Tensor, like: DTensor) -> DTensor:
+    _require_same(drawn)
+    placements = _placements(like)
+    return DTensor.from_local(local(drawn, like.device_mesh, placements), like.device_mesh, placements, run_check=False)
+
+
+def _written(x: DTensor, drawn: torch.Tensor) -> DTensor:
+    _require_same(drawn)
+    x.to_local().copy_(local(drawn, x.device_mesh, x.placements))
+    return x
+
+
+@handles(*OF_A_FORM)
+def _of_a_form(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTensor:
+    x, *rest = args
+    drawn = op(_of_form(x), *rest, **kwargs)
+    return _written(x, drawn) if schema(op).is_mutable else _split(drawn, x)
+
+
+@handles(*OF_VALUES)
+def _of_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTensor:
+    mesh = _mesh_of(args)
+    everywhere = [Replicate()] * mesh.ndim
+    given = [local(x, mesh, everywhere) if isinstance(x, torch.Tensor) else x for x in args]
+    like = next(x for x in args if isinstance(x, DTensor))
+    if schema(op).is_mutable:
+        return _written(as_dtensor(args[0], mesh), op(given[0].clone(), *given[1:], **kwargs))
+    drawn = op(*given, **kwargs)
+    return _split(drawn, like) if drawn.shape == like.shape else as_dtensor(drawn, mesh)
+
+
+@handles(aten.native_dropout.default)
+def _dropout(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[torch.Tensor, DTensor]:
+    a = named(op, args, kwargs)
+    x: DTensor = a["input"]
+    x = x.redistribute(x.device_mesh, _placements(x))
+    _, kept = op(_of_form(x), a["p"], a["train"])
+    mask, factor = _split(kept, x), 1 / (1 - a["p"]) if a["p"] < 1 else 0.0
+    if a["train"] is False:
+        return x.clone(), mask
+    own, mesh = x.to_local(), x.device_mesh
+    result = torch.where(mask.to_local(), own * factor, 0)
+    return DTensor.from_local(result, mesh, x.placements, run_check=False), mask
+
+
+# 2.13.0: without it `torch.distributed.tensor.rand` and `randn` would ask the device for a kind of state that it lacks.
+def of_a_mesh(of: Callable[..., DTensor]) -> Any:
+    """The function that makes new DTensors. It draws random ones as the ops above do."""
+
+    def _dtensor_init_helper(
+        init_op: Any, size: Any, device_mesh: Any = None, placements: Any = None, **named: Any
+    ) -> torch.Tensor:
+        if init_op not in (torch.rand, torch.randn):
+            return of(init_op, size, device_mesh, placements, **named)
+        made = of(torch.empty, size, device_mesh, placements, **named)
+        drawn = init_op(size, dtype=made.dtype, device=made.device)
+        return _split(drawn, made).requires_grad_(made.requires_grad)
+
+    part_of_graphs(_dtensor_init_helper)
+    return _dtensor_init_helper
