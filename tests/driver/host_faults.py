@@ -84,6 +84,10 @@ def main() -> None:
     say("other inputs", lambda: run(x + SECOND))
     say("other data", lambda: distribute_tensor(x + SECOND, mesh, [Shard(1)]))
     say("other values of a plain result", lambda: DTensor.from_local(x + SECOND, mesh, [Replicate()]).full_tensor())
+    split = distribute_tensor(x, mesh, [Shard(1)])
+    torch.manual_seed(int(SECOND))
+    say("other random numbers", lambda: torch.rand_like(split))
+    say("other random numbers in a program", lambda: torch.compile(torch.rand_like, backend="tt")(split))
     other = torch.compile(lambda x: model(x).relu() if SECOND else model(x).tanh(), backend="tt")
     say("another program", lambda: other(x))
     say(

@@ -61,7 +61,7 @@ def stages() -> list[torch.Tensor]:
 
 def split_batch(shape: tuple[int, ...], compiled: bool = True) -> list[torch.Tensor]:
     mesh = init_device_mesh("tt", shape)
-    model = distribute_module(nn.Sequential(make_model(), nn.BatchNorm1d(16)), mesh)
+    model = distribute_module(nn.Sequential(make_model(), nn.Dropout(0.2), nn.BatchNorm1d(16)), mesh)
     x = distribute_tensor(torch.randn(16, 16), mesh, [Shard(0)] * mesh.ndim)
     return trained(model, torch.compile(model, backend="tt") if compiled else model, x)
 

@@ -62,6 +62,8 @@ SAID = {
     "other inputs": PLACE + "the inputs ",
     "other data": PLACE + "a tensor that is split over the chips ",
     "other values of a plain result": PLACE + "the value of full_tensor() ",
+    "other random numbers": PLACE + "the random numbers of a DTensor, which follow from torch.manual_seed, ",
+    "other random numbers in a program": PLACE + "the inputs ",
     "another program": PLACE + "a call of program 0 of the binary ",
     "only one process calls": PLACE + "a tensor that is split over the chips ",
     "calls that overlap": "AsyncError: several processes share the mesh",

@@ -20,6 +20,7 @@ from tt_torch.torch_private.chips import RUNNING
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.sharded_norms import as_dtensor, handles, local, named
+from tt_torch.torch_private.tensors import FakeTensor
 
 aten = torch.ops.aten
 
@@ -65,7 +66,8 @@ def _of_form(x: DTensor) -> torch.Tensor:
 
 def _require_same(drawn: torch.Tensor) -> None:
     """Raises MeshError if another process that shares the mesh has drawn other numbers."""
-    RUNNING[-1].require_same([drawn], "the random numbers of a DTensor, which follow from torch.manual_seed,")
+    if not isinstance(drawn, FakeTensor):  # a graph that is captured has no values
+        RUNNING[-1].require_same([drawn], "the random numbers of a DTensor, which follow from torch.manual_seed,")
 
 
 def _split(drawn: torch.Tensor, like: DTensor) -> DTensor:
