@@ -77,9 +77,7 @@ def made(monkeypatch):
 def _fresh_start():
     torch.manual_seed(0)
     yield
-    if "torch._dynamo.guards" in sys.modules:
-        # For each graph, this function empties the CPU's caches to measure the time of the guards, which is slow.
-        sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *arguments: 0.0
+    if "torch._dynamo.utils" in sys.modules:
         # These write all of PyTorch's settings as text, for a log that nobody reads.
         for name in ("_get_dynamo_config_for_logging", "_scrubbed_inductor_config_for_logging"):
             setattr(sys.modules["torch._dynamo.utils"], name, lambda: None)

@@ -35,7 +35,13 @@ def tracing_for_device() -> Iterator[None]:
     # our programs increment the versions of tensors that they change
     instead[fused_steps.count_up] = lambda tensors: None
     sizes = dynamo.sizes_static() if one_process() else nullcontext()
-    with sizes, dynamo.recurrent_layers_unrolled(), dynamo.nodes_run_by(run_node), dynamo.traced_instead(instead):
+    with (
+        sizes,
+        dynamo.guards_not_timed(),
+        dynamo.recurrent_layers_unrolled(),
+        dynamo.nodes_run_by(run_node),
+        dynamo.traced_instead(instead),
+    ):
         yield
 
 

@@ -18,7 +18,7 @@ from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.tolerance import DOUBTED, RUNS, OtherRoundings, difference, memory
 from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, StridesOfShapeFunctions, Way, run
 from tt_torch.records.lines import Record
-from tt_torch.torch_private.dynamo import TorchRuntimeError, guards_not_timed
+from tt_torch.torch_private.dynamo import TorchRuntimeError
 from tt_torch.torch_private.tensors import storage_of
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
@@ -32,7 +32,7 @@ def run_seed(seed: int, way: str, length: int) -> Record:
     the program in the dtype that the device computes in, or "mismatch" with the difference and the source of the
     smallest program that has it."""
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
-    with warnings.catch_warnings(), guards_not_timed():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = generate(seed, length)
         if WAYS[way].bf16:
